@@ -7,8 +7,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from llm_anatomy.layers.attention import MultiHeadAttention, causal_mask, scaled_dot_product_attention
+from llm_anatomy.layers.attention import MultiHeadAttention, SoftCap, causal_mask, scaled_dot_product_attention
+from llm_anatomy.layers.masks import CausalMask
 from llm_anatomy.layers.positions.base import PositionScheme, offsets
+from llm_anatomy.layers.positions.rotary import HalfSplitRotary
 
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 BATCH, HEADS, QUERIES, KEYS, D_HEAD, D_VALUE = 3, 4, 5, 7, 6, 9
@@ -238,7 +240,7 @@ def test_unmasked_attention_is_equivariant_to_order():
     ("arguments", "sentence"),
     [
         (dict(d_model=10, n_heads=3), "n_heads=3 must divide d_model=10 unless d_head"),
-        (dict(d_model=12, n_heads=4, n_kv_heads=3), "n_kv_heads=3: each must be >= 1, n_kv_heads divide n_heads"),
+        (dict(d_model=12, n_heads=4, n_kv_heads=3), "n_kv_heads=3 must divide n_heads=4"),
         (dict(d_model=12, n_heads=0), "n_heads=0"),
         (dict(d_model=12, n_heads=3, d_value=0), "d_value=0"),
     ],
@@ -342,3 +344,132 @@ def test_compiles_without_a_graph_break():
         "    torch.testing.assert_close(a, b)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# --- Hooks of queries, keys and scores, against the models that have them ---
+
+
+def hugging_face_twin(ours, module, config):
+    twin = module(config, layer_idx=0).double()
+    with torch.no_grad():
+        for theirs, linear in zip(
+            (twin.q_proj, twin.k_proj, twin.v_proj, twin.o_proj),
+            (ours.w_query, ours.w_key, ours.w_value, ours.w_output),
+            strict=True,
+        ):
+            theirs.load_state_dict(linear.state_dict())
+    return twin
+
+
+def half_split_tables(positions, d_head, base):
+    frequencies = 1 / base ** (torch.arange(0, d_head, 2) / d_head)  # in float32, as all keep them
+    angles = positions[..., None].double() * frequencies.double()
+    return [torch.cat((t, t), -1) for t in (angles.cos(), angles.sin())]
+
+
+def test_norms_of_queries_and_keys_equal_qwen3s():
+    """Per head, before the rotation; grouped queries, heads wider than d_model / n_heads."""
+    from transformers.models.qwen3.modeling_qwen3 import Qwen3Attention, Qwen3Config
+
+    norms = dict(query_norm=nn.RMSNorm(8, eps=1e-6), key_norm=nn.RMSNorm(8, eps=1e-6))
+    ours = MultiHeadAttention(20, 6, n_kv_heads=2, d_head=8, position=HalfSplitRotary(8, base=500.0), **norms)
+    randomize(ours.double())
+    config = Qwen3Config(
+        hidden_size=20, num_attention_heads=6, num_key_value_heads=2, head_dim=8, attn_implementation="sdpa"
+    )
+    twin = hugging_face_twin(ours, Qwen3Attention, config)
+    twin.q_norm, twin.k_norm = ours.query_norm, ours.key_norm  # PyTorch's: theirs computes in float32
+    x, positions = torch.randn(3, 7, 20, dtype=torch.float64), torch.arange(4, 11)[None]
+    mask = causal_mask(7).double().log()[None, None]
+    expected, _ = twin(x, half_split_tables(positions, 8, 500.0), mask)
+    for fused in (True, False):
+        found = ours(x, mask=CausalMask(), positions=positions, fused=fused)
+        torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
+    ours.query_norm, ours.key_norm = ours.key_norm, ours.query_norm  # a planted fault
+    assert not torch.allclose(ours(x, mask=CausalMask(), positions=positions), expected, atol=1e-3)
+
+
+def test_soft_capped_scores_and_their_scale_equal_gemma_2s():
+    from transformers.models.gemma2.modeling_gemma2 import Gemma2Attention, Gemma2Config
+
+    class Scaled(HalfSplitRotary):
+        def scale(self, d_head):
+            return 1 / math.sqrt(3)
+
+    ours = MultiHeadAttention(24, 6, n_kv_heads=2, d_head=8, position=Scaled(8), change_scores=SoftCap(0.9))
+    randomize(ours.double())
+    config = Gemma2Config(
+        hidden_size=24,
+        num_attention_heads=6,
+        num_key_value_heads=2,
+        head_dim=8,
+        query_pre_attn_scalar=3,
+        attn_logit_softcapping=0.9,
+        attn_implementation="eager",
+    )
+    twin = hugging_face_twin(ours, Gemma2Attention, config)
+    x, positions = torch.randn(3, 7, 24, dtype=torch.float64), torch.arange(7)[None]
+    mask = causal_mask(7).double().log()[None, None]
+    expected, weights = twin(x, half_split_tables(positions, 8, 10000.0), mask)
+    found, ours_weights = ours(x, mask=CausalMask(), return_weights=True)
+    # theirs takes the softmax in float32
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(ours_weights, weights, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(ours(x, mask=CausalMask()), found)  # what is possible: the explicit path
+    with pytest.raises(ValueError, match=r"fused=True is not possible here.*SoftCap\(0.9\) changes the scores"):
+        ours(x, mask=CausalMask(), fused=True)
+    ours.change_scores = None  # a planted fault
+    assert not torch.allclose(ours(x, mask=CausalMask()), expected, atol=1e-3)
+
+
+def test_a_soft_cap_bounds_and_its_gradient_is_right():
+    cap, scores = SoftCap(3.0), torch.linspace(-50, 50, 11, dtype=torch.float64, requires_grad=True)
+    assert cap(scores).abs().max() <= 3 and torch.autograd.gradcheck(cap, scores)
+    torch.testing.assert_close(SoftCap(1e6)(scores), scores)
+    with pytest.raises(ValueError, match="cap=0.0 must be above 0"):
+        SoftCap(0.0)
+    with pytest.raises(ValueError, match="cap=nan must be above 0"):
+        SoftCap(math.nan)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("d_value", [3, 6, 11])
+@pytest.mark.parametrize("kv_heads", [HEADS, 2, 1])
+@pytest.mark.parametrize("n_queries", [1, QUERIES])
+def test_the_kernel_is_asked_so_that_nothing_but_speed_changes(n_queries, kv_heads, d_value, dtype):
+    """Values wider and narrower than keys; one query, whose heads may ask together; masks and biases of every shape."""
+    g = torch.Generator().manual_seed(11)
+    query = torch.randn(BATCH, HEADS, n_queries, D_HEAD, generator=g).to(dtype)
+    key, value = (torch.randn(BATCH, kv_heads, KEYS, d, generator=g).to(dtype) for d in (D_HEAD, d_value))
+    masks = [
+        None,
+        (KEYS,),
+        (n_queries, KEYS),
+        (BATCH, 1, 1, KEYS),
+        (BATCH, HEADS, n_queries, KEYS),
+        (BATCH, 1, n_queries, 1),
+    ]
+    biases = [None, (1, HEADS, n_queries, KEYS), (BATCH, 1, n_queries, KEYS)]
+    for mask_shape in masks:
+        mask = None if mask_shape is None else torch.rand(mask_shape, generator=g) < 0.7
+        for bias_shape in biases:
+            bias = None if bias_shape is None else torch.randn(bias_shape, generator=g).to(dtype)
+            fused = scaled_dot_product_attention(query, key, value, mask, bias=bias)
+            explicit, _ = scaled_dot_product_attention(query, key, value, mask, bias=bias, return_weights=True)
+            torch.testing.assert_close(fused, explicit, **TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_state_meta_and_gradients_with_every_hook(device):
+    norms = dict(query_norm=nn.RMSNorm(4), key_norm=nn.RMSNorm(4))
+    sizes = dict(n_kv_heads=2, d_head=4, d_value=3, position=HalfSplitRotary(4), change_scores=SoftCap(2.0), bias=True)
+    ours = randomize(MultiHeadAttention(10, 6, **sizes, **norms)).to(device).double()
+    twin = MultiHeadAttention(10, 6, **sizes, query_norm=nn.RMSNorm(4), key_norm=nn.RMSNorm(4)).to(device).double()
+    twin.load_state_dict(ours.state_dict())
+    x = torch.randn(1, 4, 10, dtype=torch.float64, device=device, requires_grad=True)
+    torch.testing.assert_close(twin(x, mask=CausalMask()), ours(x, mask=CausalMask()))
+    assert torch.autograd.gradcheck(lambda x: ours(x, mask=CausalMask()), x)
+    ours(x, mask=CausalMask()).square().sum().backward()
+    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in ours.parameters())
+    meta = ours.to("meta")
+    assert meta(torch.empty(2, 5, 10, dtype=torch.float64, device="meta"), mask=CausalMask()).shape == (2, 5, 10)

@@ -6,13 +6,16 @@ Rows are tokens. Masks are boolean, True = may attend.
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from einops import rearrange, repeat
 from torch import nn
 
-from llm_anatomy.layers.positions.base import PositionScheme
+from llm_anatomy.layers.kv_cache import KVCache, NoCache
+from llm_anatomy.layers.masks import Mask
+from llm_anatomy.layers.positions.base import PositionScheme, _refuse_below_one
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
 
 
@@ -50,10 +53,12 @@ def scaled_dot_product_attention(
     query: Float[Tensor, "batch heads queries d_head"],
     key: Float[Tensor, "batch kv_heads keys d_head"],
     value: Float[Tensor, "batch kv_heads keys d_value"],
-    mask: Bool[Tensor, "*#mask"] | None = None,
+    mask: Bool[Tensor, "*#mask"] | Mask | None = None,
     *,
+    positions: tuple[Int[Tensor, "#batch queries"], Int[Tensor, "#batch keys"]] | None = None,
     bias: Float[Tensor, "#batch #heads queries keys"] | None = None,
     scale: float | None = None,
+    change_scores: Callable[[Tensor], Tensor] | None = None,
     return_weights: bool = False,
 ) -> (
     Float[Tensor, "batch heads queries d_value"]
@@ -69,10 +74,13 @@ def scaled_dot_product_attention(
     Args:
         query, key, value: as many query heads as there are key-value heads, or a multiple: head i then reads
             key-value head ``i // (heads / kv_heads)``.
-        mask: boolean, True = may attend, broadcast to (batch, heads, queries, keys). A query that may attend to
-            nothing gets weights and output zero.
+        mask: boolean, True = may attend, broadcast to (batch, heads, queries, keys); or a rule over positions. A query
+            that may attend to nothing gets weights and output zero.
+        positions: of queries and of keys, for a rule; by default all follow each other and the last query stands at
+            the last key. Then the kernel's own causal mode serves, which needs no memory for a mask.
         bias: added to the scaled scores, what a position scheme makes of the places, for instance.
         scale: factor of the scores, :math:`1/\sqrt{d_\mathrm{head}}` by default.
+        change_scores: makes scores of the biased scores, ``SoftCap(50.0)`` for instance; takes the explicit path.
         return_weights: take the explicit path and return ``(output, weights)``.
 
     Returns:
@@ -90,14 +98,18 @@ def scaled_dot_product_attention(
     >>> [round(w, 4) for w in weights.flatten().tolist()], [round(x, 4) for x in output.flatten().tolist()]
     ([0.6457, 0.3543], [0.2913, 1.0])
     """
-    _refuse_misfits(query, key, value, mask, bias)
+    _refuse_misfits(query, key, value)
+    explicit, causal = return_weights or change_scores is not None, False
+    if isinstance(mask, Mask):
+        mode = mask.kernel_mode(query.shape[2], key.shape[2]) if positions is None else None
+        causal = mode == "causal" and bias is None and not explicit
+        positions = _newest(query, key) if positions is None else positions
+        mask = None if mode == "all" or causal else mask(*positions)
+    _refuse_what_does_not_broadcast((*query.shape[:3], key.shape[2]), mask=mask, bias=bias)
     bias = None if bias is None else bias.to(query.dtype)
-    if not return_weights:
-        allowed = mask if bias is None else bias if mask is None else torch.where(mask, bias, -math.inf)
-        return F.scaled_dot_product_attention(
-            query, key, value, attn_mask=allowed, scale=scale, enable_gqa=query.shape[1] != key.shape[1]
-        )
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    if not explicit:
+        return _fused(query, key, value, mask, bias, scale, causal)
     key, value = (
         repeat(x, "batch kv_heads keys width -> batch (kv_heads group) keys width", group=query.shape[1] // x.shape[1])
         for x in (key, value)
@@ -105,14 +117,46 @@ def scaled_dot_product_attention(
     scores = query @ key.transpose(-2, -1) * scale  # (batch, heads, queries, keys)
     if bias is not None:
         scores = scores + bias
+    if change_scores is not None:
+        scores = change_scores(scores)
     if mask is None:
         weights = scores.softmax(-1)
     else:  # the second fill gives a query that may attend to nothing zeros in place of 0/0
         weights = scores.masked_fill(~mask, -math.inf).softmax(-1).masked_fill(~mask, 0)
-    return weights @ value, weights
+    return (weights @ value, weights) if return_weights else weights @ value
 
 
-def _refuse_misfits(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None) -> None:
+def _newest(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+    """Positions where the last query stands at the last key."""
+    if query.shape[2] > key.shape[2]:
+        raise ValueError(f"{query.shape[2]} queries over {key.shape[2]} keys: a rule needs positions to place them")
+    places = torch.arange(key.shape[2], device=key.device)[None]
+    return places[:, key.shape[2] - query.shape[2] :], places
+
+
+def _fused(query: Tensor, key: Tensor, value: Tensor, mask, bias, scale: float, causal: bool) -> Tensor:
+    """PyTorch's kernel, asked in the way in which it is fast."""
+    (n_heads, n_queries, d_head), n_kv_heads, d_value = query.shape[1:], key.shape[1], value.shape[-1]
+    allowed = mask if bias is None else bias if mask is None else torch.where(mask, bias, -math.inf)
+    allowed = None if allowed is None else torch.atleast_2d(allowed)
+    if d_value < d_head:  # it wants one width; zeros add nothing to scores, and values that are zero are cut off
+        value = F.pad(value, (0, d_head - d_value))
+    elif d_head < d_value:
+        query, key = (F.pad(x, (0, d_value - d_head)) for x in (query, key))
+    if n_queries == 1 and n_kv_heads < n_heads:  # heads that share keys ask as the queries of one head
+        query = rearrange(query, "batch (kv_heads group) 1 d -> batch kv_heads group d", kv_heads=n_kv_heads)
+        if allowed is not None:
+            allowed = allowed.expand(len(query), n_heads, 1, key.shape[2])
+            allowed = rearrange(
+                allowed, "batch (kv_heads group) 1 keys -> batch kv_heads group keys", kv_heads=n_kv_heads
+            )
+    output = F.scaled_dot_product_attention(
+        query, key, value, attn_mask=allowed, scale=scale, is_causal=causal, enable_gqa=query.shape[1] != n_kv_heads
+    )
+    return output.reshape(len(output), n_heads, n_queries, -1)[..., :d_value]
+
+
+def _refuse_misfits(query: Tensor, key: Tensor, value: Tensor) -> None:
     for name, tensor in {"query": query, "key": key, "value": value}.items():
         if tensor.ndim != 4:
             raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must be (batch, heads, tokens, width)")
@@ -125,15 +169,47 @@ def _refuse_misfits(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | No
         raise ValueError(f"query is {query.shape[-1]} wide and key {key.shape[-1]}; they must be equally wide")
     if query.shape[1] % key.shape[1]:
         raise ValueError(f"{query.shape[1]} query heads cannot share {key.shape[1]} key-value heads evenly")
+
+
+def _refuse_what_does_not_broadcast(scores_shape: tuple[int, ...], mask: Tensor | None, bias: Tensor | None) -> None:
     if mask is not None and mask.dtype != torch.bool:
         raise TypeError(f"mask has dtype {mask.dtype}; it must be torch.bool, True = may attend")
-    scores_shape = (*query.shape[:3], key.shape[2])
     for name, tensor in {"mask": mask, "bias": bias}.items():
         if tensor is not None and (
             tensor.ndim > 4
             or any(n not in (1, s) for n, s in zip(tensor.shape[::-1], scores_shape[::-1], strict=False))
         ):
             raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must broadcast to the scores {scores_shape}")
+
+
+class SoftCap(nn.Module):
+    r"""Scores of any size, squeezed smoothly between -cap and cap, so that no weight can saturate.
+
+    .. math:: s' = \mathrm{cap} \cdot \tanh(s / \mathrm{cap})
+
+    Args:
+        cap: above 0; Gemma 2 has 50 for the scores of attention.
+
+    Raises:
+        ValueError: for a cap that is not above 0.
+
+    Source: Gemma Team (2024), "Gemma 2", section 2; Bello et al. (2016), section 5.1.
+
+    >>> [round(s, 2) for s in SoftCap(5.0)(torch.tensor([0.1, 5.0, 500.0])).tolist()]
+    [0.1, 3.81, 5.0]
+    """
+
+    def __init__(self, cap: float):
+        super().__init__()
+        if not cap > 0:
+            raise ValueError(f"cap={cap} must be above 0")
+        self.cap = cap
+
+    def forward(self, scores: Float[Tensor, "*scores"]) -> Float[Tensor, "*scores"]:
+        return self.cap * torch.tanh(scores / self.cap)
+
+    def extra_repr(self) -> str:
+        return f"{self.cap}"
 
 
 class MultiHeadAttention(nn.Module):
@@ -153,12 +229,15 @@ class MultiHeadAttention(nn.Module):
         d_value: width of a value, ``d_head`` by default.
         d_context: width of the tokens that are asked, ``d_model`` by default.
         position: what tells attention where tokens stand; nothing does by default.
+        query_norm, key_norm: for queries and keys (batch, heads, tokens, d_head) before they are turned,
+            ``nn.RMSNorm(d_head)`` for instance; nothing by default.
+        change_scores: as in :func:`scaled_dot_product_attention`.
         bias: whether the four projections have biases.
 
     Raises:
         ValueError: for sizes below one, or that do not divide.
 
-    Source: Vaswani et al. (2017), section 3.2.2; CMU-09, UCL-21, UCL-22.
+    Source: Vaswani et al. (2017), section 3.2.2; Ainslie et al. (2023); CMU-09, CMU-11, CMU-12, UCL-21, UCL-22.
 
     >>> attention = MultiHeadAttention(d_model=12, n_heads=3, n_kv_heads=1)
     >>> output, weights = attention(torch.randn(2, 5, 12), mask=causal_mask(5), return_weights=True)
@@ -176,70 +255,126 @@ class MultiHeadAttention(nn.Module):
         d_value: int | None = None,
         d_context: int | None = None,
         position: PositionScheme | None = None,
+        query_norm: nn.Module | None = None,
+        key_norm: nn.Module | None = None,
+        change_scores: nn.Module | None = None,
         bias: bool = False,
     ):
         super().__init__()
-        n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
-        if min(d_model, n_heads, n_kv_heads) < 1 or n_heads % n_kv_heads:
-            raise ValueError(f"{d_model=}, {n_heads=}, {n_kv_heads=}: each must be >= 1, n_kv_heads divide n_heads")
-        if d_head is None and d_model % n_heads:
-            raise ValueError(f"{n_heads=} must divide {d_model=} unless d_head is given")
-        d_head = d_model // n_heads if d_head is None else d_head
-        d_value = d_head if d_value is None else d_value
-        d_context = d_model if d_context is None else d_context
-        if min(d_head, d_value, d_context) < 1:
-            raise ValueError(f"{d_head=}, {d_value=}, {d_context=}: each must be >= 1")
-        self.n_heads, self.n_kv_heads = n_heads, n_kv_heads
-        self.position = PositionScheme() if position is None else position
+        n_kv_heads, d_head, d_value, d_context = _sizes(d_model, n_heads, n_kv_heads, d_head, d_value, d_context)
+        self.n_heads, self.n_kv_heads, self.d_head, self.d_value = n_heads, n_kv_heads, d_head, d_value
         self.w_query = nn.Linear(d_model, n_heads * d_head, bias=bias)
         self.w_key = nn.Linear(d_context, n_kv_heads * d_head, bias=bias)
         self.w_value = nn.Linear(d_context, n_kv_heads * d_value, bias=bias)
         self.w_output = nn.Linear(n_heads * d_value, d_model, bias=bias)
+        self.position = _default(position, PositionScheme())
+        self.query_norm, self.key_norm = _default(query_norm, nn.Identity()), _default(key_norm, nn.Identity())
+        self.change_scores = change_scores
+
+    def new_cache(self, batch: int, n_slots: int, kind: type[KVCache] = KVCache) -> KVCache:
+        """A cache that fits: for ``n_slots`` tokens, or, of kind ``RollingKVCache``, for a window of that width."""
+        kept = [(self.n_kv_heads, self.d_head), (self.n_kv_heads, self.d_value)]
+        return kind(batch, n_slots, kept, dtype=self.w_key.weight.dtype, device=self.w_key.weight.device)
 
     def forward(
         self,
         x: Float[Tensor, "batch queries d_model"],
         context: Float[Tensor, "batch keys d_context"] | None = None,
-        mask: Bool[Tensor, "*#mask"] | None = None,
+        mask: Bool[Tensor, "*#mask"] | Mask | None = None,
         *,
         positions: Int[Tensor, "#batch queries"] | None = None,
         context_positions: Int[Tensor, "#batch keys"] | None = None,
+        cache: KVCache | None = None,
         fused: bool | None = None,
         return_weights: bool = False,
     ) -> (
         Float[Tensor, "batch queries d_model"]
-        | tuple[Float[Tensor, "batch queries d_model"], Float[Tensor, "batch heads queries keys"]]
+        | tuple[Float[Tensor, "batch queries d_model"], Float[Tensor, "batch heads queries all_keys"]]
     ):
         """Attend from ``x`` to ``context``, to ``x`` itself by default.
 
         Args:
             x, context: the tokens that ask, and those that are asked.
             mask, return_weights: as in :func:`scaled_dot_product_attention`.
-            positions, context_positions: where the tokens stand; 0, 1, 2, … by default.
+            positions, context_positions: where the tokens stand, -1 for padding, which a rule hides; by default 0, 1,
+                2, … or, over a cache, the places after those that are taken.
+            cache: keeps keys and values from call to call. A context is read once: when the cache holds it, later
+                calls take it from there.
             fused: True for the fused path or an error that says why there is none, False for the explicit path; by
                 default what is possible.
         """
-        needs_weights = "return_weights=True" if return_weights else self.position.explicit_only
-        if fused and needs_weights:
-            raise ValueError(f"fused=True is not possible here, since the weights are needed: {needs_weights}")
+        explicit = _takes_explicit_path(fused, return_weights, self.position, self.change_scores)
+        cache = _usable(cache, self.position, x.device)
         if context is None:
-            context, context_positions = x, positions
-        positions = torch.arange(x.shape[1], device=x.device)[None] if positions is None else positions
-        if context_positions is None:
-            context_positions = torch.arange(context.shape[1], device=x.device)[None]
-        query = rearrange(self.w_query(x), "batch queries (heads d) -> batch heads queries d", heads=self.n_heads)
-        key = rearrange(self.w_key(context), "batch keys (heads d) -> batch heads keys d", heads=self.n_kv_heads)
-        value = rearrange(self.w_value(context), "batch keys (heads d) -> batch heads keys d", heads=self.n_kv_heads)
-        query, key = self.position.rotate(query, positions), self.position.rotate(key, context_positions)
-        bias = self.position.bias(query, key, positions, context_positions, (self.w_query, self.w_key))
-        scale = self.position.scale(query.shape[-1])
-        if needs_weights or fused is False:
-            output, weights = scaled_dot_product_attention(
-                query, key, value, mask, bias=bias, scale=scale, return_weights=True
-            )
-            of_places = self.position.add_to_output(weights, positions, context_positions)
-            output = output if of_places is None else output + of_places
+            in_order = positions is None and cache.in_order
+            given, positions = positions, _default(positions, cache.next_positions(x.shape[1]))
+            kept = cache.append(*self._keys_and_values(x, positions), positions=given)
         else:
-            output, weights = scaled_dot_product_attention(query, key, value, mask, bias=bias, scale=scale), None
+            in_order, positions = False, _default(positions, _count(x))
+            if cache.length:
+                kept = cache.read()
+            else:
+                context_positions = _default(context_positions, _count(context))
+                kept = cache.append(*self._keys_and_values(context, context_positions), positions=context_positions)
+        key, value, key_positions = kept  # (batch, kv_heads, keys, d_head or d_value) and (batch, keys)
+        query = rearrange(self.w_query(x), "batch queries (heads d) -> batch heads queries d", heads=self.n_heads)
+        query = self.position.rotate(self.query_norm(query), positions)
+        places = positions.clamp(min=0), key_positions.clamp(min=0)  # padding needs a place in a table, if any
+        output = scaled_dot_product_attention(
+            query,
+            key,
+            value,
+            mask,
+            positions=None if in_order else (positions, key_positions),
+            bias=self.position.bias(query, key, *places, (self.w_query, self.w_key)),
+            scale=self.position.scale(self.d_head),
+            change_scores=self.change_scores,
+            return_weights=explicit,
+        )
+        if explicit:
+            output, weights = output
+            of_places = self.position.add_to_output(weights, *places)
+            output = output if of_places is None else output + of_places
         output = self.w_output(rearrange(output, "batch heads queries d -> batch queries (heads d)"))
         return (output, weights) if return_weights else output
+
+    def _keys_and_values(self, context: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        key = rearrange(self.w_key(context), "batch keys (heads d) -> batch heads keys d", heads=self.n_kv_heads)
+        value = rearrange(self.w_value(context), "batch keys (heads d) -> batch heads keys d", heads=self.n_kv_heads)
+        return self.position.rotate(self.key_norm(key), positions), value
+
+
+def _default(given, otherwise):
+    return otherwise if given is None else given
+
+
+def _sizes(d_model, n_heads, n_kv_heads, d_head, d_value, d_context) -> tuple[int, int, int, int]:
+    n_kv_heads = _default(n_kv_heads, n_heads)
+    _refuse_below_one(d_model=d_model, n_heads=n_heads, n_kv_heads=n_kv_heads)
+    if n_heads % n_kv_heads:
+        raise ValueError(f"{n_kv_heads=} must divide {n_heads=}")
+    if d_head is None and d_model % n_heads:
+        raise ValueError(f"{n_heads=} must divide {d_model=} unless d_head is given")
+    d_head = _default(d_head, d_model // n_heads)
+    d_value, d_context = _default(d_value, d_head), _default(d_context, d_model)
+    _refuse_below_one(d_head=d_head, d_value=d_value, d_context=d_context)
+    return n_kv_heads, d_head, d_value, d_context
+
+
+def _count(x: Tensor) -> Tensor:
+    """Positions 0, 1, 2, … (1, tokens)."""
+    return torch.arange(x.shape[1], device=x.device)[None]
+
+
+def _takes_explicit_path(fused: bool | None, return_weights: bool, position: PositionScheme, change_scores) -> bool:
+    changed = change_scores and f"{change_scores} changes the scores, which no fused kernel here does"
+    needs_weights = "return_weights=True" if return_weights else position.explicit_only or changed
+    if fused and needs_weights:
+        raise ValueError(f"fused=True is not possible here, since the weights are needed: {needs_weights}")
+    return fused is False or bool(needs_weights)
+
+
+def _usable(cache: KVCache | None, position: PositionScheme, device: torch.device) -> KVCache | NoCache:
+    if cache is not None and position.not_cacheable:
+        raise ValueError(f"{type(position).__name__} cannot be cached: {position.not_cacheable}")
+    return NoCache(device) if cache is None else cache

@@ -408,7 +408,9 @@ class Rotary(PositionScheme):
 
     def _angles(self, positions: Tensor, frequencies: Tensor, dtype: torch.dtype) -> Tensor:
         wide = torch.promote_types(dtype, torch.float32)
-        return positions[:, None, :, None].to(wide) * frequencies.to(wide)  # (batch, 1, tokens, width)
+        return positions[:, None, :, None].to(wide) * frequencies.to(
+            positions.device, wide
+        )  # (batch, 1, tokens, width)
 
     def _refuse_misfits(self, x: Tensor, positions: Tensor) -> None:
         if x.ndim != 4 or x.shape[-1] < self.d_rotary:

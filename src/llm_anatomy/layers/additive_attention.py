@@ -1,0 +1,105 @@
+"""Additive attention, the first of them: a small network says how well a query and a key match.
+
+Legend of shapes as in ``layers.attention``, without heads: ``batch``, ``queries``, ``keys``, and ``d_hidden``, the
+width of the small network. Masks are boolean, True = may attend.
+"""
+
+import math
+
+import torch
+from torch import nn
+
+from llm_anatomy.shapes import Bool, Float, Tensor
+
+
+class AdditiveAttention(nn.Module):
+    r"""Query and key are summed after a projection each, not multiplied; so they need not be equally wide.
+
+    .. math:: \mathrm{Attention}(Q, K, V) = \mathrm{softmax}(S)\, V, \quad
+        S_{ij} = v^\top \tanh(W q_i + U k_j + b)
+
+    Each pair of a query and a key costs ``d_hidden`` hyperbolic tangents, and none of it is a matrix product: this is
+    what the dot product saved. Scores are not scaled, since tanh bounds each by the sum of :math:`|v|`.
+
+    Args:
+        d_query, d_key: widths of a query and a key.
+        d_hidden: width of the network, ``d_query`` by default.
+        bias: whether the network has the bias b.
+
+    Raises:
+        ValueError: for widths below one; in ``forward``, for shapes that do not fit.
+        TypeError: in ``forward``, for a mask that is not boolean.
+
+    Source: Bahdanau et al. (2015), appendix A.1.2; UCL-18, UCL-19 (whose softmax of dot products is not Bahdanau's:
+    erratum E-79).
+
+    >>> attention = AdditiveAttention(d_query=4, d_key=6, d_hidden=5)
+    >>> output, weights = attention(torch.randn(2, 3, 4), torch.randn(2, 7, 6), return_weights=True)
+    >>> tuple(output.shape), tuple(weights.shape)
+    ((2, 3, 6), (2, 3, 7))
+    """
+
+    def __init__(self, d_query: int, d_key: int, d_hidden: int | None = None, *, bias: bool = False):
+        super().__init__()
+        d_hidden = d_query if d_hidden is None else d_hidden
+        if min(d_query, d_key, d_hidden) < 1:
+            raise ValueError(f"{d_query=}, {d_key=}, {d_hidden=}: each must be >= 1")
+        self.w_query = nn.Linear(d_query, d_hidden, bias=bias)
+        self.w_key = nn.Linear(d_key, d_hidden, bias=False)
+        self.v = nn.Linear(d_hidden, 1, bias=False)  # a bias here would move all scores alike: softmax sees none of it
+
+    def scores(
+        self, query: Float[Tensor, "batch queries d_query"], key: Float[Tensor, "batch keys d_key"]
+    ) -> Float[Tensor, "batch queries keys"]:
+        """How well each key matches each query, before the softmax."""
+        # (batch, queries, 1, d_hidden) + (batch, 1, keys, d_hidden)
+        hidden = torch.tanh(self.w_query(query)[:, :, None] + self.w_key(key)[:, None])
+        return self.v(hidden)[..., 0]
+
+    def forward(
+        self,
+        query: Float[Tensor, "batch queries d_query"],
+        key: Float[Tensor, "batch keys d_key"],
+        value: Float[Tensor, "batch keys d_value"] | None = None,
+        mask: Bool[Tensor, "*#mask"] | None = None,
+        *,
+        return_weights: bool = False,
+    ) -> (
+        Float[Tensor, "batch queries d_value"]
+        | tuple[Float[Tensor, "batch queries d_value"], Float[Tensor, "batch queries keys"]]
+    ):
+        """Average the values with the weights of their keys.
+
+        Args:
+            query, key: what asks, and what is asked.
+            value: what is averaged; the keys themselves by default, as in the paper.
+            mask: boolean, True = may attend, broadcast to (batch, queries, keys). A query that may attend to nothing
+                gets weights and output zero.
+            return_weights: return ``(output, weights)``.
+        """
+        value = key if value is None else value
+        self._refuse_misfits(query, key, value, mask)
+        scores = self.scores(query, key)
+        if mask is None:
+            weights = scores.softmax(-1)
+        else:  # the second fill gives a query that may attend to nothing zeros in place of 0/0
+            weights = scores.masked_fill(~mask, -math.inf).softmax(-1).masked_fill(~mask, 0)
+        output = weights @ value
+        return (output, weights) if return_weights else output
+
+    def _refuse_misfits(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> None:
+        for name, tensor, width in (("query", query, self.w_query.in_features), ("key", key, self.w_key.in_features)):
+            if tensor.ndim != 3 or tensor.shape[-1] != width:
+                raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must be (batch, tokens, {width})")
+        if query.shape[0] != key.shape[0] or value.ndim != 3 or key.shape[:2] != value.shape[:2]:
+            raise ValueError(
+                f"query {tuple(query.shape)}, key {tuple(key.shape)} and value {tuple(value.shape)} must agree in "
+                "batch, and key and value in tokens"
+            )
+        if mask is not None and mask.dtype != torch.bool:
+            raise TypeError(f"mask has dtype {mask.dtype}; it must be torch.bool, True = may attend")
+        scores_shape = (query.shape[0], query.shape[1], key.shape[1])
+        if mask is not None and (
+            mask.ndim > 3 or any(n not in (1, s) for n, s in zip(mask.shape[::-1], scores_shape[::-1], strict=False))
+        ):
+            raise ValueError(f"mask has shape {tuple(mask.shape)}; it must broadcast to the scores {scores_shape}")

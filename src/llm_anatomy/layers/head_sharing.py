@@ -1,0 +1,108 @@
+"""From many key-value heads to few: a trained multi-head attention becomes grouped-query or multi-query attention.
+
+The cache shrinks with the number of key-value heads. What the shared head should be is a function from the heads of a
+group to one: their mean, the first, or a new one. All but equal heads lose something, which a short training recovers.
+"""
+
+import copy
+from collections.abc import Callable
+
+import torch
+from einops import rearrange
+from torch import nn
+
+from llm_anatomy.layers.attention import MultiHeadAttention
+from llm_anatomy.shapes import Float, Tensor
+
+
+def mean_head(heads: Float[Tensor, "kv_heads group *width"]) -> Float[Tensor, "kv_heads *width"]:
+    r"""The shared head is the mean of its group: what the authors found best.
+
+    .. math:: W_g^K = \frac{G}{H} \sum_{h \in g} W_h^K, \quad \text{the same for } V
+
+    Args:
+        heads: the rows of a projection, or its biases, head by head.
+
+    Source: Ainslie et al. (2023), section 2.1; CMU-15.
+
+    >>> mean_head(torch.tensor([[[1.0, 5.0], [3.0, 9.0]]])).tolist()
+    [[2.0, 7.0]]
+    """
+    return heads.mean(1)
+
+
+def first_head(heads: Float[Tensor, "kv_heads group *width"]) -> Float[Tensor, "kv_heads *width"]:
+    """The shared head is the first of its group; what the others knew is lost.
+
+    Args:
+        heads: as in :func:`mean_head`.
+
+    Source: Ainslie et al. (2023), section 3.3; CMU-15.
+
+    >>> first_head(torch.tensor([[[1.0, 5.0], [3.0, 9.0]]])).tolist()
+    [[1.0, 5.0]]
+    """
+    return heads[:, 0]
+
+
+class RandomHead:
+    """The shared head is drawn anew and knows nothing of its group but how large the entries are.
+
+    Args:
+        generator: where the draws come from, on the CPU.
+
+    Source: Ainslie et al. (2023), section 3.3; CMU-15.
+
+    >>> new = RandomHead(torch.Generator().manual_seed(0))
+    >>> tuple(new(torch.ones(2, 3, 5)).shape)
+    (2, 5)
+    """
+
+    def __init__(self, generator: torch.Generator):
+        self.generator = generator
+
+    def __call__(self, heads: Float[Tensor, "kv_heads group *width"]) -> Float[Tensor, "kv_heads *width"]:
+        draw = torch.randn(heads[:, 0].shape, generator=self.generator, device="cpu")
+        return draw.to(heads) * heads.square().mean().sqrt()
+
+
+def share_heads(
+    attention: MultiHeadAttention, n_kv_heads: int, pool: Callable[[Tensor], Tensor] = mean_head
+) -> MultiHeadAttention:
+    """A copy with fewer key-value heads; queries, output, position scheme, dtype and device stay as they are.
+
+    Neighbours form a group, as in :class:`MultiHeadAttention`, where query head i reads key-value head
+    ``i // (n_heads / n_kv_heads)``. Keys keep their length and lose width (erratum E-33): the cache shrinks by
+    ``attention.n_kv_heads / n_kv_heads``.
+
+    Args:
+        attention: multi-head, or grouped-query attention; it is left as it was, and shares no memory with the copy.
+        n_kv_heads: how many are left; must divide the heads that are there. One gives multi-query attention.
+        pool: makes one head of each group: :func:`mean_head`, :func:`first_head` or a :class:`RandomHead`.
+
+    Returns:
+        The copy. Where the heads of each group were equal, mean and first give the same outputs as before.
+
+    Raises:
+        ValueError: if ``n_kv_heads`` is below one or does not divide.
+
+    Source: Ainslie et al. (2023), section 2.1; Shazeer (2019); CMU-11, CMU-12, CMU-14, CMU-15.
+
+    >>> shared = share_heads(MultiHeadAttention(d_model=12, n_heads=6), n_kv_heads=2)
+    >>> tuple(shared.w_key.weight.shape), tuple(shared(torch.randn(3, 5, 12)).shape)
+    ((4, 12), (3, 5, 12))
+    """
+    if n_kv_heads < 1 or attention.n_kv_heads % n_kv_heads:
+        raise ValueError(f"{n_kv_heads=} must be >= 1 and divide the {attention.n_kv_heads} key-value heads there are")
+    group = attention.n_kv_heads // n_kv_heads
+    shared = copy.deepcopy(attention)
+    shared.n_kv_heads = n_kv_heads
+    for projection in (shared.w_key, shared.w_value):
+        for name, parameter in list(projection.named_parameters()):  # rows of the weight; the bias, if there is one
+            heads = rearrange(
+                parameter.detach(), "(kv_heads group d) ... -> kv_heads group d ...", kv_heads=n_kv_heads, group=group
+            )
+            pooled = rearrange(pool(heads), "kv_heads d ... -> (kv_heads d) ...").clone()
+            setattr(projection, name, nn.Parameter(pooled, requires_grad=parameter.requires_grad))
+        projection.out_features = len(projection.weight)
+    return shared

@@ -1,0 +1,162 @@
+"""Multi-head latent attention: keys and values are made of one narrow latent per token, and only that is kept.
+
+Legend of shapes as in ``layers.attention``; ``d_latent`` is the width of the latent, ``d_rotary`` that of the key that
+carries positions.
+"""
+
+import torch
+from einops import einsum, rearrange
+from torch import nn
+
+from llm_anatomy.layers.attention import scaled_dot_product_attention
+from llm_anatomy.layers.kv_cache import KVCache, NoCache
+from llm_anatomy.layers.masks import Mask
+from llm_anatomy.layers.positions.base import _refuse_below_one
+from llm_anatomy.layers.positions.rotary import Rotary
+from llm_anatomy.shapes import Bool, Float, Int, Tensor
+
+
+class LatentAttention(nn.Module):
+    r"""Attention whose cache is one latent and one turned key per token, shared by all heads.
+
+    .. math:: c_t = \mathrm{norm}(W^{DKV} x_t), \quad k^R_t = \mathrm{RoPE}(W^{KR} x_t), \quad
+        k_{t,i} = [W^{UK}_i c_t;\; k^R_t], \quad v_{t,i} = W^{UV}_i c_t, \quad
+        q_{t,i} = [W^Q_i x_t;\; \mathrm{RoPE}(W^{QR}_i x_t)]
+
+    Expanded, keys and values of all heads are formed. Absorbed, they never are: :math:`W^{UK}` moves to the query and
+    :math:`W^{UV}` behind the average,
+
+    .. math:: (W^Q_i x_t)^\top W^{UK}_i c_s = (W^{UK\top}_i W^Q_i x_t)^\top c_s, \quad
+        \textstyle\sum_s a_{ts} W^{UV}_i c_s = W^{UV}_i \sum_s a_{ts} c_s
+
+    so that all heads read the latents themselves, as multi-query attention does. A rotation between the two matrices
+    would forbid it: hence the small key of its own that carries positions.
+
+    Args:
+        d_model: width of the tokens.
+        n_heads: how many heads.
+        d_latent: width of the latent of keys and values.
+        d_head: width of the part of queries and keys without positions, per head.
+        d_value: width of a value, ``d_head`` by default.
+        position: turns the part with positions, whose width is its ``d_rotary``; without it there is no such part.
+        latent_norm: a module for the latent, ``nn.RMSNorm(d_latent)`` in the published models; nothing by default.
+        w_query: makes the queries, (batch, tokens, n_heads * (d_head + d_rotary)) of the tokens; a linear map by
+            default, in the large published models one through a latent and a norm of its own.
+        scale: factor of the scores, :math:`1/\sqrt{d_\mathrm{head} + d_\mathrm{rotary}}` by default.
+        bias: whether the projections from and to the tokens have biases; those from the latent have none.
+
+    Raises:
+        ValueError: for sizes below one.
+
+    Source: DeepSeek-AI (2024), "DeepSeek-V2", section 2.1 and appendix C; CMU-13.
+
+    >>> attention = LatentAttention(d_model=24, n_heads=4, d_latent=10, d_head=5)
+    >>> cache = attention.new_cache(batch=2, n_slots=7)
+    >>> with torch.no_grad():
+    ...     output = attention(torch.randn(2, 3, 24), cache=cache)
+    >>> tuple(output.shape), cache.n_bytes == 2 * 7 * 10 * 4
+    ((2, 3, 24), True)
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        *,
+        d_latent: int,
+        d_head: int,
+        d_value: int | None = None,
+        position: Rotary | None = None,
+        latent_norm: nn.Module | None = None,
+        w_query: nn.Module | None = None,
+        scale: float | None = None,
+        bias: bool = False,
+    ):
+        super().__init__()
+        d_value = d_head if d_value is None else d_value
+        _refuse_below_one(d_model=d_model, n_heads=n_heads, d_latent=d_latent, d_head=d_head, d_value=d_value)
+        d_rotary = 0 if position is None else position.d_rotary
+        self.n_heads, self.d_latent, self.d_head, self.d_rotary = n_heads, d_latent, d_head, d_rotary
+        self.position = position
+        self.scale = (d_head + d_rotary) ** -0.5 if scale is None else scale
+        self.w_query = nn.Linear(d_model, n_heads * (d_head + d_rotary), bias=bias) if w_query is None else w_query
+        self.w_down = nn.Linear(d_model, d_latent + d_rotary, bias=bias)
+        self.latent_norm = nn.Identity() if latent_norm is None else latent_norm
+        self.w_up_key = nn.Linear(d_latent, n_heads * d_head, bias=False)
+        self.w_up_value = nn.Linear(d_latent, n_heads * d_value, bias=False)
+        self.w_output = nn.Linear(n_heads * d_value, d_model, bias=bias)
+
+    def new_cache(self, batch: int, n_slots: int, kind: type[KVCache] = KVCache) -> KVCache:
+        """A cache that fits: ``d_latent + d_rotary`` numbers a token, whatever the number of heads."""
+        weight = self.w_down.weight
+        return kind(batch, n_slots, [(1, self.d_latent + self.d_rotary)], dtype=weight.dtype, device=weight.device)
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch queries d_model"],
+        mask: Bool[Tensor, "*#mask"] | Mask | None = None,
+        *,
+        positions: Int[Tensor, "#batch queries"] | None = None,
+        cache: KVCache | None = None,
+        absorbed: bool | None = None,
+        return_weights: bool = False,
+    ) -> (
+        Float[Tensor, "batch queries d_model"]
+        | tuple[Float[Tensor, "batch queries d_model"], Float[Tensor, "batch heads queries keys"]]
+    ):
+        """Attend from each token to all.
+
+        Args:
+            x: the tokens.
+            mask, positions, cache, return_weights: as in ``MultiHeadAttention``.
+            absorbed: whether to read the latents without forming keys and values; by default what takes fewer
+                multiplications: expanded for many tokens at once, absorbed for a few over a long cache.
+        """
+        cache = NoCache(x.device) if cache is None else cache
+        in_order = positions is None and cache.in_order
+        given, positions = positions, cache.next_positions(x.shape[1]) if positions is None else positions
+        query = rearrange(self.w_query(x), "batch queries (heads d) -> batch heads queries d", heads=self.n_heads)
+        query, turning = query.split([self.d_head, self.d_rotary], -1)
+        latent, key = self.w_down(x)[:, None].split([self.d_latent, self.d_rotary], -1)  # one head for all
+        kept = torch.cat((self.latent_norm(latent), self._turn(key, positions)), -1)
+        kept, key_positions = cache.append(kept, positions=given)  # (batch, 1, keys, d_latent + d_rotary)
+        if absorbed is None:
+            absorbed = self._absorbing_saves(x.shape[1], kept.shape[2])
+        query, key, value = (self._absorbed if absorbed else self._expanded)(query, kept)
+        output = scaled_dot_product_attention(
+            torch.cat((query, self._turn(turning, positions)), -1),
+            key,
+            value,
+            mask,
+            positions=None if in_order else (positions, key_positions),
+            scale=self.scale,
+            return_weights=return_weights,
+        )
+        output, weights = output if return_weights else (output, None)
+        if absorbed:  # W^UV behind the average
+            w_up_value = rearrange(self.w_up_value.weight, "(heads d) latent -> heads d latent", heads=self.n_heads)
+            output = einsum(output[..., : self.d_latent], w_up_value, "b h queries latent, h d latent -> b h queries d")
+        output = self.w_output(rearrange(output, "batch heads queries d -> batch queries (heads d)"))
+        return (output, weights) if return_weights else output
+
+    def _expanded(self, query: Tensor, kept: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        latent, turned = kept.split([self.d_latent, self.d_rotary], -1)
+        key, value = (
+            rearrange(up(latent), "batch 1 keys (heads d) -> batch heads keys d", heads=self.n_heads)
+            for up in (self.w_up_key, self.w_up_value)
+        )
+        return query, torch.cat((key, turned.expand(-1, self.n_heads, -1, -1)), -1), value
+
+    def _absorbed(self, query: Tensor, kept: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        w_up_key = rearrange(self.w_up_key.weight, "(heads d) latent -> heads d latent", heads=self.n_heads)
+        query = einsum(query, w_up_key, "b h queries d, h d latent -> b h queries latent")
+        return query, kept, kept  # the kernel wants keys and values of one width; the turned part is cut off later
+
+    def _absorbing_saves(self, n_queries: int, n_keys: int) -> bool:
+        """Whether it takes fewer multiplications to map queries and outputs than to map all keys and values."""
+        widths = self.d_head + self.w_up_value.out_features // self.n_heads
+        mapped, pairs = self.d_latent * widths, n_queries * n_keys
+        return n_queries * mapped + pairs * 2 * self.d_latent < n_keys * mapped + pairs * widths
+
+    def _turn(self, x: Tensor, positions: Tensor) -> Tensor:
+        return x if self.position is None else self.position.rotate(x, positions)

@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import torch
 
 import llm_anatomy
 
@@ -88,6 +89,7 @@ def test_the_example_of_the_readme_runs():
     names = {}
     exec(example, names)
     assert names["output"].shape == (2, 5, 24) and names["weights"].shape == (2, 6, 5, 5)
+    torch.testing.assert_close(names["last"], names["output"][:, 4:].detach())
 
 
 def public_parts(path):

@@ -36,6 +36,15 @@ def test_the_slides_weights_follow_from_its_formula():
     assert math.isclose(output["first"], first - (1 - first), abs_tol=1e-7)
 
 
+@pytest.mark.syllabus("GT-17")
+def test_the_operator_classes_share_out_all_of_the_flops_and_of_the_time():
+    rows = table("rmsnorm_runtime")
+    assert math.isclose(sum(row["pct_flop"] for row in rows), 100)
+    assert math.isclose(sum(row["pct_runtime"] for row in rows), 100)
+    normalization = rows[1]  # hardly any work, a quarter of the time
+    assert normalization["pct_flop"] < 0.2 and normalization["pct_runtime"] > 25
+
+
 def test_an_unknown_table_is_refused_with_those_that_there_are():
     with pytest.raises(ValueError, match="name='syllabus' is no table; there are disagreements, errata"):
         table("syllabus")

@@ -1,8 +1,6 @@
 """Additive attention against the formula, one score at a time."""
 
 import math
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -161,8 +159,7 @@ def test_state_dict_meta_and_default_width():
     assert AdditiveAttention(4, 6).v.weight.shape == (1, 4)
 
 
-def test_compiles_without_a_graph_break():
-    """In a process of its own: run-time shape checks and fullgraph compilation do not go together."""
+def test_compiles_without_a_graph_break(run_without_shape_checks):
     code = (
         "import torch; from llm_anatomy.layers.additive_attention import AdditiveAttention\n"
         "m = AdditiveAttention(4, 6, 5); f = torch.compile(m, fullgraph=True, backend='eager')\n"
@@ -171,7 +168,7 @@ def test_compiles_without_a_graph_break():
         "for a, b in zip(f(q, k, k, mask, return_weights=True), m(q, k, k, mask, return_weights=True)):\n"
         "    torch.testing.assert_close(a, b)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_without_shape_checks(code)
 
 
 bare_forward = getattr(AdditiveAttention.forward, "__wrapped__", AdditiveAttention.forward)

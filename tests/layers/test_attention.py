@@ -1,16 +1,19 @@
 """Attention against PyTorch's own, and the properties that the lectures state."""
 
 import math
+import shutil
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from llm_anatomy.layers.attention import MultiHeadAttention, SoftCap, causal_mask, scaled_dot_product_attention
+from llm_anatomy.layers.attention import MultiHeadAttention, causal_mask, scaled_dot_product_attention
 from llm_anatomy.layers.masks import CausalMask
+from llm_anatomy.layers.normalization import AcrossHeads
 from llm_anatomy.layers.positions.base import PositionScheme, offsets
 from llm_anatomy.layers.positions.rotary import HalfSplitRotary
+from llm_anatomy.layers.soft_cap import SoftCap
 
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 BATCH, HEADS, QUERIES, KEYS, D_HEAD, D_VALUE = 3, 4, 5, 7, 6, 9
@@ -330,11 +333,7 @@ def test_a_bias_and_a_mask_together_on_both_paths(dtype):
     assert not torch.allclose(fused, without, atol=0.05)
 
 
-def test_compiles_without_a_graph_break():
-    """In a process of its own: run-time shape checks and fullgraph compilation do not go together."""
-    import subprocess
-    import sys
-
+def test_compiles_without_a_graph_break(run_without_shape_checks):
     code = (
         "import torch; from llm_anatomy.layers.attention import MultiHeadAttention, causal_mask\n"
         "m = MultiHeadAttention(12, 3, n_kv_heads=1).eval(); x = torch.randn(2, 5, 12)\n"
@@ -343,7 +342,7 @@ def test_compiles_without_a_graph_break():
         "    a, b = (g(x, mask=causal_mask(5), return_weights=w) for g in (f, m))\n"
         "    torch.testing.assert_close(a, b)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_without_shape_checks(code)
 
 
 # --- Hooks of queries, keys and scores, against the models that have them ---
@@ -387,6 +386,23 @@ def test_norms_of_queries_and_keys_equal_qwen3s():
         torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
     ours.query_norm, ours.key_norm = ours.key_norm, ours.query_norm  # a planted fault
     assert not torch.allclose(ours(x, mask=CausalMask(), positions=positions), expected, atol=1e-3)
+
+
+def test_norms_across_heads_equal_olmo_2s():
+    from transformers.models.olmo2.modeling_olmo2 import Olmo2Attention, Olmo2Config
+
+    norms = dict(query_norm=AcrossHeads(nn.RMSNorm(24)), key_norm=AcrossHeads(nn.RMSNorm(8)))
+    ours = MultiHeadAttention(24, 6, n_kv_heads=2, position=HalfSplitRotary(4), **norms)
+    randomize(ours.double())
+    config = Olmo2Config(hidden_size=24, num_attention_heads=6, num_key_value_heads=2, attn_implementation="sdpa")
+    twin = hugging_face_twin(ours, Olmo2Attention, config)
+    twin.q_norm, twin.k_norm = ours.query_norm.norm, ours.key_norm.norm  # PyTorch's: theirs computes in float32
+    x, positions = torch.randn(3, 7, 24, dtype=torch.float64), torch.arange(7)[None]
+    tables = [table.float() for table in half_split_tables(positions, 4, 10000.0)]  # theirs turns in float32
+    expected, _ = twin(x, tables, causal_mask(7).double().log()[None, None])
+    torch.testing.assert_close(ours(x, mask=CausalMask()), expected, rtol=1e-5, atol=1e-5)
+    ours.query_norm = ours.query_norm.norm.__class__(4).double()  # a planted fault: per head
+    assert not torch.allclose(ours(x, mask=CausalMask()), expected, atol=1e-3)
 
 
 def test_soft_capped_scores_and_their_scale_equal_gemma_2s():
@@ -473,3 +489,20 @@ def test_state_meta_and_gradients_with_every_hook(device):
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in ours.parameters())
     meta = ours.to("meta")
     assert meta(torch.empty(2, 5, 10, dtype=torch.float64, device="meta"), mask=CausalMask()).shape == (2, 5, 10)
+
+
+@pytest.mark.skipif(not shutil.which("c++"), reason="the default backend needs a compiler")
+def test_compiles_with_the_default_backend(run_without_shape_checks):
+    run_without_shape_checks("""
+import torch
+from llm_anatomy.layers.attention import MultiHeadAttention
+from llm_anatomy.layers.masks import CausalMask
+from llm_anatomy.layers.positions.rotary import HalfSplitRotary
+norm = torch.nn.RMSNorm(6)
+attention = MultiHeadAttention(12, 4, n_kv_heads=2, d_head=6, position=HalfSplitRotary(4), query_norm=norm)
+x, mask = torch.randn(3, 7, 12, requires_grad=True), CausalMask()
+compiled = torch.compile(attention, fullgraph=True)
+torch.testing.assert_close(compiled(x, mask=mask), attention(x, mask=mask))
+gradients = [torch.autograd.grad(f(x, mask=mask).square().sum(), x)[0] for f in (compiled, attention)]
+torch.testing.assert_close(*gradients)
+""")

@@ -1,13 +1,10 @@
 """Caches: what is kept is what was given, and attention over a cache is attention without one."""
 
-import subprocess
-import sys
-
 import pytest
 import torch
 from torch import nn
 
-from llm_anatomy.layers.attention import MultiHeadAttention, SoftCap
+from llm_anatomy.layers.attention import MultiHeadAttention
 from llm_anatomy.layers.kv_cache import KVCache, NoCache, RollingKVCache
 from llm_anatomy.layers.latent_attention import LatentAttention
 from llm_anatomy.layers.masks import CausalMask, PaddingMask, SlidingWindowMask
@@ -42,6 +39,7 @@ from llm_anatomy.layers.positions.rotary import (
     NTKScaling,
     YaRNScaling,
 )
+from llm_anatomy.layers.soft_cap import SoftCap
 
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 BATCH, TOKENS, D_MODEL, HEADS, D_HEAD, D_VALUE, N_CTX = 3, 9, 10, 6, 4, 7, 32
@@ -292,8 +290,7 @@ def test_a_cache_is_where_its_attention_is(device):
     assert cache.read()[0].dtype == torch.bfloat16 and cache.read()[-1].dtype == torch.int64
 
 
-def test_cached_steps_compile_without_a_graph_break():
-    """In a process of its own: run-time shape checks and fullgraph compilation do not go together."""
+def test_cached_steps_compile_without_a_graph_break(run_without_shape_checks):
     code = """
 import torch
 from llm_anatomy.layers.attention import MultiHeadAttention
@@ -314,4 +311,4 @@ for attention, kind, mask in [
         found = [step(tokens, mask=mask, cache=cache) for tokens in x.split([3, 1, 1, 1, 1], 1)]
     torch.testing.assert_close(torch.cat(found, 1), expected)
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_without_shape_checks(code)

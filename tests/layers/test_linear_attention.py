@@ -2,8 +2,6 @@
 
 import inspect
 import math
-import subprocess
-import sys
 import types
 
 import pytest
@@ -405,8 +403,7 @@ def test_directions_belong_to_the_checkpoint_and_to_meta():
         assert output.device.type == state.sums.device.type == "meta"
 
 
-def test_compiles_without_a_graph_break():
-    """In a process of its own: run-time shape checks and fullgraph compilation do not go together."""
+def test_compiles_without_a_graph_break(run_without_shape_checks):
     code = (
         "import torch; from llm_anatomy.layers.linear_attention import *\n"
         "q, k, v = torch.randn(3, 2, 4, 7, 6).unbind(); padding = torch.rand(2, 7) < 0.7\n"
@@ -419,7 +416,7 @@ def test_compiles_without_a_graph_break():
         "    token = [x[:, :, :1] for x in (q, k, v)]\n"
         "    torch.testing.assert_close(f(*token, m, state), causal_linear_attention(*token, m, state))"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_without_shape_checks(code)
 
 
 bare_linear = getattr(linear_attention, "__wrapped__", linear_attention)

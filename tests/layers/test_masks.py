@@ -6,8 +6,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from llm_anatomy.layers.attention import MultiHeadAttention, SoftCap, causal_mask, scaled_dot_product_attention
+from llm_anatomy.layers.attention import MultiHeadAttention, causal_mask, scaled_dot_product_attention
 from llm_anatomy.layers.masks import CausalMask, Mask, PaddingMask, SlidingWindowMask
+from llm_anatomy.layers.soft_cap import SoftCap
 
 # Padding on the left, a cache, a packed row that starts anew, and a place of a cache that is empty.
 KEYS = torch.tensor([[-1, -1, 0, 1, 2, 3, 4], [40, 41, 42, 43, 44, 45, -1], [50, 51, 52, 0, 1, 2, 3]])

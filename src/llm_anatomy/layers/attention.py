@@ -13,9 +13,10 @@ import torch.nn.functional as F
 from einops import rearrange, repeat
 from torch import nn
 
+from llm_anatomy.layers._refusals import _refuse_below_one
 from llm_anatomy.layers.kv_cache import KVCache, NoCache
 from llm_anatomy.layers.masks import Mask
-from llm_anatomy.layers.positions.base import PositionScheme, _refuse_below_one
+from llm_anatomy.layers.positions.base import PositionScheme
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
 
 
@@ -180,36 +181,6 @@ def _refuse_what_does_not_broadcast(scores_shape: tuple[int, ...], mask: Tensor 
             or any(n not in (1, s) for n, s in zip(tensor.shape[::-1], scores_shape[::-1], strict=False))
         ):
             raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must broadcast to the scores {scores_shape}")
-
-
-class SoftCap(nn.Module):
-    r"""Scores of any size, squeezed smoothly between -cap and cap, so that no weight can saturate.
-
-    .. math:: s' = \mathrm{cap} \cdot \tanh(s / \mathrm{cap})
-
-    Args:
-        cap: above 0; Gemma 2 has 50 for the scores of attention.
-
-    Raises:
-        ValueError: for a cap that is not above 0.
-
-    Source: Gemma Team (2024), "Gemma 2", section 2; Bello et al. (2016), section 5.1.
-
-    >>> [round(s, 2) for s in SoftCap(5.0)(torch.tensor([0.1, 5.0, 500.0])).tolist()]
-    [0.1, 3.81, 5.0]
-    """
-
-    def __init__(self, cap: float):
-        super().__init__()
-        if not cap > 0:
-            raise ValueError(f"cap={cap} must be above 0")
-        self.cap = cap
-
-    def forward(self, scores: Float[Tensor, "*scores"]) -> Float[Tensor, "*scores"]:
-        return self.cap * torch.tanh(scores / self.cap)
-
-    def extra_repr(self) -> str:
-        return f"{self.cap}"
 
 
 class MultiHeadAttention(nn.Module):

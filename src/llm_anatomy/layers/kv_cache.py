@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import torch
 
-from llm_anatomy.layers.positions.base import _refuse_below_one
+from llm_anatomy.layers._refusals import _refuse_below_one
 from llm_anatomy.shapes import Float, Int, Tensor
 
 

@@ -8,10 +8,10 @@ import torch
 from einops import einsum, rearrange
 from torch import nn
 
+from llm_anatomy.layers._refusals import _refuse_below_one
 from llm_anatomy.layers.attention import scaled_dot_product_attention
 from llm_anatomy.layers.kv_cache import KVCache, NoCache
 from llm_anatomy.layers.masks import Mask
-from llm_anatomy.layers.positions.base import _refuse_below_one
 from llm_anatomy.layers.positions.rotary import Rotary
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
 

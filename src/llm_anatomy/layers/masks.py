@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
-from llm_anatomy.layers.positions.base import _refuse_below_one, offsets
+from llm_anatomy.layers._refusals import _refuse_below_one
+from llm_anatomy.layers.positions.base import offsets
 from llm_anatomy.shapes import Bool, Int, Tensor
 
 

@@ -2,8 +2,6 @@
 
 import copy
 import math
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -475,8 +473,7 @@ def test_shapes_on_the_meta_device(name):
     assert SCHEMES[name]().to("meta").embed(x, POSITIONS.to("meta")).shape == x.shape
 
 
-def test_compiles_without_a_graph_break():
-    """In a process of its own: run-time shape checks and fullgraph compilation do not go together."""
+def test_compiles_without_a_graph_break(run_without_shape_checks):
     code = (
         "import torch; from llm_anatomy.layers.positions.absolute import *\n"
         "x, p = torch.randn(3, 7, 10), torch.randint(0, 99, (3, 7))\n"
@@ -487,7 +484,7 @@ def test_compiles_without_a_graph_break():
         "    for y in (x, x.bfloat16()):\n"
         "        torch.testing.assert_close(f(y, p), m.embed(y, p))"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_without_shape_checks(code)
 
 
 @pytest.mark.parametrize(

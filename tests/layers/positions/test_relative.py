@@ -2,8 +2,6 @@
 
 import copy
 import math
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -788,8 +786,7 @@ def test_a_scheme_follows_its_inputs_to_their_device(name, device):
     torch.testing.assert_close(there.cpu(), attend(scheme, *tensors, *places), rtol=1e-4, atol=1e-4)
 
 
-def test_all_schemes_compile_without_a_graph_break():
-    """In a process of its own: run-time shape checks and fullgraph compilation do not go together."""
+def test_all_schemes_compile_without_a_graph_break(run_without_shape_checks):
     code = (
         "import torch; from torch import nn; from llm_anatomy.layers.positions.relative import *\n"
         "q, k, p = torch.randn(2, 6, 3, 4), torch.randn(2, 2, 5, 4), torch.arange(5)[None]\n"
@@ -803,7 +800,7 @@ def test_all_schemes_compile_without_a_graph_break():
         "f = torch.compile(s.add_to_output, fullgraph=True, backend='eager')\n"
         "torch.testing.assert_close(f(w, p[:, 2:], p), s.add_to_output(w, p[:, 2:], p))"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_without_shape_checks(code)
 
 
 # --- Bad input ---

@@ -2,8 +2,6 @@
 
 import copy
 import math
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -563,8 +561,7 @@ def test_built_on_meta_state_dict_and_copies(cls, device):
     assert cls(D_HEAD).to("meta").rotate(x.to("meta"), POSITIONS.to("meta")).shape == x.shape
 
 
-def test_compiles_without_a_graph_break():
-    """In a process of its own: run-time shape checks and fullgraph compilation do not go together."""
+def test_compiles_without_a_graph_break(run_without_shape_checks):
     code = (
         "import torch; from llm_anatomy.layers.positions.rotary import *\n"
         "x = torch.randn(3, 5, 7, 16); positions = torch.randint(0, 99, (3, 7))\n"
@@ -575,7 +572,7 @@ def test_compiles_without_a_graph_break():
         "        torch.testing.assert_close(f(x, p), m.rotate(x, p))\n"
         "        torch.testing.assert_close(f(x.bfloat16(), p), m.rotate(x.bfloat16(), p))"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_without_shape_checks(code)
 
 
 @pytest.mark.parametrize(

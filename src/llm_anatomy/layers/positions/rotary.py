@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import torch
 
-from llm_anatomy.layers.positions.base import PositionScheme, _refuse_other_than_integers
+from llm_anatomy.layers._refusals import _refuse_other_than_integers
+from llm_anatomy.layers.positions.base import PositionScheme
 from llm_anatomy.shapes import Float, Int, Tensor
 
 # --- How fast each plane turns: objects called with the width and the base ---

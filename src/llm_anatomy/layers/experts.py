@@ -1,0 +1,509 @@
+r"""Mixtures of experts: several feed-forward networks side by side, and a router that says who answers for a token.
+
+Legend of shapes: ``tokens`` (of the whole batch, in a row), ``n_experts``, ``k`` (experts that answer for a token),
+``slots`` (rows that one expert works on). A router scores and chooses, a set of experts computes, and the layer takes
+tokens to experts and back. Experts never meet a token in a Python loop: tokens are sorted by expert first.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from torch import nn
+
+from llm_anatomy.shapes import Bool, Float, Int, Tensor
+
+# --- Losses that keep a router in shape ---
+
+
+def load_balance_loss(
+    probabilities: Float[Tensor, "tokens n_experts"], experts: Int[Tensor, "tokens k"]
+) -> Float[Tensor, ""]:
+    r"""Lowest where experts get equally many tokens and equal probability.
+
+    .. math:: L = n_\mathrm{experts} \sum_e f_e P_e, \quad
+        f_e = \frac{\text{choices of } e}{\mathrm{tokens}}, \quad P_e = \frac{1}{\mathrm{tokens}} \sum_t p_{t,e}
+
+    Equal shares give k: 1 for Switch, 2 for Mixtral with its two experts. Choices are counted before any capacity
+    cuts them, and only :math:`P_e` carries a gradient.
+
+    Args:
+        probabilities: the router's softmax over all experts.
+        experts: the chosen ones of each token.
+
+    Source: Fedus et al. (2022), section 2.2, equations 4 to 6 (k = 1); Jiang et al. (2024) train Mixtral with the
+    same for k = 2; GT-19.
+
+    >>> even, all_to_the_first = torch.full((4, 2), 0.5), torch.tensor([[1.0, 0.0]]).repeat(4, 1)
+    >>> load_balance_loss(even, torch.tensor([[0], [1], [0], [1]])).item()
+    1.0
+    >>> load_balance_loss(all_to_the_first, torch.zeros(4, 1, dtype=torch.long)).item()
+    2.0
+    """
+    n_tokens, n_experts = probabilities.shape
+    share = _count(experts.flatten(), n_experts).to(probabilities.dtype) / n_tokens
+    return n_experts * (share * probabilities.mean(0)).sum()
+
+
+def router_z_loss(logits: Float[Tensor, "tokens n_experts"]) -> Float[Tensor, ""]:
+    r"""Keeps the router's logits small, where low precision still tells them apart.
+
+    .. math:: L_z = \frac{1}{\mathrm{tokens}} \sum_t \left(\log \sum_e e^{z_{t,e}}\right)^2
+
+    Args:
+        logits: the router's, before the softmax.
+
+    Source: Zoph et al. (2022), "ST-MoE", section 3.3, equation 5; GT-19.
+
+    >>> round(router_z_loss(torch.tensor([[0.0, 0.0], [3.0, -3.0]])).item(), 4)
+    4.7477
+    """
+    return logits.logsumexp(-1).square().mean()
+
+
+# --- Routers: which experts answer for a token, and with which weight ---
+
+
+class Router(nn.Module):
+    r"""Scores every expert for every token; what is made of the scores, a subclass says.
+
+    .. math:: z = x W_r
+
+    Scores, and all that follows from them, are in float32 at least: rounding would change who is chosen.
+
+    Args:
+        d_model: width of the tokens, from 1.
+        n_experts: how many experts, from 1.
+        k: how many of them answer for a token, from 1 to ``n_experts``.
+
+    Raises:
+        ValueError: for numbers outside these.
+
+    Source: Shazeer et al. (2017), section 2; Fedus et al. (2022), section 2.4 (float32); GT-19.
+
+    >>> logits, _, weights, experts = SoftmaxOfTopK(d_model=8, n_experts=4, k=2)(torch.randn(5, 8))
+    >>> tuple(logits.shape), tuple(weights.shape), tuple(experts.shape)
+    ((5, 4), (5, 2), (5, 2))
+    """
+
+    def __init__(self, d_model: int, n_experts: int, k: int):
+        super().__init__()
+        if min(d_model, n_experts) < 1 or not 1 <= k <= n_experts:
+            raise ValueError(f"{d_model=}, {n_experts=}, {k=}: each must be >= 1, and k at most n_experts")
+        self.n_experts, self.k = n_experts, k
+        self.w_router = nn.Linear(d_model, n_experts, bias=False)
+
+    def forward(
+        self, x: Float[Tensor, "tokens d_model"]
+    ) -> tuple[
+        Float[Tensor, "tokens n_experts"],
+        Float[Tensor, "tokens n_experts"],
+        Float[Tensor, "tokens k"],
+        Int[Tensor, "tokens k"],
+    ]:
+        """Logits and probabilities of all experts, then weights and numbers of the chosen, best first."""
+        precise = torch.promote_types(x.dtype, torch.float32)
+        with torch.autocast(x.device.type, enabled=False):
+            logits = F.linear(x.to(precise), self.w_router.weight.to(precise))
+        probabilities, weights, experts = self.choose(logits)
+        return logits, probabilities, weights, experts
+
+    def choose(
+        self, logits: Float[Tensor, "tokens n_experts"]
+    ) -> tuple[Float[Tensor, "tokens n_experts"], Float[Tensor, "tokens k"], Int[Tensor, "tokens k"]]:
+        """Probabilities of all experts, weights and numbers of the chosen."""
+        raise NotImplementedError
+
+
+class SoftmaxOfTopK(Router):
+    r"""Choose the k best, then share the weight among them: Mixtral.
+
+    .. math:: w = \mathrm{softmax}(\mathrm{TopK}(z))
+
+    Args:
+        d_model, n_experts, k: as in :class:`Router`.
+
+    Source: Shazeer et al. (2017), section 2.1; Jiang et al. (2024), "Mixtral", section 2.1; GT-19.
+
+    >>> router = SoftmaxOfTopK(d_model=8, n_experts=4, k=2)
+    >>> _, weights, experts = router.choose(torch.tensor([[0.0, 2.0, 1.0, 2.0]]))
+    >>> weights.tolist(), sorted(experts[0].tolist())
+    ([[0.5, 0.5]], [1, 3])
+    """
+
+    def choose(
+        self, logits: Float[Tensor, "tokens n_experts"]
+    ) -> tuple[Float[Tensor, "tokens n_experts"], Float[Tensor, "tokens k"], Int[Tensor, "tokens k"]]:
+        best, experts = logits.topk(self.k, dim=-1)
+        return logits.softmax(-1), best.softmax(-1), experts
+
+
+class TopKOfSoftmax(Router):
+    r"""Share the weight among all, then keep the k largest: Switch (k = 1), GShard, DeepSeek-V2.
+
+    .. math:: w = \mathrm{scale} \cdot \mathrm{TopK}(\mathrm{softmax}(z))
+
+    The weights sum to less than the scale, by what the others would have had; renormalized they are those of
+    :class:`SoftmaxOfTopK`, scaled. With k = 1 they must not be: the weight would be 1 and teach the router nothing.
+
+    Args:
+        d_model, n_experts, k: as in :class:`Router`.
+        renormalize: divide by the sum of the k before scaling.
+        scale: factor of the weights.
+
+    Source: Fedus et al. (2022), section 2.1; Lepikhin et al. (2021), "GShard"; DeepSeek-AI (2024), "DeepSeek-V2",
+    section 2.2; GT-19.
+
+    >>> router = TopKOfSoftmax(d_model=8, n_experts=4, k=1)
+    >>> _, weights, experts = router.choose(torch.tensor([[0.0, 0.0, 0.0, 0.0]]))
+    >>> weights.tolist()
+    [[0.25]]
+    """
+
+    def __init__(self, d_model: int, n_experts: int, k: int, *, renormalize: bool = False, scale: float = 1.0):
+        super().__init__(d_model, n_experts, k)
+        self.renormalize, self.scale = renormalize, scale
+
+    def choose(
+        self, logits: Float[Tensor, "tokens n_experts"]
+    ) -> tuple[Float[Tensor, "tokens n_experts"], Float[Tensor, "tokens k"], Int[Tensor, "tokens k"]]:
+        probabilities = logits.softmax(-1)
+        weights, experts = probabilities.topk(self.k, dim=-1)
+        if self.renormalize:
+            weights = weights / weights.sum(-1, keepdim=True)
+        return probabilities, self.scale * weights, experts
+
+
+class TopKOfSigmoid(Router):
+    r"""Each expert is judged by itself, and a bias that no gradient trains evens out the choices: DeepSeek-V3.
+
+    .. math:: s = \sigma(z), \quad \mathrm{chosen} = \mathrm{TopK}(s + b), \quad
+        w_e = \mathrm{scale} \cdot s_e \Big/ \sum_{\mathrm{chosen}} s
+
+    Training raises ``selection_bias`` of experts with too few tokens and lowers it where there are too many, in place
+    of a loss. The bias chooses; it does not weigh. (V3 itself first chooses among groups of experts; one group here.)
+
+    Args:
+        d_model, n_experts, k: as in :class:`Router`.
+        scale: factor of the weights.
+
+    Source: Wang et al. (2024), "Auxiliary-loss-free load balancing", section 3; DeepSeek-AI (2024), "DeepSeek-V3",
+    section 2.1.2; GT-19.
+
+    >>> router = TopKOfSigmoid(d_model=8, n_experts=4, k=2)
+    >>> router.selection_bias[3] = 1.0
+    >>> _, weights, experts = router.choose(torch.tensor([[0.0, 0.0, -9.0, 0.0]]))
+    >>> weights.tolist(), experts[0, 0].item()
+    ([[0.5, 0.5]], 3)
+    """
+
+    def __init__(self, d_model: int, n_experts: int, k: int, *, scale: float = 1.0):
+        super().__init__(d_model, n_experts, k)
+        self.scale = scale
+        self.register_buffer("selection_bias", torch.zeros(n_experts))
+
+    def choose(
+        self, logits: Float[Tensor, "tokens n_experts"]
+    ) -> tuple[Float[Tensor, "tokens n_experts"], Float[Tensor, "tokens k"], Int[Tensor, "tokens k"]]:
+        scores = logits.sigmoid()
+        experts = (scores + self.selection_bias).topk(self.k, dim=-1).indices
+        weights = scores.gather(-1, experts)
+        weights = weights / (weights.sum(-1, keepdim=True) + 1e-20)
+        return scores / scores.sum(-1, keepdim=True), self.scale * weights, experts
+
+
+# --- Experts: feed-forward networks whose weights lie side by side ---
+
+
+class Experts(nn.Module):
+    r"""Feed-forward networks, one per expert, without biases.
+
+    .. math:: \mathrm{expert}_e(x) = f(x W_{1,e})\, W_{2,e}
+
+    Rows arrive either as a block per expert, ``(n_experts, slots, d_model)``, one batched product, or one after the
+    other, sorted by expert, ``(slots, d_model)`` with ``counts`` of rows, a grouped product.
+
+    Args:
+        n_experts: how many, from 1.
+        d_model: width of the tokens, from 1.
+        d_ff: width between, from 1.
+        activation: what bends, called with a tensor, the same for all.
+
+    Raises:
+        ValueError: for numbers below one.
+
+    Source: Shazeer et al. (2017), section 2; Fedus et al. (2022), section 2; GT-19.
+
+    >>> experts = Experts(n_experts=3, d_model=8, d_ff=32, activation=nn.ReLU())
+    >>> experts(torch.randn(3, 5, 8)).shape, experts(torch.randn(9, 8), torch.tensor([4, 0, 5])).shape
+    (torch.Size([3, 5, 8]), torch.Size([9, 8]))
+    """
+
+    n_projections_up = 1
+
+    def __init__(self, n_experts: int, d_model: int, d_ff: int, activation: Callable[[Tensor], Tensor]):
+        super().__init__()
+        if min(n_experts, d_model, d_ff) < 1:
+            raise ValueError(f"{n_experts=}, {d_model=}, {d_ff=}: each must be >= 1")
+        self.n_experts, self.activation = n_experts, activation
+        d_up = self.n_projections_up * d_ff
+        self.w_up = nn.Parameter(torch.empty(n_experts, d_up, d_model).uniform_(-1, 1) / math.sqrt(d_model))
+        self.w_down = nn.Parameter(torch.empty(n_experts, d_model, d_ff).uniform_(-1, 1) / math.sqrt(d_ff))
+
+    def forward(
+        self, x: Float[Tensor, "*#block slots d_model"], counts: Int[Tensor, "n_experts"] | None = None
+    ) -> Float[Tensor, "*block slots d_model"]:
+        """Every row through its expert; ``counts`` says how many rows each has, where they come one after the other."""
+        if counts is None:
+            return self.bend(x @ self.w_up.mT) @ self.w_down.mT
+        return grouped_linear(self.bend(grouped_linear(x, self.w_up, counts)), self.w_down, counts)
+
+    def bend(self, hidden: Float[Tensor, "*rows d_up"]) -> Float[Tensor, "*rows d_ff"]:
+        return self.activation(hidden)
+
+
+class GatedExperts(Experts):
+    r"""Gated feed-forward networks, one per expert: Mixtral's and DeepSeek's, with Swish as f.
+
+    .. math:: \mathrm{expert}_e(x) = \left(f(x W_e) \otimes x V_e\right) W_{2,e}
+
+    The first ``d_ff`` rows of each ``w_up`` are the gate's, as in ``layers.feedforward.GatedFeedForward``.
+
+    Args:
+        n_experts, d_model, d_ff, activation: as in :class:`Experts`.
+
+    Source: Jiang et al. (2024), section 2.1; GT-19.
+
+    >>> experts = GatedExperts(n_experts=3, d_model=8, d_ff=32, activation=nn.SiLU())
+    >>> experts.w_up.shape, experts(torch.randn(9, 8), torch.tensor([4, 0, 5])).shape
+    (torch.Size([3, 64, 8]), torch.Size([9, 8]))
+    """
+
+    n_projections_up = 2
+
+    def bend(self, hidden: Float[Tensor, "*rows d_up"]) -> Float[Tensor, "*rows d_ff"]:
+        gate, up = hidden.chunk(2, dim=-1)
+        return self.activation(gate) * up
+
+
+def grouped_linear(
+    x: Float[Tensor, "slots d_in"], weight: Float[Tensor, "n_experts d_out d_in"], counts: Int[Tensor, "n_experts"]
+) -> Float[Tensor, "slots d_out"]:
+    """Every row times the matrix of its expert, where rows are sorted by expert.
+
+    One call of PyTorch's grouped product where it takes the numbers, otherwise one product per expert over its slice,
+    for which a GPU must tell the counts first and a compiled graph breaks (float32, or widths that are no multiple of
+    16 bytes).
+
+    Args:
+        x: the rows, those of the first expert first.
+        weight: one matrix per expert, as in ``nn.Linear``.
+        counts: how many rows each expert has; they sum to ``slots``.
+
+    Source: Gale et al. (2023), "MegaBlocks", section 3; GT-19.
+
+    >>> weight = torch.stack([torch.eye(2), 10 * torch.eye(2)])
+    >>> grouped_linear(torch.ones(3, 2), weight, torch.tensor([1, 2])).tolist()
+    [[1.0, 1.0], [10.0, 10.0], [10.0, 10.0]]
+    """
+    if torch.is_autocast_enabled(x.device.type):  # which knows products, but not yet the grouped one
+        x, weight = (tensor.to(torch.get_autocast_dtype(x.device.type)) for tensor in (x, weight))
+    rows_are_aligned = all(n * x.element_size() % 16 == 0 for n in weight.shape[1:])
+    dtypes = (torch.bfloat16,) if torch.compiler.is_compiling() else (torch.bfloat16, torch.float16, torch.float32)
+    if hasattr(F, "grouped_mm") and x.dtype in dtypes and rows_are_aligned:
+        result = F.grouped_mm(x.contiguous(), weight.mT, offs=counts.cumsum(0, dtype=torch.int32))
+        if result.requires_grad:
+            result.register_hook(torch.Tensor.contiguous)  # it refuses gradients that are views, such as a sum's
+        return result
+    slices = x.split(counts.tolist())
+    return torch.cat([F.linear(rows, matrix) for rows, matrix in zip(slices, weight, strict=True)])
+
+
+# --- The layers ---
+
+
+class DenseMixture(nn.Module):
+    r"""Every expert answers for every token; a softmax weighs the answers.
+
+    .. math:: y = \sum_e \mathrm{softmax}(x W_r)_e\, \mathrm{expert}_e(x)
+
+    Args:
+        d_model: width of the tokens, from 1.
+        experts: what computes.
+
+    Source: Jacobs et al. (1991), section 2; Jordan & Jacobs (1994), section 2; GT-19 (mixture of experts).
+
+    >>> mixture = DenseMixture(8, Experts(n_experts=3, d_model=8, d_ff=32, activation=nn.ReLU()))
+    >>> mixture(torch.randn(2, 5, 8)).shape
+    torch.Size([2, 5, 8])
+    """
+
+    def __init__(self, d_model: int, experts: Experts):
+        super().__init__()
+        self.router = nn.Linear(d_model, experts.n_experts, bias=False)
+        self.experts = experts
+
+    def forward(self, x: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens d_model"]:
+        weights = self.router(x).softmax(-1)  # (batch, tokens, n_experts)
+        answers = self.experts(x.flatten(0, 1)[None]).unflatten(1, x.shape[:2])  # (n_experts, batch, tokens, d_model)
+        return torch.einsum("b t e, e b t d -> b t d", weights, answers)
+
+
+@dataclass(frozen=True)
+class RoutingRecord:
+    """What a router decided, so that it can be read, balanced and counted.
+
+    ``logits`` and ``probabilities`` hold all experts; ``experts`` and ``weights`` the chosen ones, best first; ``kept``
+    says which choices were computed: not those of padding, nor those that came to a full expert.
+
+    Args:
+        logits, probabilities, weights, experts: as the router gave them.
+        kept: which choices were computed.
+        real: which tokens are no padding.
+
+    Source: Fedus et al. (2022), sections 2.1 and 2.2; GT-19.
+
+    >>> layer = MixtureOfExperts(TopKOfSoftmax(8, 3, k=1), Experts(3, 8, 32, nn.ReLU()), capacity_factor=1.0)
+    >>> output, record = layer(torch.randn(2, 6, 8))
+    >>> (record.tokens_per_expert.sum() + record.n_dropped).item(), record.tokens_per_expert.max().item() <= 4
+    (12, True)
+    """
+
+    logits: Float[Tensor, "tokens n_experts"]
+    probabilities: Float[Tensor, "tokens n_experts"]
+    weights: Float[Tensor, "tokens k"]
+    experts: Int[Tensor, "tokens k"]
+    kept: Bool[Tensor, "tokens k"]
+    real: Bool[Tensor, "tokens"]
+
+    @property
+    def tokens_per_expert(self) -> Int[Tensor, "n_experts"]:
+        """How many each expert computed."""
+        return _count(self.experts.flatten(), self.logits.shape[1], self.kept.flatten())
+
+    @property
+    def n_dropped(self) -> Int[Tensor, ""]:
+        """How many choices of real tokens came to a full expert."""
+        return (self.real[:, None] & ~self.kept).sum()
+
+    @property
+    def load_balance_loss(self) -> Float[Tensor, ""]:
+        return load_balance_loss(self.probabilities[self.real], self.experts[self.real])
+
+    @property
+    def router_z_loss(self) -> Float[Tensor, ""]:
+        return router_z_loss(self.logits[self.real])
+
+
+class MixtureOfExperts(nn.Module):
+    r"""A router chooses k experts per token; their answers are summed with the router's weights.
+
+    .. math:: y = \sum_{e \in \mathrm{chosen}} w_e\, \mathrm{expert}_e(x)
+
+    With a capacity factor an expert takes a bounded number of choices,
+    :math:`\lceil \mathrm{factor} \cdot k \cdot \mathrm{tokens} / n_\mathrm{experts} \rceil`. The batch is one row of
+    tokens; all first choices come before all second ones, earlier tokens before later ones. A choice that
+    comes to a full expert is dropped: it adds zero, so that the residual connection around the layer carries the token
+    on, and the record counts it.
+
+    Args:
+        router: who chooses; ``TopKOfSoftmax`` with ``k=1`` and a capacity factor make the Switch layer.
+        experts: what computes; as many as the router knows.
+        capacity_factor: room of an expert over its even share, above 0; None for no bound.
+        shared: a layer that every token also passes, added to the mixture: DeepSeek's shared experts.
+
+    Raises:
+        ValueError: if router and experts disagree, or for a capacity factor that is not above 0.
+
+    Source: Shazeer et al. (2017), section 2; Lepikhin et al. (2021), section 2.2 (order of the choices); Fedus et al.
+    (2022), section 2 (capacity); Dai et al. (2024), "DeepSeekMoE", section 3.2 (shared); GT-19.
+
+    >>> mixtral = MixtureOfExperts(SoftmaxOfTopK(8, 4, k=2), GatedExperts(4, 8, 32, nn.SiLU()))
+    >>> output, record = mixtral(torch.randn(2, 5, 8))
+    >>> output.shape, record.tokens_per_expert.sum().item(), record.n_dropped.item()
+    (torch.Size([2, 5, 8]), 20, 0)
+    """
+
+    def __init__(
+        self,
+        router: Router,
+        experts: Experts,
+        *,
+        capacity_factor: float | None = None,
+        shared: nn.Module | None = None,
+    ):
+        super().__init__()
+        if router.n_experts != experts.n_experts:
+            raise ValueError(f"the router knows {router.n_experts} experts, and there are {experts.n_experts}")
+        if capacity_factor is not None and not 0 < capacity_factor < math.inf:
+            raise ValueError(f"{capacity_factor=} must be above 0 and finite, or None for no bound")
+        self.router, self.experts, self.shared = router, experts, shared
+        self.capacity_factor = capacity_factor
+
+    def forward(
+        self, x: Float[Tensor, "batch tokens d_model"], mask: Bool[Tensor, "batch tokens"] | None = None
+    ) -> tuple[Float[Tensor, "batch tokens d_model"], RoutingRecord]:
+        """The mixture, and what the router decided.
+
+        Args:
+            x: the tokens.
+            mask: boolean, True = a real token. Padding gets zero from the experts, takes no room and counts nowhere.
+
+        Raises:
+            ValueError: for a mask that is not boolean or not of the shape (batch, tokens).
+        """
+        if mask is not None and (mask.dtype != torch.bool or mask.shape != x.shape[:2]):
+            raise ValueError(
+                f"mask is {mask.dtype}, {tuple(mask.shape)}; it must be torch.bool, {tuple(x.shape[:2])}, True = real"
+            )
+        tokens = x.flatten(0, 1)
+        real = torch.ones_like(tokens[:, 0], dtype=torch.bool) if mask is None else mask.flatten()
+        logits, probabilities, weights, experts = self.router(tokens)
+        if self.capacity_factor is None:
+            kept = real[:, None].expand_as(experts)
+            answers = self._answer_all(tokens, experts)
+        else:
+            answers, kept = self._answer_within_capacity(tokens, experts, real)
+        output = torch.einsum("t k d, t k -> t d", answers.to(weights.dtype), weights * kept).to(x.dtype).view_as(x)
+        if self.shared is not None:
+            output = output + self.shared(x)
+        return output, RoutingRecord(logits, probabilities, weights, experts, kept, real)
+
+    def _answer_all(
+        self, tokens: Float[Tensor, "tokens d_model"], experts: Int[Tensor, "tokens k"]
+    ) -> Float[Tensor, "tokens k d_model"]:
+        """Sort the choices by expert, compute, and put the answers back into the order of the tokens."""
+        order = experts.flatten().argsort(stable=True)
+        rows = tokens.index_select(0, order // self.router.k)  # (tokens * k, d_model), sorted by expert
+        answers = self.experts(rows, _count(experts.flatten(), self.router.n_experts))
+        return answers.index_select(0, order.argsort()).unflatten(0, experts.shape)
+
+    def _answer_within_capacity(
+        self, tokens: Float[Tensor, "tokens d_model"], experts: Int[Tensor, "tokens k"], real: Bool[Tensor, "tokens"]
+    ) -> tuple[Float[Tensor, "tokens k d_model"], Bool[Tensor, "tokens k"]]:
+        """Fill a block of slots per expert; who finds no slot meets a row of zeros."""
+        n_tokens, k = experts.shape
+        n_experts = self.router.n_experts
+        capacity = math.ceil(round(self.capacity_factor * k * n_tokens / n_experts, 6))  # 0.07 * 100 is above 7
+        # In the order of arrival, first choices before second: how many came to this expert before?
+        chosen = F.one_hot(rearrange(experts, "tokens k -> (k tokens)"), n_experts) * real.repeat(k)[:, None]
+        place = rearrange(((chosen.cumsum(0) - 1) * chosen).sum(-1), "(k tokens) -> tokens k", k=k)
+        kept = (place < capacity) & real[:, None]
+        slot = torch.where(kept, experts * capacity + place, n_experts * capacity)  # the last one is nobody's
+        token = torch.arange(n_tokens, device=slot.device)[:, None].expand_as(slot)
+        blocks = tokens.new_zeros(n_experts * capacity + 1, tokens.shape[1])
+        blocks = blocks.index_copy(0, slot.flatten(), tokens.index_select(0, token.flatten()))[:-1]
+        answers = self.experts(blocks.unflatten(0, (n_experts, capacity))).flatten(0, 1)
+        answers = torch.cat([answers, answers.new_zeros(1, answers.shape[1])])
+        return answers.index_select(0, slot.flatten()).unflatten(0, slot.shape), kept
+
+
+def _count(
+    experts: Int[Tensor, "n"], n_experts: int, counted: Bool[Tensor, "n"] | None = None
+) -> Int[Tensor, "n_experts"]:
+    """How often each expert occurs; where ``counted`` is given, only there. No GPU has to be waited for."""
+    ones = torch.ones_like(experts) if counted is None else counted.to(experts.dtype)
+    return torch.zeros(n_experts, dtype=experts.dtype, device=experts.device).scatter_add(0, experts, ones)

@@ -1,0 +1,211 @@
+r"""Feed-forward layers: each token, on its own, is widened, bent and narrowed again.
+
+An activation is an object that is called with a tensor; ``ACTIVATIONS`` makes one by name. A plain layer bends what it
+widened; a gated layer widens twice and lets one half decide how much of the other passes. Which activation bends the
+gate gives the gated layer its name: ``GATES``.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from llm_anatomy.shapes import Float, Tensor
+
+# --- Activations: one number in, one number out ---
+
+
+class Swish(nn.Module):
+    r"""Between half a line and ReLU: how sharply it bends is set or trained.
+
+    .. math:: \mathrm{Swish}_\beta(z) = z\, \sigma(\beta z) = \frac{z}{1 + e^{-\beta z}}
+
+    With :math:`\beta = 0` it is :math:`z / 2`, with :math:`\beta = 1` it is PyTorch's SiLU, and as :math:`\beta` grows
+    it becomes ReLU.
+
+    Args:
+        beta: how sharply it bends, or where training starts.
+        trained: whether ``beta`` is a parameter.
+
+    Source: Ramachandran et al. (2017), section 5.1; CMU-03 (erratum E-26), GT-23.
+
+    >>> [round(z, 4) for z in Swish(beta=2.0)(torch.tensor([-1.0, 0.0, 1.0])).tolist()]
+    [-0.1192, 0.0, 0.8808]
+    """
+
+    def __init__(self, beta: float = 1.0, *, trained: bool = False):
+        super().__init__()
+        self.beta = nn.Parameter(torch.tensor(float(beta))) if trained else beta
+
+    def forward(self, z: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        return z * torch.sigmoid(self.beta * z)
+
+
+def swish_derivative(z: Float[Tensor, "*shape"], beta: float = 1.0) -> Float[Tensor, "*shape"]:
+    r"""How steep Swish is.
+
+    .. math:: \frac{d}{dz} \mathrm{Swish}_\beta(z) = \sigma(\beta z) + \beta z\, \sigma(\beta z) (1 - \sigma(\beta z))
+
+    One half at zero whatever :math:`\beta`, below zero left of the minimum, and slightly above one far to the right.
+
+    Args:
+        z: where.
+        beta: as in :class:`Swish`.
+
+    Source: Ramachandran et al. (2017), section 5.1; CMU-04 (the slide has the curve only).
+
+    >>> [round(slope, 4) for slope in swish_derivative(torch.tensor([-3.0, 0.0, 3.0])).tolist()]
+    [-0.0881, 0.5, 1.0881]
+    """
+    gate = torch.sigmoid(beta * z)
+    return gate + beta * z * gate * (1 - gate)
+
+
+class SquaredReLU(nn.Module):
+    r"""ReLU whose slope grows from zero, with no kink.
+
+    .. math:: f(z) = \max(0, z)^2
+
+    Source: So et al. (2021), "Primer", section 3; GT-22.
+
+    >>> SquaredReLU()(torch.tensor([-3.0, 0.5, 3.0])).tolist()
+    [0.0, 0.25, 9.0]
+    """
+
+    def forward(self, z: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        return F.relu(z).square()
+
+
+ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "identity": nn.Identity,
+    "relu": nn.ReLU,
+    "squared_relu": SquaredReLU,
+    "gelu": nn.GELU,  # z Φ(z), exact
+    "gelu_tanh": partial(nn.GELU, approximate="tanh"),  # GPT-2, T5 v1.1, Gemma
+    "swish": nn.SiLU,  # Swish with β = 1, in one kernel
+    "trained_swish": partial(Swish, trained=True),
+    "elu": nn.ELU,
+    "selu": nn.SELU,
+    "sigmoid": nn.Sigmoid,
+    "softplus": nn.Softplus,
+    "tanh": nn.Tanh,
+}
+"""Name → what makes a new activation: ``ACTIVATIONS["gelu"]()``. One for each layer, since it may have parameters."""
+
+GATES = {"glu": "sigmoid", "bilinear": "identity", "reglu": "relu", "geglu": "gelu", "swiglu": "swish"}
+"""Name of the gated layer → name of the activation of its gate (Shazeer, 2020; Narang et al. call bilinear LiGLU)."""
+
+
+# --- The layers ---
+
+
+class FeedForward(nn.Module):
+    r"""Widen, bend, narrow.
+
+    .. math:: \mathrm{FFN}(x) = f(x W_1 + b_1)\, W_2 + b_2
+
+    The activation f acts within the layer; the factor :math:`W_2` belongs to the layer (erratum E-24).
+
+    Args:
+        d_model: width of the tokens, from 1.
+        d_ff: width between, from 1; usually four times ``d_model``.
+        activation: what bends, called with a tensor: ``ACTIVATIONS["relu"]()``, for instance.
+        bias: whether both projections have biases.
+
+    Raises:
+        ValueError: for widths below one.
+        TypeError: for an activation that cannot be called with a tensor.
+
+    Source: Vaswani et al. (2017), section 3.3; CMU-03, GT-20, GT-22, UCL-26, UCL-27, IITD-42.
+
+    >>> layer = FeedForward(d_model=8, d_ff=32, activation=ACTIVATIONS["gelu"](), bias=True)
+    >>> tuple(layer(torch.randn(2, 5, 8)).shape), sum(p.numel() for p in layer.parameters())
+    ((2, 5, 8), 552)
+    """
+
+    def __init__(self, d_model: int, d_ff: int, activation: Callable[[Tensor], Tensor], *, bias: bool = False):
+        super().__init__()
+        _refuse_misfits(d_model, d_ff, activation)
+        self.w_up = nn.Linear(d_model, d_ff, bias=bias)
+        self.activation = activation
+        self.w_down = nn.Linear(d_ff, d_model, bias=bias)
+
+    def forward(self, x: Float[Tensor, "*tokens d_model"]) -> Float[Tensor, "*tokens d_model"]:
+        return self.w_down(self.activation(self.w_up(x)))
+
+
+class GatedFeedForward(nn.Module):
+    r"""Widen twice; one half, bent, decides how much of the other passes; narrow.
+
+    .. math:: \mathrm{FFN}(x) = \left(f(x W + b) \otimes (x V + c)\right) W_2 + b_2
+
+    W (gate) and V (up) are one projection, so that x is read once: the first ``d_ff`` rows of ``w_gate_up.weight`` are
+    the gate's, the rest are up's. Weights that were stored apart load as
+    ``state["w_gate_up.weight"] = torch.cat([gate, up])``, biases likewise.
+
+    Args:
+        d_model: width of the tokens, from 1.
+        d_ff: width of each of the two, from 1; :func:`gated_width` keeps the parameters of a plain layer.
+        activation: what bends the gate, called with a tensor: ``ACTIVATIONS[GATES["swiglu"]]()``, for instance.
+        bias: whether the projections have biases.
+
+    Raises:
+        ValueError: for widths below one.
+        TypeError: for an activation that cannot be called with a tensor.
+
+    Source: Dauphin et al. (2017), section 2 (GLU); Shazeer (2020), section 2 (errata E-28, E-31, E-58); CMU-05, CMU-08,
+    GT-24, GT-25.
+
+    >>> layer = GatedFeedForward(d_model=8, d_ff=gated_width(30), activation=ACTIVATIONS[GATES["swiglu"]]())
+    >>> tuple(layer(torch.randn(2, 5, 8)).shape), sum(p.numel() for p in layer.parameters()) == 2 * 8 * 30
+    ((2, 5, 8), True)
+    """
+
+    def __init__(self, d_model: int, d_ff: int, activation: Callable[[Tensor], Tensor], *, bias: bool = False):
+        super().__init__()
+        _refuse_misfits(d_model, d_ff, activation)
+        self.w_gate_up = nn.Linear(d_model, 2 * d_ff, bias=bias)
+        self.activation = activation
+        self.w_down = nn.Linear(d_ff, d_model, bias=bias)
+
+    def forward(self, x: Float[Tensor, "*tokens d_model"]) -> Float[Tensor, "*tokens d_model"]:
+        gate, up = self.w_gate_up(x).chunk(2, dim=-1)  # each (*tokens, d_ff)
+        return self.w_down(self.activation(gate) * up)
+
+
+def _refuse_misfits(d_model: int, d_ff: int, activation: Callable[[Tensor], Tensor]) -> None:
+    if min(d_model, d_ff) < 1:
+        raise ValueError(f"{d_model=}, {d_ff=}: each must be >= 1")
+    if isinstance(activation, type) or not callable(activation):
+        raise TypeError(f"{activation=} must be called with a tensor, as ACTIVATIONS['relu']() is")
+
+
+def gated_width(d_ff: int, *, multiplier: float = 1.0, multiple_of: int = 1) -> int:
+    r"""How wide a gated layer is that has no more parameters than a plain one: three matrices in place of two.
+
+    .. math:: 3\, d\, d_\mathrm{ff}' = 2\, d\, d_\mathrm{ff} \;\Rightarrow\; d_\mathrm{ff}' = \tfrac{2}{3} d_\mathrm{ff}
+
+    Llama then rounds up to a multiple that suits the hardware; Llama 2 70B and Llama 3 widen before that.
+
+    Args:
+        d_ff: width of the plain layer, from 1.
+        multiplier: what the two thirds are widened by, above 0.
+        multiple_of: what the width is rounded up to a multiple of, from 1.
+
+    Raises:
+        ValueError: for values outside these.
+
+    Source: Shazeer (2020), section 2; Touvron et al. (2023), section 2.2; CMU-06, CMU-34, GT-25.
+
+    >>> gated_width(3072), gated_width(4 * 4096, multiple_of=256)
+    (2048, 11008)
+    >>> gated_width(4 * 4096, multiplier=1.3, multiple_of=1024)
+    14336
+    """
+    if d_ff < 1 or multiple_of < 1 or not multiplier > 0:
+        raise ValueError(f"{d_ff=}, {multiplier=}, {multiple_of=}: widths must be >= 1 and the multiplier above 0")
+    width = int(multiplier * (2 * d_ff // 3))
+    return max(1, math.ceil(width / multiple_of)) * multiple_of

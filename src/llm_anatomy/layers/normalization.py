@@ -1,0 +1,264 @@
+r"""Normalization: numbers are brought to a common scale, over the batch or over the features of one token.
+
+Which axis the statistics are taken along is the whole difference: ``BatchNorm`` looks down a column, one feature over
+the batch; ``LayerNorm`` and ``RMSNorm`` look along a row, one token over its features, and so need no batch.
+Deviations are those of the population: divided by how many numbers there are, not by one less.
+"""
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from torch import nn
+
+from llm_anatomy.shapes import Bool, Float, Tensor
+
+# --- The two formulas, along any axis ---
+
+
+def min_max(x: Float[Tensor, "*shape"], axis: int) -> Float[Tensor, "*shape"]:
+    r"""Move the least value to 0 and the greatest to 1.
+
+    .. math:: x' = \frac{x - x_\min}{x_\max - x_\min}
+
+    Args:
+        x: numbers of any shape.
+        axis: along which least and greatest are sought. Where they are equal there is no scale: the result is nan.
+
+    Returns:
+        Numbers from 0 to 1, of the same shape.
+
+    Source: the lecture's two features of a student, age and tuition; IITD-34.
+
+    >>> students = torch.tensor([[18.0, 20000.0], [21.5, 35000.0], [25.0, 50000.0]])
+    >>> min_max(students, axis=0).tolist()
+    [[0.0, 0.0], [0.5, 0.5], [1.0, 1.0]]
+    """
+    least, greatest = x.aminmax(dim=axis, keepdim=True)
+    return (x - least) / (greatest - least)
+
+
+def standardize(x: Float[Tensor, "*shape"], axis: int, eps: float = 0.0) -> Float[Tensor, "*shape"]:
+    r"""Move the mean to 0 and the standard deviation to 1: axis 0 of a batch is batch norm, axis -1 layer norm.
+
+    .. math:: \hat x = \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}}, \quad
+        \mu = \frac1n \sum_i x_i, \quad \sigma^2 = \frac1n \sum_i (x_i - \mu)^2
+
+    Args:
+        x: numbers of any shape.
+        axis: along which mean and deviation are taken.
+        eps: keeps the division safe where all values are equal; they become 0, while without it they become nan.
+
+    Returns:
+        Numbers of the same shape and dtype; the statistics are computed in float32 at least.
+
+    Source: IITD-35, IITD-37, UCL-25 (the slides of the batch norm example say 1.69 for 1.70: erratum E-06).
+
+    >>> batch = torch.tensor([[1.0, 3.0, 5.0, 7.0], [3.0, 4.0, 6.0, 2.0], [8.0, 3.0, 2.0, 1.0]])  # 3 samples
+    >>> [round(v, 3) for v in standardize(batch, axis=0)[:, 0].tolist()]
+    [-1.019, -0.34, 1.359]
+    """
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    variance, mean = torch.var_mean(wide, axis, correction=0, keepdim=True)
+    return ((wide - mean) / (variance + eps).sqrt()).to(x.dtype)
+
+
+# --- The layers ---
+
+
+class BatchNorm(nn.Module):
+    r"""Each feature is standardized over all tokens of the batch, then scaled and shifted as the model learns to.
+
+    .. math:: y = \gamma \odot \frac{x - \mu_b}{\sqrt{\sigma_b^2 + \epsilon}} + \beta
+
+    In training the statistics are the batch's, and a running average of them is kept, of the variance with division by
+    one less; in evaluation the running ones take their place. So a token's output depends on its batch in training and
+    on none in evaluation. The smaller the batch, the noisier the estimates: the mean errs by :math:`\sigma/\sqrt{B}`.
+
+    Args:
+        n_features: width of a token.
+        eps: added to the variance; above 0.
+        momentum: share of the newest batch in the running statistics, above 0 and at most 1.
+
+    Raises:
+        ValueError: for sizes out of range; in training, for a single token, which is its own mean and tells nothing.
+
+    Source: Ioffe and Szegedy (2015), algorithms 1 and 2; IITD-36, IITD-37, IITD-38, IITD-39, IITD-41, UCL-25 (errata
+    E-04, E-97).
+
+    >>> norm, batch = BatchNorm(2), torch.tensor([[1.0, 3.0], [3.0, 4.0], [8.0, 3.0]])
+    >>> [round(v, 3) for v in norm(batch)[:, 0].tolist()], [round(v, 2) for v in norm.running_mean.tolist()]
+    ([-1.019, -0.34, 1.359], [0.4, 0.33])
+    """
+
+    def __init__(self, n_features: int, *, eps: float = 1e-5, momentum: float = 0.1):
+        super().__init__()
+        _refuse_out_of_range(n_features=n_features, eps=eps)
+        if not eps > 0:
+            raise ValueError(f"{eps=} must be above 0: a feature may well be constant over a batch")
+        if not 0 < momentum <= 1:
+            raise ValueError(f"{momentum=} must be above 0 and at most 1")
+        self.eps, self.momentum = eps, momentum
+        self.weight, self.bias = nn.Parameter(torch.ones(n_features)), nn.Parameter(torch.zeros(n_features))
+        self.register_buffer("running_mean", torch.zeros(n_features))
+        self.register_buffer("running_var", torch.ones(n_features))
+
+    def forward(
+        self, x: Float[Tensor, "batch *tokens features"], mask: Bool[Tensor, "batch *tokens"] | None = None
+    ) -> Float[Tensor, "batch *tokens features"]:
+        """Normalize the tokens of a batch.
+
+        Args:
+            x: one token for each row of the batch, or several.
+            mask: True = a token, False = padding, which is left out of the statistics and comes out as zero.
+        """
+        _refuse_other_width(x, self.weight.shape[0])
+        rows = x.flatten(0, -2) if mask is None else x[mask]  # (rows, features)
+        if self.training and rows.shape[0] < 2:
+            raise ValueError(f"BatchNorm was given {rows.shape[0]} token in training; a variance needs at least 2")
+        rows = F.batch_norm(
+            rows, self.running_mean, self.running_var, self.weight, self.bias, self.training, self.momentum, self.eps
+        )
+        return rows.view_as(x) if mask is None else torch.zeros_like(x).masked_scatter(mask[..., None], rows)
+
+
+class LayerNorm(nn.Module):
+    r"""Each token is standardized over its features, then scaled and shifted as the model learns to.
+
+    .. math:: y = \gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta, \quad
+        \mu = \frac1d \sum_i x_i, \quad \sigma^2 = \frac1d \sum_i (x_i - \mu)^2
+
+    No token knows of another, and training and evaluation are the same. Many models leave out the shift, OLMo both.
+
+    Args:
+        d_model: width of a token.
+        eps: added to the variance.
+        weight: whether there is a scale :math:`\gamma`.
+        bias: whether there is a shift :math:`\beta`.
+
+    Raises:
+        ValueError: for a width below 1 or a negative eps.
+
+    Source: Ba et al. (2016), section 3; IITD-40, IITD-41, CMU-17, UCL-25, GT-21 (errata E-04, E-36).
+
+    >>> [round(v, 3) for v in LayerNorm(4)(torch.tensor([[1.0, 3.0, 5.0, 7.0]])).flatten().tolist()]
+    [-1.342, -0.447, 0.447, 1.342]
+    """
+
+    def __init__(self, d_model: int, *, eps: float = 1e-5, weight: bool = True, bias: bool = True):
+        super().__init__()
+        _refuse_out_of_range(d_model=d_model, eps=eps)
+        self.d_model, self.eps = d_model, eps
+        self.weight = nn.Parameter(torch.ones(d_model)) if weight else None
+        self.bias = nn.Parameter(torch.zeros(d_model)) if bias else None
+
+    def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+        _refuse_other_width(x, self.d_model)
+        return F.layer_norm(x, (self.d_model,), self.weight, self.bias, self.eps)
+
+
+class RMSNorm(nn.Module):
+    r"""Each token is divided by its root mean square, then scaled: layer norm without the mean and without the shift.
+
+    .. math:: y = \frac{x}{\sqrt{\frac1d \sum_i x_i^2 + \epsilon}} \odot g
+
+    On a token whose mean is zero it is layer norm. It does not see the token's length, but sees a shift. It computes in
+    float32 at least, and rounds once, after the scale.
+
+    Args:
+        d_model: width of a token.
+        eps: added to the mean square.
+
+    Raises:
+        ValueError: for a width below 1 or a negative eps.
+
+    Source: Zhang and Sennrich (2019), equation 4; CMU-20, GT-16, GT-17 (erratum E-35).
+
+    >>> [round(v, 3) for v in RMSNorm(4)(torch.tensor([[1.0, 3.0, 5.0, 7.0]])).flatten().tolist()]
+    [0.218, 0.655, 1.091, 1.528]
+    """
+
+    def __init__(self, d_model: int, *, eps: float = 1e-6):
+        super().__init__()
+        _refuse_out_of_range(d_model=d_model, eps=eps)
+        self.eps, self.weight = eps, nn.Parameter(torch.ones(d_model))
+
+    def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+        return _rms_norm(x, self.weight, self.eps)
+
+
+class UnitOffsetRMSNorm(RMSNorm):
+    r"""RMSNorm as Gemma's checkpoints store it: the scale is one plus the weight, which starts at zero.
+
+    .. math:: y = \frac{x}{\sqrt{\frac1d \sum_i x_i^2 + \epsilon}} \odot (1 + w)
+
+    Weight decay pulls this scale to 1, and the other one to 0.
+
+    Args:
+        d_model, eps: as in ``RMSNorm``.
+
+    Raises:
+        ValueError: as in ``RMSNorm``.
+
+    Source: Gemma team (2024), the released code; CMU-20, GT-16.
+
+    >>> norm = UnitOffsetRMSNorm(4)
+    >>> norm.weight.tolist(), [round(v, 3) for v in norm(torch.tensor([[1.0, 3.0, 5.0, 7.0]])).flatten().tolist()]
+    ([0.0, 0.0, 0.0, 0.0], [0.218, 0.655, 1.091, 1.528])
+    """
+
+    def __init__(self, d_model: int, *, eps: float = 1e-6):
+        super().__init__(d_model, eps=eps)
+        nn.init.zeros_(self.weight)
+
+    def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+        return _rms_norm(x, 1 + self.weight.to(torch.promote_types(x.dtype, torch.float32)), self.eps)
+
+
+class AcrossHeads(nn.Module):
+    """A norm over all heads of a token at once, as OLMo 2 normalizes its queries and keys.
+
+    QK-norm keeps the scores from growing. Most models give each head a norm of its own width, with one weight for all
+    heads: that is ``RMSNorm(d_head)``, which needs no wrapper. This one merges the heads, normalizes and splits again.
+
+    Args:
+        norm: of width heads x d_head; for keys the heads are the key-value heads.
+
+    Source: OLMo team (2025), "2 OLMo 2 Furious"; QK-norm from Dehghani et al. (2023); CMU-20.
+
+    >>> query = torch.randn(2, 3, 5, 4)  # (batch, heads, tokens, d_head)
+    >>> normed = AcrossHeads(RMSNorm(3 * 4))(query)
+    >>> mean_square = normed.square().mean((1, 3))  # over heads and entries: one number a token
+    >>> tuple(normed.shape), bool(torch.allclose(mean_square, torch.ones(2, 5), atol=1e-3))
+    ((2, 3, 5, 4), True)
+    """
+
+    def __init__(self, norm: nn.Module):
+        super().__init__()
+        self.norm = norm
+
+    def forward(self, x: Float[Tensor, "batch heads tokens d_head"]) -> Float[Tensor, "batch heads tokens d_head"]:
+        flat = rearrange(x, "batch heads tokens d -> batch tokens (heads d)")
+        return rearrange(self.norm(flat), "batch tokens (heads d) -> batch heads tokens d", heads=x.shape[1])
+
+
+def _rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    _refuse_other_width(x, weight.shape[0])
+    # One kernel where there is one. On a CPU there is none, and PyTorch's form is the slower but for a single token.
+    if x.dtype == weight.dtype and (x.device.type != "cpu" or x.numel() == weight.numel()):
+        return F.rms_norm(x, weight.shape, weight, eps)
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    length = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)  # (*batch, 1)
+    return (wide * (length.square() / x.shape[-1] + eps).rsqrt() * weight).to(x.dtype)
+
+
+def _refuse_out_of_range(*, eps: float, **width: int) -> None:
+    ((name, value),) = width.items()
+    if value < 1:
+        raise ValueError(f"{name}={value} must be at least 1")
+    if not eps >= 0:
+        raise ValueError(f"{eps=} must not be negative")
+
+
+def _refuse_other_width(x: Tensor, width: int) -> None:
+    if x.shape[-1] != width:
+        raise ValueError(f"x has shape {tuple(x.shape)}; its last axis must be {width}, the width of this norm")

@@ -1,0 +1,40 @@
+"""Compilation is tried in a process of its own: run-time shape checks and fullgraph compilation do not go together."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+SERVER = """
+import json, sys, traceback
+import torch
+for line in sys.stdin:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    try:
+        exec(json.loads(line), {"__name__": "code"})
+        error = None
+    except BaseException:
+        error = traceback.format_exc()
+    print(json.dumps(error), flush=True)
+"""
+
+
+@pytest.fixture(scope="session")
+def run_without_shape_checks():
+    """A function that runs code in one fresh process, kept for all tests: starting the compiler takes seconds."""
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+
+        def run(code):
+            process.stdin.write(json.dumps(code) + "\n")
+            process.stdin.flush()
+            answer = process.stdout.readline()
+            assert answer, "the process has ended"
+            error = json.loads(answer)
+            assert error is None, error
+
+        yield run
+        process.stdin.close()

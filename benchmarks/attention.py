@@ -237,6 +237,34 @@ def latents(device, rounds):
 
 
 LENGTHS = (1024, 2048, 4096, 8192)
+MEMORY = """
+import re, torch
+from llm_anatomy.layers.attention import MultiHeadAttention
+from llm_anatomy.layers.masks import CausalMask
+from llm_anatomy.layers.positions.relative import ALiBi
+from llm_anatomy.layers.positions.rotary import HalfSplitRotary
+
+layer = MultiHeadAttention(256, 8, position={scheme}).to("{device}")
+x = torch.randn(1, {tokens}, 256, device="{device}")
+
+
+def megabytes(line):
+    return int(re.search(line + r":\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024
+
+
+with torch.inference_mode():
+    layer(x[:, :128], mask=CausalMask())
+    if "{device}" == "cpu":  # Linux: the highest resident memory, counted from here on
+        open("/proc/self/clear_refs", "w").write("5")
+        before = megabytes("VmRSS")
+        layer(x, mask=CausalMask())
+        print(megabytes("VmHWM") - before)
+    else:
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        layer(x, mask=CausalMask())
+        print((torch.cuda.max_memory_allocated() - before) / 2**20)
+"""
 
 
 def memory(device):
@@ -248,24 +276,7 @@ def memory(device):
         "causal, ALiBi": "ALiBi(8)",
     }.items():
         for tokens in LENGTHS:
-            code = f"""
-import resource, torch
-from llm_anatomy.layers.attention import MultiHeadAttention
-from llm_anatomy.layers.masks import CausalMask
-from llm_anatomy.layers.positions.relative import ALiBi
-from llm_anatomy.layers.positions.rotary import HalfSplitRotary
-def peak():
-    if "{device}" != "cpu":
-        return torch.cuda.max_memory_allocated() / 2**20
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-layer = MultiHeadAttention(256, 8, position={scheme}).to("{device}")
-x = torch.randn(1, {tokens}, 256, device="{device}")
-with torch.inference_mode():
-    layer(x[:, :128], mask=CausalMask())
-    before = peak()
-    layer(x, mask=CausalMask())
-    print(peak() - before)
-"""
+            code = MEMORY.format(scheme=scheme, tokens=tokens, device=device)
             run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
             table[name, tokens] = float(run.stdout)
         print(f"{name:16}" + "".join(f"{table[name, tokens]:10.0f}" for tokens in LENGTHS) + " MB", flush=True)

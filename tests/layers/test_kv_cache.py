@@ -221,7 +221,7 @@ def test_a_cache_is_filled_in_place_and_gives_views_of_its_buffers():
     torch.testing.assert_close(more_keys, torch.cat((first[0], second[0]), 2))
     torch.testing.assert_close(more_values, torch.cat((first[1], second[1]), 2))
     assert positions.tolist() == [[0, 1]] * 2 and more_positions.tolist() == [[0, 1, 4, 5, 6], [0, 1, -1, 9, 8]]
-    assert cache.next_positions(2).tolist() == [[7, 8], [10, 11]]
+    assert cache.next_positions(1).tolist() == [[7], [10]]
     for read, appended in zip(cache.read(), (more_keys, more_values, more_positions), strict=True):
         assert torch.equal(read, appended)
 
@@ -275,7 +275,7 @@ def test_a_scheme_that_cannot_be_cached_says_so(scheme):
 def test_no_cache_keeps_nothing():
     cache, key, value = NoCache(), randn(2, 1, 3, 4), randn(2, 1, 3, 5)
     assert cache.append(key, value)[0] is key and cache.length == 0
-    assert cache.append(key, value)[2].tolist() == [[0, 1, 2]]
+    assert cache.append(key, value)[2] is None and cache.next_positions(3).tolist() == [[0, 1, 2]]
     positions = torch.tensor([[5, 6, 7]])
     assert cache.append(key, value, positions=positions)[2] is positions
 

@@ -104,8 +104,7 @@ def scaled_dot_product_attention(
     if isinstance(mask, Mask):
         mode = mask.kernel_mode(query.shape[2], key.shape[2]) if positions is None else None
         causal = mode == "causal" and bias is None and not explicit
-        positions = _newest(query, key) if positions is None else positions
-        mask = None if mode == "all" or causal else mask(*positions)
+        mask = None if mode == "all" or causal else mask(*(_newest(query, key) if positions is None else positions))
     _refuse_what_does_not_broadcast((*query.shape[:3], key.shape[2]), mask=mask, bias=bias)
     bias = None if bias is None else bias.to(query.dtype)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
@@ -288,9 +287,12 @@ class MultiHeadAttention(nn.Module):
                 context_positions = _default(context_positions, _count(context))
                 kept = cache.append(*self._keys_and_values(context, context_positions), positions=context_positions)
         key, value, key_positions = kept  # (batch, kv_heads, keys, d_head or d_value) and (batch, keys)
+        key_positions = _default(key_positions, positions)
         query = rearrange(self.w_query(x), "batch queries (heads d) -> batch heads queries d", heads=self.n_heads)
         query = self.position.rotate(self.query_norm(query), positions)
-        places = positions.clamp(min=0), key_positions.clamp(min=0)  # padding needs a place in a table, if any
+        places = positions, key_positions
+        if not in_order:  # padding, at -1, needs a place in a table, if there is one
+            places = positions.clamp(min=0), key_positions.clamp(min=0)
         output = scaled_dot_product_attention(
             query,
             key,

@@ -35,8 +35,9 @@ class NoCache:
     def next_positions(self, n_tokens: int) -> Int[Tensor, "1 tokens"]:
         return torch.arange(n_tokens, device=self.device)[None]
 
-    def append(self, *new: Tensor, positions: Int[Tensor, "#batch tokens"] | None = None) -> tuple[Tensor, ...]:
-        return *new, self.next_positions(new[0].shape[2]) if positions is None else positions
+    def append(self, *new: Tensor, positions: Int[Tensor, "#batch tokens"] | None = None) -> tuple[Tensor | None, ...]:
+        """What was given, as it was given."""
+        return *new, positions
 
 
 class KVCache:
@@ -76,6 +77,7 @@ class KVCache:
             _refuse_below_one(heads=heads, width=width)
         with torch.inference_mode(False):  # so that it can be filled inside inference mode and outside
             self._kept = [torch.zeros(batch, heads, n_slots, d, dtype=dtype, device=device) for heads, d in kept]
+            self._counted = torch.arange(n_slots, device=device)[None]  # made once: a step of decoding is short
             self._positions = torch.full((batch, 1, n_slots, 1), -1, device=device)
         self.n_slots = n_slots
         self.length = 0
@@ -89,8 +91,11 @@ class KVCache:
 
     def next_positions(self, n_tokens: int) -> Int[Tensor, "#batch tokens"]:
         """Where the next tokens stand: each sequence goes on from its last one."""
-        last = self.length - 1 if self.in_order else self._positions[:, 0, :, 0].amax(1, keepdim=True)
-        return last + 1 + torch.arange(n_tokens, device=self._positions.device)[None]
+        self._refuse_overflow(n_tokens)
+        if self.in_order:
+            return self._in_order(n_tokens)
+        last = self._positions[:, 0, : self.length, 0].amax(1, keepdim=True)
+        return last + 1 + torch.arange(n_tokens, device=last.device)[None]
 
     def read(self) -> tuple[Tensor, ...]:
         """All that is kept, views of the buffers: each tensor of ``kept`` and last the positions (batch, tokens)."""
@@ -108,21 +113,25 @@ class KVCache:
         """
         self._refuse_misfits(new)
         n_tokens, in_order = new[0].shape[2], self.in_order and positions is None
+        self._refuse_overflow(n_tokens)
         positions = self.next_positions(n_tokens) if positions is None else positions
         everything = self._store([*new, positions[:, None, :, None].expand(len(self._positions), -1, -1, -1)])
         self.in_order = in_order
         return everything
 
+    def _in_order(self, n_tokens: int) -> Tensor:
+        return self._counted[:, self.length : self.length + n_tokens]
+
     def _store(self, new: list[Tensor]) -> tuple[Tensor, ...]:
         end = self.length + new[0].shape[2]
-        if end > self.n_slots:
-            raise ValueError(
-                f"{end - self.length} more tokens do not fit: {self.length} of n_slots={self.n_slots} are taken"
-            )
         for buffer, x in zip([*self._kept, self._positions], new, strict=True):
             buffer[:, :, self.length : end] = x
         self.length = end
         return self.read()
+
+    def _refuse_overflow(self, n_tokens: int) -> None:
+        if self.length + n_tokens > self.n_slots:
+            raise ValueError(f"{n_tokens} more tokens do not fit: {self.length} of n_slots={self.n_slots} are taken")
 
     def _refuse_misfits(self, new: tuple[Tensor, ...]) -> None:
         expected = [(b.shape[0], b.shape[1], new[0].shape[2] if new else 0, b.shape[3]) for b in self._kept]
@@ -153,6 +162,12 @@ class RollingKVCache(KVCache):
     >>> kept.flatten().tolist(), positions.tolist()
     ([7.0, 6.0], [[2, 1]])
     """
+
+    def _in_order(self, n_tokens: int) -> Tensor:
+        return self.length + torch.arange(n_tokens, device=self._positions.device)[None]
+
+    def _refuse_overflow(self, n_tokens: int) -> None:
+        pass
 
     def _store(self, new: list[Tensor]) -> tuple[Tensor, ...]:
         buffers = [*self._kept, self._positions]

@@ -128,7 +128,7 @@ class LatentAttention(nn.Module):
             key,
             value,
             mask,
-            positions=None if in_order else (positions, key_positions),
+            positions=None if in_order else (positions, positions if key_positions is None else key_positions),
             scale=self.scale,
             return_weights=return_weights,
         )

@@ -286,6 +286,7 @@ def memory(device):
 def plot(table, path):
     import matplotlib.pyplot as plt
 
+    plt.rcParams["svg.fonttype"] = "none"
     _, (left, right) = plt.subplots(
         1, 2, figsize=(11, 0.24 * len(ROWS) + 1.5), width_ratios=[2, 1], layout="constrained"
     )
@@ -322,5 +323,12 @@ if __name__ == "__main__":
         for group, label, best, middle, low, high, milliseconds in ROWS:
             numbers = f"{middle:.2f} | {low:.2f}–{high:.2f} | {milliseconds:.3f}"
             lines.append(f"| {group} | {label} | {best} | {numbers} |")
+        lines += [
+            "",
+            f"| peak memory (MB) | {' | '.join(f'T = {n}' for n in LENGTHS)} |",
+            "|---" * (len(LENGTHS) + 1) + "|",
+        ]
+        for kind in dict.fromkeys(kind for kind, _ in table):
+            lines.append(f"| {kind} | {' | '.join(f'{table[kind, n]:.0f}' for n in LENGTHS)} |")
         name.with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
         plot(table, name.with_suffix(".svg"))

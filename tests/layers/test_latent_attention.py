@@ -177,6 +177,14 @@ def test_cached_equals_uncached(blocks, absorbed, padded):
     assert cache.n_bytes == BATCH * TOKENS * (D_LATENT + D_ROTARY) * 8
 
 
+def test_padding_on_the_left_changes_nothing_of_the_tokens():
+    ours, x, noise = latent_attention(), randn(1, 5, D_MODEL), randn(1, 2, D_MODEL, seed=1)
+    positions = torch.tensor([[-1, -1, 0, 1, 2, 3, 4]])
+    for absorbed in (False, True):
+        padded = ours(torch.cat((noise, x), 1), CausalMask(), positions=positions, absorbed=absorbed)
+        torch.testing.assert_close(padded[:, 2:], ours(x, CausalMask()), rtol=1e-9, atol=1e-9)
+
+
 def test_a_sliding_window_over_latents():
     ours, x, mask = latent_attention(), randn(2, TOKENS, D_MODEL), CausalMask() & SlidingWindowMask(3)
     cache = ours.new_cache(2, 3, RollingKVCache)

@@ -201,8 +201,10 @@ class MultiHeadAttention(nn.Module):
         position: what tells attention where tokens stand; nothing does by default.
         query_norm, key_norm: for queries and keys (batch, heads, tokens, d_head) before they are turned,
             ``nn.RMSNorm(d_head)`` for instance; nothing by default.
+        scale: factor of the scores, in place of the position scheme's.
         change_scores: as in :func:`scaled_dot_product_attention`.
         bias: whether the four projections have biases.
+        output_bias: whether the last one has, as the others by default.
 
     Raises:
         ValueError: for sizes below one, or that do not divide.
@@ -227,8 +229,10 @@ class MultiHeadAttention(nn.Module):
         position: PositionScheme | None = None,
         query_norm: nn.Module | None = None,
         key_norm: nn.Module | None = None,
+        scale: float | None = None,
         change_scores: nn.Module | None = None,
         bias: bool = False,
+        output_bias: bool | None = None,
     ):
         super().__init__()
         n_kv_heads, d_head, d_value, d_context = _sizes(d_model, n_heads, n_kv_heads, d_head, d_value, d_context)
@@ -236,9 +240,10 @@ class MultiHeadAttention(nn.Module):
         self.w_query = nn.Linear(d_model, n_heads * d_head, bias=bias)
         self.w_key = nn.Linear(d_context, n_kv_heads * d_head, bias=bias)
         self.w_value = nn.Linear(d_context, n_kv_heads * d_value, bias=bias)
-        self.w_output = nn.Linear(n_heads * d_value, d_model, bias=bias)
+        self.w_output = nn.Linear(n_heads * d_value, d_model, bias=_default(output_bias, bias))
         self.position = _default(position, PositionScheme())
         self.query_norm, self.key_norm = _default(query_norm, nn.Identity()), _default(key_norm, nn.Identity())
+        self.scale = _default(scale, self.position.scale(d_head))
         self.change_scores = change_scores
 
     def new_cache(self, batch: int, n_slots: int, kind: type[KVCache] = KVCache) -> KVCache:
@@ -300,7 +305,7 @@ class MultiHeadAttention(nn.Module):
             mask,
             positions=None if in_order else (positions, key_positions),
             bias=self.position.bias(query, key, *places, (self.w_query, self.w_key)),
-            scale=self.position.scale(self.d_head),
+            scale=self.scale,
             change_scores=self.change_scores,
             return_weights=explicit,
         )

@@ -95,7 +95,14 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 }
 """Name → what makes a new activation: ``ACTIVATIONS["gelu"]()``. One for each layer, since it may have parameters."""
 
-GATES = {"glu": "sigmoid", "bilinear": "identity", "reglu": "relu", "geglu": "gelu", "swiglu": "swish"}
+GATES = {
+    "glu": "sigmoid",
+    "bilinear": "identity",
+    "reglu": "relu",
+    "geglu": "gelu",
+    "geglu_tanh": "gelu_tanh",  # T5 v1.1 and Gemma
+    "swiglu": "swish",
+}
 """Name of the gated layer → name of the activation of its gate (Shazeer, 2020; Narang et al. call bilinear LiGLU)."""
 
 

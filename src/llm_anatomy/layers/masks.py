@@ -61,6 +61,23 @@ class _Both(Mask):
 
 
 @dataclass(frozen=True)
+class BidirectionalMask(Mask):
+    """Each token sees all tokens, before it and after it.
+
+    Source: Devlin et al. (2019), section 3; UCL-20.
+
+    >>> BidirectionalMask()(torch.tensor([[4]]), torch.tensor([[3, 4, 5, -1]])).flatten().int().tolist()
+    [1, 1, 1, 0]
+    """
+
+    def allows(self, query_positions, key_positions):
+        return torch.ones_like(key_positions, dtype=torch.bool)[:, None]
+
+    def kernel_mode(self, n_queries, n_keys):
+        return "all"
+
+
+@dataclass(frozen=True)
 class CausalMask(Mask):
     r"""Each token sees itself and what came before.
 

@@ -23,6 +23,15 @@ MAY_IMPORT = {
     "llm_anatomy.shapes": set(),
     "llm_anatomy.data": set(),
     "llm_anatomy.layers": {"llm_anatomy.shapes", "llm_anatomy.layers"},
+    "llm_anatomy.config": set(),
+    "llm_anatomy.models": {
+        "llm_anatomy.shapes",
+        "llm_anatomy.data",
+        "llm_anatomy.layers",
+        "llm_anatomy.config",
+        "llm_anatomy.models",
+    },
+    "llm_anatomy.__main__": {"llm_anatomy.models", "llm_anatomy.config"},
     "llm_anatomy.notebook": {"llm_anatomy.shapes", "llm_anatomy.layers", "llm_anatomy.data", "llm_anatomy.notebook"},
     "llm_anatomy": set(),
     "bookbinder": {"bookbinder", "llm_anatomy.notebook"},
@@ -103,7 +112,7 @@ def public_parts(path):
 
 def test_public_parts_of_the_layers_have_an_example_a_source_and_arguments():
     missing = []
-    for path in modules("llm_anatomy/layers"):
+    for path in [*modules("llm_anatomy/layers"), *modules("llm_anatomy/models"), SRC / "llm_anatomy/config.py"]:
         for node, takes_arguments in public_parts(path):
             text = ast.get_docstring(node) or ""
             wanted = [">>>", "Source:"] + ["Args:"] * takes_arguments

@@ -46,5 +46,7 @@ def test_the_operator_classes_share_out_all_of_the_flops_and_of_the_time():
 
 
 def test_an_unknown_table_is_refused_with_those_that_there_are():
-    with pytest.raises(ValueError, match="name='syllabus' is no table; there are disagreements, errata"):
+    with pytest.raises(
+        ValueError, match="name='syllabus' is no table; there are disagreements, embedding_sizes, errata"
+    ):
         table("syllabus")

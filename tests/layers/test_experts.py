@@ -22,6 +22,7 @@ from llm_anatomy.layers.experts import (
     SoftmaxOfTopK,
     TopKOfSigmoid,
     TopKOfSoftmax,
+    TopKOfSoftmaxInGroups,
     grouped_linear,
     load_balance_loss,
     router_z_loss,
@@ -154,6 +155,26 @@ def test_each_router_equals_python_floats(router):
     torch.testing.assert_close(logits, x @ router.w_router.weight.T)
     torch.testing.assert_close(probabilities.sum(-1), torch.ones(40))
     assert len(set(experts[:, 0].tolist())) > 2  # the comparison saw several experts in first place
+
+
+def test_groups_are_chosen_first_as_in_deepseek_v2():
+    sizes = dict(hidden_size=D_MODEL, n_routed_experts=12, num_experts_per_tok=3, routed_scaling_factor=1.7)
+    sizes |= dict(num_attention_heads=2, num_key_value_heads=2)
+    config = DeepseekV2Config(**sizes, topk_method="group_limited_greedy", n_group=4, topk_group=2)
+    peer = randomize(DeepseekV2Moe(config).gate)
+    router = TopKOfSoftmaxInGroups(D_MODEL, 12, 3, n_groups=4, n_open_groups=2, scale=1.7)
+    free = TopKOfSoftmax(D_MODEL, 12, 3, scale=1.7)
+    router.w_router.weight.data = free.w_router.weight.data = peer.weight.data
+    x = randn(50, D_MODEL)
+    _, probabilities, weights, experts = router(x)
+    _, expected_weights, expected = peer(x[None])
+    ours, theirs = (torch.zeros(50, 12).scatter(1, e, w) for e, w in ((experts, weights), (expected, expected_weights)))
+    torch.testing.assert_close(ours, theirs)
+    assert (experts.sort(-1).values != free(x)[3].sort(-1).values).any()  # the groups decide
+    for row, chosen in zip(probabilities.tolist(), experts.tolist(), strict=True):
+        best = sorted(range(4), key=lambda g, row=row: -max(row[3 * g : 3 * g + 3]))[:2]
+        reachable = [e for g in best for e in range(3 * g, 3 * g + 3)]
+        assert chosen == sorted(reachable, key=lambda e, row=row: -row[e])[:3]
 
 
 def test_softmax_of_the_best_is_the_renormalized_softmax_of_all():
@@ -555,6 +576,9 @@ def test_compiles_without_a_graph_break(run_without_shape_checks):
         (lambda: SoftmaxOfTopK(8, 4, 5), "n_experts=4, k=5: each must be >= 1, and k at most n_experts"),
         (lambda: TopKOfSoftmax(8, 4, 0), "k=0"),
         (lambda: TopKOfSigmoid(0, 4, 1), "d_model=0"),
+        (lambda: TopKOfSoftmaxInGroups(8, 6, 1, n_groups=4, n_open_groups=1), "n_groups=4"),
+        (lambda: TopKOfSoftmaxInGroups(8, 6, 1, n_groups=3, n_open_groups=4), "n_open_groups=4"),
+        (lambda: TopKOfSoftmaxInGroups(8, 6, 3, n_groups=3, n_open_groups=1), "hold k=3"),
         (lambda: Experts(0, 8, 16, nn.ReLU()), "n_experts=0, d_model=8, d_ff=16: each must be >= 1"),
         (
             lambda: MixtureOfExperts(SoftmaxOfTopK(8, 4, 2), Experts(3, 8, 16, nn.ReLU())),

@@ -312,3 +312,20 @@ for attention, kind, mask in [
     torch.testing.assert_close(torch.cat(found, 1), expected)
 """
     run_without_shape_checks(code)
+
+
+@pytest.mark.parametrize("kind", [KVCache, RollingKVCache])
+def test_reordered_sequences_go_on_from_what_another_held(kind):
+    """As beams do: some go on twice, some not at all; here three become four, each with a padding of its own."""
+    n_slots, rows = 5 if kind is RollingKVCache else TOKENS + 1, [2, 0, 2, 1]
+    attention = attention_with(HalfSplitRotary(D_HEAD))
+    mask, x, cut = CausalMask() & SlidingWindowMask(5), randn(BATCH, TOKENS, D_MODEL, dtype=torch.float64), 6
+    expected = attention(x[rows], mask=mask, positions=LEFT_PADDED[rows])
+    cache = attention.new_cache(BATCH, n_slots, kind)
+    with torch.inference_mode():
+        attention(x[:, :cut], mask=mask, positions=LEFT_PADDED[:, :cut], cache=cache)
+        cache.reorder(torch.tensor(rows))
+        found = [attention(x[rows, i : i + 1], mask=mask, cache=cache) for i in range(cut, TOKENS)]
+    torch.testing.assert_close(torch.cat(found, 1), expected[:, cut:])
+    with torch.no_grad():  # reordered in inference mode, it can be filled outside
+        attention(x[rows, :1], mask=mask, cache=cache)

@@ -177,6 +177,49 @@ class TopKOfSoftmax(Router):
         return probabilities, self.scale * weights, experts
 
 
+class TopKOfSoftmaxInGroups(TopKOfSoftmax):
+    r"""First the groups whose best expert is best, then the k largest within them: a token travels to few devices.
+
+    .. math:: \mathrm{open} = \mathrm{TopM}_g \Big(\max_{e \in g} p_e\Big), \quad
+        w = \mathrm{scale} \cdot \mathrm{TopK}_{e \in \mathrm{open}}(p), \quad p = \mathrm{softmax}(z)
+
+    Args:
+        d_model, n_experts, k: as in :class:`Router`.
+        n_groups: equal shares of the experts, one to a device, neighbours together.
+        n_open_groups: M, how many of them a token may reach; they must hold k experts.
+        scale: factor of the weights.
+
+    Raises:
+        ValueError: for groups that do not share out the experts, or hold too few.
+
+    Source: DeepSeek-AI (2024), "DeepSeek-V2", section 2.2.2.
+
+    >>> router = TopKOfSoftmaxInGroups(d_model=8, n_experts=4, k=2, n_groups=2, n_open_groups=1)
+    >>> _, _, experts = router.choose(torch.tensor([[3.0, 0.0, 2.0, 1.0]]))
+    >>> experts.tolist()
+    [[0, 1]]
+    """
+
+    def __init__(self, d_model: int, n_experts: int, k: int, *, n_groups: int, n_open_groups: int, scale: float = 1.0):
+        super().__init__(d_model, n_experts, k, scale=scale)
+        if n_groups < 1 or n_experts % n_groups:
+            raise ValueError(f"{n_groups=} must be at least 1 and divide {n_experts=}")
+        if not k <= n_open_groups * (n_experts // n_groups) <= n_experts:
+            raise ValueError(f"{n_open_groups=} must be at most {n_groups=}, and hold {k=} experts")
+        self.n_groups, self.n_open_groups = n_groups, n_open_groups
+
+    def choose(
+        self, logits: Float[Tensor, "tokens n_experts"]
+    ) -> tuple[Float[Tensor, "tokens n_experts"], Float[Tensor, "tokens k"], Int[Tensor, "tokens k"]]:
+        probabilities = logits.softmax(-1)
+        groups = rearrange(probabilities, "tokens (groups e) -> tokens groups e", groups=self.n_groups)
+        best = groups.amax(-1).topk(self.n_open_groups, dim=-1).indices  # (tokens, n_open_groups)
+        closed = torch.ones_like(groups[..., 0], dtype=torch.bool).scatter(-1, best, False)
+        reachable = groups.masked_fill(closed[..., None], -1.0).flatten(1)  # below every probability
+        weights, experts = reachable.topk(self.k, dim=-1)
+        return probabilities, self.scale * weights, experts
+
+
 class TopKOfSigmoid(Router):
     r"""Each expert is judged by itself, and a bias that no gradient trains evens out the choices: DeepSeek-V3.
 

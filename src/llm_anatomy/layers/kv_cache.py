@@ -102,6 +102,16 @@ class KVCache:
         taken = min(self.length, self.n_slots)
         return *(buffer[:, :, :taken] for buffer in self._kept), self._positions[:, 0, :taken, 0]
 
+    def reorder(self, rows: Int[Tensor, "rows"]) -> None:
+        """Sequence i goes on from what sequence ``rows[i]`` holds; there may be fewer rows than before, or more.
+
+        Args:
+            rows: of the sequences, from 0.
+        """
+        with torch.inference_mode(False):
+            self._kept = [buffer[rows] for buffer in self._kept]
+            self._positions = self._positions[rows]
+
     def append(
         self, *new: Float[Tensor, "batch _ tokens _"], positions: Int[Tensor, "#batch tokens"] | None = None
     ) -> tuple[Tensor, ...]:
@@ -173,8 +183,9 @@ class RollingKVCache(KVCache):
         buffers = [*self._kept, self._positions]
         start, self.length = self.length, self.length + new[0].shape[2]
         if self.length - start == 1:  # the usual step moves nothing
+            slot = start % self.n_slots
             for buffer, x in zip(buffers, new, strict=True):
-                buffer[:, :, start % self.n_slots] = x[:, :, 0]
+                buffer[:, :, slot : slot + 1] = x  # a slice, since a compiled step would be one for each index
             return self.read()
         old = torch.arange(max(0, start - self.n_slots), start, device=new[0].device) % self.n_slots
         everything = [torch.cat((buffer[:, :, old], x), 2) for buffer, x in zip(buffers, new, strict=True)]

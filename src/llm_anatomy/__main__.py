@@ -1,0 +1,152 @@
+"""The commands of the package: ``python -m llm_anatomy --help``."""
+
+import argparse
+import json
+import sys
+import textwrap
+
+from llm_anatomy.config import ModelConfig
+from llm_anatomy.models.costs import costs
+from llm_anatomy.models.presets import Preset, find, preset, presets
+
+WIDTH = 118
+
+
+def list_models(args) -> None:
+    records = list(presets().values())
+    if args.json:
+        return _print_json([_summary(record) for record in records])
+    rows = [list(_row(record).values()) for record in records]
+    _print_table(list(_row(records[0])), rows, right=("layers", "width", "parameters"))
+    print("\nA dash: not public, or not of this kind. More of one: python -m llm_anatomy models show NAME")
+
+
+def show(args) -> None:
+    record = find(args.name)
+    if args.json:
+        return _print_json(_summary(record))
+    print(
+        f"{record.title} ({record.name}), {record.year}\n{record.paper}\nin the lectures: {', '.join(record.items)}\n"
+    )
+    _print_table(["field", "value", "source"], [[f, str(v), record.sources[f]] for f, v in record.values.items()])
+    sentences = [record.notes, record.difference]
+    if record.unknown:
+        sentences.insert(0, f"Not public: {', '.join(record.unknown)}. It cannot be built.")
+    if record.builder:
+        sentences.insert(0, f"Built by {record.builder}.")
+    print()
+    if record.known:
+        print(f"parameters, by formula: {_n_parameters(preset(record.name)):,}")
+    if record.exact:
+        print(f"parameters, exactly:    {record.exact:,} ({record.exact_source})")
+    if record.printed:
+        print(f"parameters, as printed: {record.printed} ({record.printed_source})")
+    print(*(textwrap.fill(sentence, WIDTH) for sentence in sentences if sentence), sep="\n")
+
+
+def diff(args) -> None:
+    first, second = preset(args.first), preset(args.second)
+    changed = first.difference(second)
+    if args.json:
+        return _print_json({field: {args.first: a, args.second: b} for field, (a, b) in changed.items()})
+    rows = [[field, str(a), str(b)] for field, (a, b) in changed.items()]
+    rows += [["parameters", f"{_n_parameters(first):,}", f"{_n_parameters(second):,}"]]
+    _print_table(["field", args.first, args.second], rows)
+
+
+def _n_parameters(config: ModelConfig) -> int:
+    n_source = 1 if config.kind == "encoder-decoder" else None
+    return costs(config, n_tokens=1, n_source=n_source).total.n_parameters
+
+
+def _row(record: Preset) -> dict[str, str]:
+    """What the list says of a model, in words and numbers that fit a line."""
+    values = record.values
+    heads, kv_heads = values.get("n_heads"), values.get("n_kv_heads", values.get("n_heads"))
+    attention = {"latent": f"{heads} latent"}.get(values.get("attention"), f"{heads}/{kv_heads}")
+    n_parameters = f"{_n_parameters(preset(record.name)):,}" if record.known else record.printed
+    return {
+        "model": record.name,
+        "year": str(record.year),
+        "kind": values.get("kind", "—").replace("encoder-decoder", "enc-dec"),
+        "position": values.get("position", "—").replace("transformer_xl", "xl"),
+        "norm": values.get("norm", "—").replace("unit_offset_rmsnorm", "1+rmsnorm"),
+        "placed": values.get("norm_placement", "—") + (", parallel" if values.get("parallel_block") else ""),
+        "feed-forward": values.get("feedforward", "—") + (" experts" if "n_experts" in values else ""),
+        "heads/kv": attention if heads else "—",
+        "layers": str(values.get("n_layers", "—")),
+        "width": str(values.get("d_model", "—")),
+        "parameters": n_parameters or "—",
+    }
+
+
+def _summary(record: Preset) -> dict:
+    """All that there is to say of a model."""
+    return {
+        **{name: value for name, value in vars(record).items() if value is not None},
+        "parameters": _n_parameters(preset(record.name)) if record.known else None,
+    }
+
+
+def _print_json(what) -> None:
+    print(json.dumps(what, indent=2, ensure_ascii=False))
+
+
+def _print_table(head: list[str], rows: list[list[str]], right: tuple[str, ...] = ()) -> None:
+    widths = [max(len(line[i]) for line in [head, *rows]) for i in range(len(head))]
+    for line in [head, *rows]:
+        cells = zip(head, line, widths, strict=True)
+        aligned = (cell.rjust(width) if name in right else cell.ljust(width) for name, cell, width in cells)
+        print(" ".join(aligned).rstrip() if right else "  ".join(aligned).rstrip())
+
+
+def _sentence(says: str) -> str:
+    return f"{says[0].upper()}{says[1:]}."
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="python -m llm_anatomy",
+        description="Look at the models of the lectures from the command line.",
+        epilog="example: python -m llm_anatomy models diff gpt-2 llama-3-8b",
+    )
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    says = "list the models of the lectures: what each is made of, and how many parameters it has"
+    models = commands.add_parser(
+        "models",
+        help=says,
+        description=_sentence(says),
+        epilog="examples: models; models show gpt-2; models diff gpt-2 llama-3-8b; models --json",
+    )
+    as_json = dict(action="store_true", help="print JSON in place of a table")
+    models.add_argument("--json", **as_json)
+    models.set_defaults(action=list_models)
+    actions = models.add_subparsers(metavar="ACTION", title="actions; without one, the list")
+
+    def action(function, name: str, says: str, /, **arguments: str) -> None:
+        made = actions.add_parser(name, help=says, description=_sentence(says))
+        for argument, help_ in arguments.items():
+            made.add_argument(argument, metavar=argument.upper(), help=help_)
+        made.add_argument("--json", default=argparse.SUPPRESS, **as_json)
+        made.set_defaults(action=function)
+
+    named = "a name from the list, such as gpt-2"
+    action(show, "show", "all that is known of one model, and where each value comes from", name=named)
+    action(diff, "diff", "what changes from one model to another", first=named, second="such as llama-3-8b")
+    return top
+
+
+def main(arguments: list[str] | None = None) -> int:
+    args = parser().parse_args(arguments)
+    try:
+        args.action(args)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # the reader has seen enough
+        sys.stderr.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Whole models, each described by one config."""

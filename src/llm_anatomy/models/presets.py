@@ -1,0 +1,199 @@
+"""The models of the lectures as data: what each is made of, where each value comes from, how many parameters it has.
+
+The data are in ``data/presets.json``: families, and in each its models. Values stand under the source that gives them,
+those of a family before those of its models. What no source gives is named as unknown, and is not guessed.
+"""
+
+import json
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib.resources import files
+
+from llm_anatomy.config import ModelConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preset:
+    """One model of the lectures.
+
+    Args:
+        name: by which it is asked for.
+        title: as one writes it.
+        year: of its first publication.
+        paper: what describes it.
+        items: of the lectures that name it.
+        values: the fields of its config that are known.
+        sources: where each of them comes from.
+        unknown: the fields that are not public; a model that has some cannot be built.
+        builder: the class that builds a model that is no ``Transformer``.
+        exact: how many parameters it has, where a released model or its class says so, and ``exact_source``.
+        printed: the size as its paper prints it, and ``printed_source``.
+        difference: why the two, or ours and theirs, differ.
+        notes: what else to know, first of all where it departs from the lectures.
+
+    Source: the lectures' tables of models; GT-43, GT-44, UCL-09.
+
+    >>> presets()["gpt-4"].known
+    False
+    """
+
+    name: str
+    title: str
+    year: int
+    paper: str
+    items: tuple[str, ...]
+    values: dict[str, object]
+    sources: dict[str, str]
+    unknown: tuple[str, ...] = ()
+    builder: str | None = None
+    exact: int | None = None
+    exact_source: str | None = None
+    printed: str | None = None
+    printed_source: str | None = None
+    difference: str | None = None
+    notes: str = ""
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a config of it."""
+        return not self.unknown and self.builder is None
+
+
+def presets() -> dict[str, Preset]:
+    """All models of the lectures, by name and in the order of the data, those that cannot be built included.
+
+    Source: GT-43, GT-44, UCL-09, UCL-13, UCL-26, GT-06, GT-49.
+
+    >>> gpt2 = presets()["gpt-2"]
+    >>> gpt2.exact, gpt2.values["d_model"], gpt2.sources["d_model"]
+    (124439808, 768, 'Radford et al. (2019), table 2')
+    """
+    families = json.loads(files("llm_anatomy.data").joinpath("presets.json").read_text(encoding="utf-8"))
+    return {name: _record(name, model, family) for family in families for name, model in family["models"].items()}
+
+
+def _record(name: str, model: dict, family: dict) -> Preset:
+    by_source = [*family["config"].items(), *model.get("config", {}).items()]
+    said = {key: value for key, value in (family | model).items() if key not in ("config", "models")}
+    said |= {
+        "items": tuple(family["items"]),
+        "unknown": (*family.get("unknown", ()), *model.get("unknown", ())),
+        "notes": " ".join(part["notes"] for part in (family, model) if "notes" in part),
+    }
+    return Preset(
+        name=name,
+        values={field: value for _, values in by_source for field, value in values.items()},
+        sources={field: source for source, values in by_source for field in values},
+        **said,
+    )
+
+
+def find(name: str) -> Preset:
+    """What is known of one model.
+
+    Args:
+        name: of the preset.
+
+    Raises:
+        ValueError: for a name that there is not, with those that are close.
+
+    Source: GT-43, GT-44.
+
+    >>> find("llama-3-8b").printed
+    '8B'
+    >>> find("lama-3-8b")
+    Traceback (most recent call last):
+    ValueError: name='lama-3-8b' is no preset; close to it are llama-3-8b, llama-3.1-8b, llama-3-70b
+    """
+    records = presets()
+    if name not in records:
+        close = get_close_matches(name.lower(), records, n=3, cutoff=0.5)
+        hint = f"close to it are {', '.join(close)}" if close else f"there are {', '.join(records)}"
+        raise ValueError(f"{name=} is no preset; {hint}")
+    return records[name]
+
+
+def preset(name: str) -> ModelConfig:
+    """The config of a model, in full size.
+
+    Args:
+        name: of the preset.
+
+    Raises:
+        ValueError: for a name that there is not, and for a model that cannot be built, with what is unknown of it.
+
+    Source: GT-43, GT-44, UCL-13, UCL-26.
+
+    >>> preset("gpt-2").difference(preset("llama-3-8b"))["position"]
+    ('learned', 'rope')
+    >>> preset("lamda")
+    Traceback (most recent call last):
+    ValueError: name='lamda' cannot be built: norm, norm_placement, tie_embeddings are not public
+    """
+    return ModelConfig.of(_buildable(name))
+
+
+def _buildable(name: str) -> dict[str, object]:
+    record = find(name)
+    if record.builder:
+        raise ValueError(f"{name=} has no ModelConfig: it is built by {record.builder}")
+    if record.unknown:
+        raise ValueError(f"{name=} cannot be built: {', '.join(record.unknown)} are not public")
+    return record.values
+
+
+# --- The same model, small ---
+
+
+def tiny(name: str) -> ModelConfig:
+    """A model made of the same parts as the full one, at a size that runs in milliseconds.
+
+    What is a choice stays: grouped or single key-value heads, heads wider or narrower than their share of the width,
+    windows with a global layer in between, shared experts and layers without any, the factor of the feed-forward layer.
+
+    Args:
+        name: of the preset.
+
+    Raises:
+        ValueError: as ``preset``.
+
+    Source: GT-43, GT-44.
+
+    >>> config = tiny("gemma-2-9b")
+    >>> config.d_model, config.n_layers, config.n_heads, config.n_kv_heads, config.window, config.global_every
+    (48, 2, 4, 2, 8, 2)
+    """
+    full = _buildable(name)
+    d_model, n_heads = 48, 4
+
+    def scaled(width: int) -> int:
+        return round(width * d_model / full["d_model"])
+
+    def heads_width(d_head: int) -> int:
+        share = full["d_model"] / full["n_heads"]
+        return d_model // n_heads + 4 * ((d_head > share) - (d_head < share))  # 12, wider 16, narrower 8
+
+    small = {
+        "d_model": d_model,
+        "n_layers": max(2, full.get("global_every", 0), full.get("n_dense_layers", 0) + 1),
+        "n_heads": n_heads,
+        "n_kv_heads": {full["n_heads"]: n_heads, 1: 1}.get(full.get("n_kv_heads"), 2),
+        "d_head": heads_width(full.get("d_head", 0)),
+        "d_value": heads_width(full.get("d_value", 0)),
+        "d_ff": scaled(full["d_ff"]),
+        "n_vocab": 101,
+        "n_ctx": 32,
+        "window": 8,
+        "n_buckets": 8,
+        "max_distance": 16,
+        "rope_n_trained": 16,
+        "d_latent": 20,
+        "d_query_latent": 28,
+        "d_rotary": 6,
+        "n_experts": 8,
+        "n_experts_per_token": 3,
+        "n_expert_groups": 4,
+        "n_open_groups": 2,
+        "d_expert": scaled(full.get("d_expert", 0)),
+    }
+    return ModelConfig.of({field: small.get(field, value) for field, value in full.items()})

@@ -32,12 +32,17 @@ MAY_IMPORT = {
         "llm_anatomy.models",
     },
     "llm_anatomy.__main__": {"llm_anatomy.models", "llm_anatomy.config"},
+    "llm_anatomy.tokenizers": {"llm_anatomy.tokenizers"},
+    "llm_anatomy.training": {"llm_anatomy.tokenizers", "llm_anatomy.data", "llm_anatomy.training"},
     "llm_anatomy.notebook": {"llm_anatomy.shapes", "llm_anatomy.layers", "llm_anatomy.data", "llm_anatomy.notebook"},
     "llm_anatomy": set(),
     "bookbinder": {"bookbinder", "llm_anatomy.notebook"},
 }
 # What Colab ships, so that --no-deps is enough there; jaxtyping is optional (llm_anatomy.shapes).
-THIRD_PARTY = {"torch", "numpy", "einops", "matplotlib", "ipywidgets", "IPython", "jaxtyping"}
+THIRD_PARTY = {"torch", "numpy", "einops", "matplotlib", "ipywidgets", "IPython", "jaxtyping", "regex", "tqdm"}
+
+# Imported only where somebody asks for it, inside a function.
+OPTIONAL = {"llm_anatomy.tokenizers.bpe": {"tiktoken"}}
 
 
 def modules(package):
@@ -70,7 +75,9 @@ def test_imports_go_down_only(path):
             assert part(name) in allowed, f"{dotted(path)} must not import {name}"
         elif dotted(path).startswith("llm_anatomy"):
             top = name.partition(".")[0]
-            assert top in sys.stdlib_module_names or top in THIRD_PARTY, f"{dotted(path)} imports {name}"
+            assert top in sys.stdlib_module_names or top in THIRD_PARTY | OPTIONAL.get(dotted(path), set()), (
+                f"{dotted(path)} imports {name}"
+            )
 
 
 @pytest.mark.parametrize("path", modules("llm_anatomy"), ids=dotted)
@@ -110,9 +117,10 @@ def public_parts(path):
             yield node, any(len(maker.args.args + maker.args.kwonlyargs) > (maker is not node) for maker in makers)
 
 
-def test_public_parts_of_the_layers_have_an_example_a_source_and_arguments():
+@pytest.mark.parametrize("package", ["layers", "models", "tokenizers", "training"])
+def test_public_parts_have_an_example_a_source_and_arguments(package):
     missing = []
-    for path in [*modules("llm_anatomy/layers"), *modules("llm_anatomy/models"), SRC / "llm_anatomy/config.py"]:
+    for path in modules(f"llm_anatomy/{package}"):
         for node, takes_arguments in public_parts(path):
             text = ast.get_docstring(node) or ""
             wanted = [">>>", "Source:"] + ["Args:"] * takes_arguments

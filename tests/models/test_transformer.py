@@ -514,6 +514,20 @@ def test_cached_equals_uncached(name, padded):
     assert cache.length == TOKENS
 
 
+@pytest.mark.parametrize("name", ["learned", "rope, parallel", "t5", "window", "latent"])
+def test_a_padded_text_may_be_read_in_parts(name):
+    """Padding in the first part and in the last, whose rows go on from where they stand."""
+    model, tokens = build(name), ids()
+    is_token = torch.ones(BATCH, TOKENS, dtype=torch.bool)
+    is_token[0, :5] = is_token[1, 9:] = is_token[2, :1] = False
+    cache = model.new_cache(BATCH, TOKENS)
+    with torch.inference_mode():
+        parts = zip(tokens.split([4, 3, 4], 1), is_token.split([4, 3, 4], 1), strict=True)
+        found = [model(part, is_token=real, cache=cache) for part, real in parts]
+    expected = model(tokens, is_token=is_token)
+    torch.testing.assert_close(torch.cat(found, 1)[is_token], expected[is_token], rtol=1e-8, atol=1e-8)
+
+
 @pytest.mark.parametrize("name", VARIETIES)
 def test_padding_on_the_left_changes_nothing(name):
     model, tokens = build(name), ids(batch=2)

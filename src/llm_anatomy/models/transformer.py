@@ -115,7 +115,7 @@ class Transformer(nn.Module):
         self._refuse_misuse(ids, source, cache)
         if self.encoder is not None and not isinstance(source, Source):
             source = self.encode(source)
-        positions = _positions(is_token)
+        positions = _positions(is_token, cache)
         return self.stack(
             self._embed(ids, positions, segments, cache),
             positions=positions,
@@ -176,6 +176,9 @@ class Transformer(nn.Module):
             raise ValueError(f"{n_tokens} tokens are more than n_ctx={self.config.n_ctx}")
 
 
-def _positions(is_token: Tensor | None) -> Tensor | None:
-    """0, 1, 2, … for the tokens of each row, -1 for padding."""
-    return None if is_token is None else (is_token.cumsum(1) - 1).masked_fill(~is_token, -1)
+def _positions(is_token: Tensor | None, cache: ModelCache | None = None) -> Tensor | None:
+    """0, 1, 2, … for the tokens of each row, or on from where its cache stands; -1 for padding."""
+    if is_token is None:
+        return None
+    start = 0 if cache is None or cache.length == 0 else cache.blocks[0].next_positions(1)
+    return (start + is_token.cumsum(1) - 1).masked_fill(~is_token, -1)

@@ -1,0 +1,467 @@
+r"""What all tokenizers share: special tokens, decoding, text in chunks, files.
+
+A tokenizer is a list of byte strings, the vocabulary; an id is an index into it. A subclass says how an ordinary piece
+of text becomes ids (``_ids``) and what else has to be kept in a file (``_state``, ``_from_state``).
+
+Lone surrogates are no characters and have no UTF-8. Python's strings may hold them all the same, so they are encoded
+as the three bytes that the scheme would give, and come back with ``decode(ids, errors="surrogatepass")``; decoded
+otherwise, they are invalid UTF-8 like any other.
+"""
+
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Literal
+
+import regex
+
+from llm_anatomy.tokenizers.splitting import BLOCK, Anywhere, Splitter, Whole
+
+VERSION = 1
+
+
+def as_bytes(text: str) -> bytes:
+    """The UTF-8 of a text, with lone surrogates as three bytes each.
+
+    Args:
+        text: any string.
+
+    Source: RFC 3629, section 3; UCL-05.
+
+    >>> [len(as_bytes(c)) for c in "aé€🙂"]
+    [1, 2, 3, 4]
+    """
+    return text.encode("utf-8", "surrogatepass")
+
+
+def one_by_one(texts: Iterable[str]) -> Iterable[str]:
+    """The texts, unless somebody gave one string, whose characters would pass for texts.
+
+    Args:
+        texts: any iterable of strings that is not itself a string.
+
+    Raises:
+        ValueError: for a string.
+
+    Source: UCL-04.
+
+    >>> list(one_by_one(["one", "two"]))
+    ['one', 'two']
+    """
+    if isinstance(texts, str):
+        raise ValueError(f"texts={texts!r:.40} is one string; put it into a list")
+    return texts
+
+
+def with_special_tokens(
+    vocabulary: Iterable[bytes], special_tokens: Iterable[str]
+) -> tuple[list[bytes], dict[str, int]]:
+    """The vocabulary with the special tokens behind it, and their ids.
+
+    Args:
+        vocabulary: the ordinary tokens.
+        special_tokens: texts, each once.
+
+    Raises:
+        ValueError: for a special token that comes twice, or one string instead of several.
+
+    Source: Radford et al. (2019), whose end of text follows the merges; GT-41.
+
+    >>> with_special_tokens([b"a", b"b"], ["<|end|>"])
+    ([b'a', b'b', b'<|end|>'], {'<|end|>': 2})
+    """
+    vocabulary, special_tokens = list(vocabulary), list(one_by_one(special_tokens))
+    ids = {text: len(vocabulary) + i for i, text in enumerate(special_tokens)}
+    if len(ids) < len(special_tokens):
+        raise ValueError(f"{special_tokens=} must each come once")
+    return vocabulary + [as_bytes(text) for text in special_tokens], ids
+
+
+class Tokenizer(ABC):
+    r"""Text to ids and back. :math:`\mathrm{decode}(\mathrm{encode}(x)) = x` unless an unknown token stands in.
+
+    Args:
+        vocabulary: the bytes that each id stands for.
+        splitter: cuts ordinary text into the pieces that are encoded one by one.
+        special_tokens: text of each special token and its id; the vocabulary holds its UTF-8 there. They are found
+            before anything is split, the longest first.
+        prefix: put before every text that is not empty and taken off again, as SentencePiece does with a space.
+
+    Raises:
+        ValueError: for an empty vocabulary, or a special token that it does not hold at that id.
+
+    Source: UCL-04, GT-40.
+
+    >>> from llm_anatomy.tokenizers.simple import Bytes
+    >>> tokenizer = Bytes(special_tokens=["<|end|>"])
+    >>> tokenizer.encode("hé<|end|>", allowed_special="all")
+    [104, 195, 169, 256]
+    """
+
+    _kinds: dict[str, type["Tokenizer"]] = {}
+
+    def __init_subclass__(cls):
+        Tokenizer._kinds[cls.__name__] = cls
+
+    def __init__(
+        self,
+        vocabulary: Sequence[bytes],
+        splitter: Splitter,
+        special_tokens: Mapping[str, int] | None = None,
+        prefix: str = "",
+    ):
+        self._vocabulary, self._special_tokens = list(vocabulary), dict(special_tokens or {})
+        self.splitter, self.prefix = splitter, prefix
+        if not vocabulary:
+            raise ValueError("vocabulary is empty; at least one token is needed")
+        for text, i in self._special_tokens.items():
+            if not text or not 0 <= i < len(vocabulary) or vocabulary[i] != as_bytes(text):
+                raise ValueError(f"special_tokens[{text!r}]={i}, but the vocabulary does not hold that text there")
+        longest_first = sorted(self._special_tokens, key=len, reverse=True)
+        self._special = regex.compile("|".join(map(regex.escape, longest_first)))
+        self._remembered = _Remembered(self._ids)
+
+    @abstractmethod
+    def _ids(self, piece: str) -> Sequence[int]:
+        """The ids of one piece of ordinary text. What it returns may be remembered, so nobody changes it."""
+
+    @property
+    def n_vocab(self) -> int:
+        """How many ids there are, special tokens included."""
+        return len(self._vocabulary)
+
+    @property
+    def vocabulary(self) -> list[bytes]:
+        """The bytes that each id stands for (a copy)."""
+        return list(self._vocabulary)
+
+    @property
+    def special_tokens(self) -> dict[str, int]:
+        """The special tokens and their ids (a copy)."""
+        return dict(self._special_tokens)
+
+    # --- Text to ids ---
+
+    def encode(self, text: str, *, allowed_special: Collection[str] | Literal["all"] = ()) -> list[int]:
+        """The ids of a text.
+
+        Args:
+            text: any string.
+            allowed_special: the special tokens that may be written in the text, or "all". Nobody should be able to
+                end a document, or to speak as the system, by typing it.
+
+        Raises:
+            ValueError: if the text holds a special token that is not allowed.
+        """
+        allowed = self._allowed(allowed_special)
+        return self._encode(self.prefix + text if text else "", allowed)
+
+    def encode_batch(
+        self, texts: Iterable[str], *, allowed_special: Collection[str] | Literal["all"] = ()
+    ) -> list[list[int]]:
+        """The ids of each text."""
+        return [self.encode(text, allowed_special=allowed_special) for text in one_by_one(texts)]
+
+    def encode_iterable(
+        self, chunks: Iterable[str], *, allowed_special: Collection[str] | Literal["all"] = ()
+    ) -> Iterator[int]:
+        """The ids of a text that comes in chunks, one by one: the same as ``encode("".join(chunks))`` would give.
+
+        Only what is not yet settled is kept in memory (see ``Splitter.settled``): the longest piece, and a block. With
+        a splitter that promises nothing (``Whole``, an unknown pattern) that is the whole text.
+        """
+        return self._stream(one_by_one(chunks), self._allowed(allowed_special))
+
+    def _stream(self, chunks: Iterable[str], allowed: Collection[str]) -> Iterator[int]:
+        waiting, enough = "", BLOCK
+        for block in _blocks(chunks, self.prefix):
+            waiting += block
+            if len(waiting) >= enough:
+                ids, waiting = self._encode_settled(waiting, allowed)
+                yield from ids
+                enough = max(BLOCK, 2 * len(waiting))  # doubled, so that one long piece is not split again and again
+        yield from self._encode(waiting, allowed)
+
+    def _encode(self, text: str, allowed: Collection[str]) -> list[int]:
+        if not self._special_tokens:
+            return self._encode_ordinary(text)
+        ids, start = [], 0
+        for found in self._special.finditer(text):
+            ids += self._encode_ordinary(text[start : found.start()])
+            ids.append(self._special_id(found[0], allowed))
+            start = found.end()
+        return ids + self._encode_ordinary(text[start:])
+
+    def _encode_ordinary(self, text: str) -> list[int]:
+        ids = []
+        for pieces in self.splitter.by_blocks(text):
+            ids += chain.from_iterable(map(self._remembered.__getitem__, pieces))
+        return ids
+
+    def _encode_settled(self, text: str, allowed: Collection[str]) -> tuple[list[int], str]:
+        """The ids of what no further text can change, and the rest."""
+        longest = max(map(len, self._special_tokens), default=1)
+        ids, start = [], 0
+        for found in self._special.finditer(text) if self._special_tokens else ():
+            if found.start() + longest > len(text):  # a longer special token may begin here
+                break
+            ids += self._encode_ordinary(text[start : found.start()])
+            ids.append(self._special_id(found[0], allowed))
+            start = found.end()
+        end = max(start, len(text) - longest + 1)  # from here on, a special token may have begun
+        pieces, rest = self.splitter.settled(text[start:end])
+        ids += chain.from_iterable(map(self._remembered.__getitem__, pieces))
+        return ids, rest + text[end:]
+
+    def _allowed(self, allowed_special: Collection[str] | Literal["all"]) -> Collection[str]:
+        if allowed_special == "all":
+            return self._special_tokens
+        unknown = sorted(set(allowed_special) - set(self._special_tokens))
+        if isinstance(allowed_special, str) or unknown:
+            raise ValueError(
+                f"allowed_special={allowed_special!r} must be 'all' or some of {sorted(self._special_tokens)}"
+            )
+        return allowed_special
+
+    def _special_id(self, text: str, allowed: Collection[str]) -> int:
+        if text not in allowed:
+            raise ValueError(
+                f"the text holds the special token {text!r}; name it in allowed_special if that is meant, "
+                "or take it out of the text"
+            )
+        return self._special_tokens[text]
+
+    # --- Ids to text ---
+
+    def decode_bytes(self, ids: Iterable[int]) -> bytes:
+        """The bytes of the ids, one after the other, without the prefix.
+
+        Raises:
+            ValueError: for an id that is none.
+        """
+        ids = list(ids)
+        if ids and not (min(ids) >= 0 and max(ids) < self.n_vocab):
+            wrong = next(i for i in ids if not 0 <= i < self.n_vocab)
+            raise ValueError(f"id {wrong} is not in the vocabulary, 0 to {self.n_vocab - 1}")
+        return b"".join(map(self._vocabulary.__getitem__, ids)).removeprefix(as_bytes(self.prefix))
+
+    def decode(self, ids: Iterable[int], *, errors: str = "replace") -> str:
+        """The text of the ids.
+
+        Args:
+            ids: from this vocabulary.
+            errors: what becomes of bytes that are no UTF-8, as in ``bytes.decode``: "replace" (by U+FFFD), "strict"
+                (raises UnicodeDecodeError), "ignore", or "surrogatepass" (strict, but lone surrogates come back).
+        """
+        if errors not in ("replace", "strict", "ignore", "surrogatepass"):
+            raise ValueError(f"{errors=} must be 'replace', 'strict', 'ignore' or 'surrogatepass'")
+        return self.decode_bytes(ids).decode("utf-8", errors)
+
+    # --- Files ---
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write one readable JSON file. An old file stays whole until the new one is complete."""
+        fields = {
+            "llm_anatomy tokenizer": VERSION,
+            "kind": type(self).__name__,
+            "splitter": {"kind": type(self.splitter).__name__} | _splitter_fields(self.splitter),
+            "prefix": self.prefix,
+            "special_tokens": self._special_tokens,
+            "vocabulary": [_readable(token) for token in self._vocabulary],
+        }
+        _write_whole(Path(path), _json_lines(fields | self._state()))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> "Tokenizer":
+        """The tokenizer of a file. ``Tokenizer.load`` takes any kind whose module has been imported.
+
+        Raises:
+            ValueError: for a file that is malformed or does not fit together, with its name and the line or key.
+        """
+        record = Record.read(path)
+        if record.take("llm_anatomy tokenizer", int) != VERSION:
+            record.refuse("llm_anatomy tokenizer", f"version {VERSION} is read here")
+        kind = Tokenizer._kinds.get(record.take("kind", str))
+        if kind is None or not issubclass(kind, cls):
+            known = sorted(name for name, k in Tokenizer._kinds.items() if issubclass(k, cls))
+            record.refuse("kind", f"{record.fields['kind']!r} is none of {', '.join(known)}")
+        vocabulary = [record.bytes_at("vocabulary", i, t) for i, t in enumerate(record.take("vocabulary", list))]
+        special_tokens = record.take("special_tokens", dict)
+        for text, i in special_tokens.items():
+            if type(i) is not int:
+                record.refuse("special_tokens", f"{text!r} has {i!r:.40}, which is not an id")
+        with record.blaming("the tokenizer"):
+            return kind._from_state(
+                record,
+                vocabulary=vocabulary,
+                splitter=_splitter_of(record),
+                special_tokens=special_tokens,
+                prefix=record.take("prefix", str),
+            )
+
+    def _state(self) -> dict:
+        """What a file has to hold besides the vocabulary, ready for JSON."""
+        return {}
+
+    @classmethod
+    def _from_state(cls, record: "Record", **arguments) -> "Tokenizer":
+        """A tokenizer from ``arguments`` (those of ``Tokenizer``) and what ``_state`` had put into the record."""
+        return cls(**arguments)
+
+
+class _Remembered(dict):
+    """The ids of pieces already seen. Long pieces, which seldom come again, and more than ``LIMIT`` are not kept."""
+
+    LIMIT = 1 << 16
+    LONGEST = 64
+
+    def __init__(self, compute: Callable[[str], Sequence[int]]):
+        self.compute = compute
+
+    def __missing__(self, piece: str) -> Sequence[int]:
+        ids = self.compute(piece)
+        if len(piece) <= self.LONGEST:
+            if len(self) >= self.LIMIT:
+                self.clear()
+            self[piece] = ids
+        return ids
+
+    def __reduce__(self):  # copies and other processes start with an empty memory
+        return type(self), (self.compute,)
+
+
+def _blocks(chunks: Iterable[str], prefix: str) -> Iterator[str]:
+    """The same text, with the prefix, in chunks of about ``BLOCK`` characters, none of them empty."""
+    for chunk in chunks:
+        for start in range(0, len(chunk), BLOCK):
+            yield prefix + chunk[start : start + BLOCK]
+            prefix = ""
+
+
+# --- Files: what a reader may rely on, and what it says when it cannot ---
+
+
+class Record:
+    """The fields of a JSON file, taken out one by one; whatever is wrong is refused by file and key.
+
+    Args:
+        name: of the file, for messages.
+        fields: the object that it holds.
+
+    Raises:
+        ValueError: from each method, for what it does not find as asked.
+
+    Source: RFC 8259, section 4, which leaves keys that come twice to the reader; GT-40.
+
+    >>> Record("a.json", {"n": 3}).take("n", int)
+    3
+    """
+
+    def __init__(self, name: str, fields: dict):
+        self.name, self.fields = name, fields
+
+    @classmethod
+    def read(cls, path: str | os.PathLike) -> "Record":
+        """The record of a file; it must hold one JSON object, without a key that comes twice."""
+        path = Path(path)
+        try:
+            fields = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_no_key_twice)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path.name}, line {error.lineno}, column {error.colno}: {error.msg}") from None
+        except UnicodeDecodeError as error:
+            line = error.object[: error.start].count(b"\n") + 1
+            raise ValueError(f"{path.name}, line {line}: not UTF-8 ({error.reason})") from None
+        except _KeyTwice as error:
+            raise ValueError(f"{path.name}, key {error}: it comes twice") from None
+        if not isinstance(fields, dict):
+            raise ValueError(f"{path.name}, line 1: a JSON object is wanted, not {type(fields).__name__}")
+        return cls(path.name, fields)
+
+    def take(self, key: str, kind: type):
+        """The value of a key, which must be there and of that type."""
+        if key not in self.fields:
+            raise ValueError(f"{self.name}: key {key!r} is missing")
+        value = self.fields[key]
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            self.refuse(key, f"{kind.__name__} is wanted, not {value!r:.40}")
+        return value
+
+    def refuse(self, key: str, problem: str):
+        """Raise the error for a key."""
+        raise ValueError(f"{self.name}, key {key!r}: {problem}")
+
+    def bytes_at(self, key: str, i: int, token: object) -> bytes:
+        """The bytes of entry ``i`` of a list: a string, or a list of numbers where they are no UTF-8."""
+        try:
+            return token.encode() if isinstance(token, str) else bytes(token)
+        except (ValueError, TypeError):
+            self.refuse(key, f"entry {i} is {token!r:.40}, neither text nor a list of bytes")
+
+    @contextmanager
+    def blaming(self, what: str) -> Iterator[None]:
+        """Put the file's name before any complaint of a constructor."""
+        try:
+            yield
+        except ValueError as error:
+            if str(error).startswith(self.name):
+                raise
+            raise ValueError(f"{self.name}: {what} does not fit together: {error}") from None
+
+
+class _KeyTwice(Exception):
+    pass
+
+
+def _no_key_twice(pairs: list[tuple[str, object]]) -> dict:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _KeyTwice(repr(next(key for key in keys if keys.count(key) > 1)))
+    return fields
+
+
+def _readable(token: bytes) -> str | list[int]:
+    try:
+        return token.decode()
+    except UnicodeDecodeError:
+        return list(token)
+
+
+def _splitter_fields(splitter: Splitter) -> dict:
+    return {} if type(splitter) is not Splitter else {"pattern": splitter.pattern, "look_ahead": splitter.look_ahead}
+
+
+def _splitter_of(record: Record) -> Splitter:
+    fields = dict(record.take("splitter", dict))
+    kind = {"Splitter": Splitter, "Whole": Whole, "Anywhere": Anywhere}.get(fields.pop("kind", None))
+    if kind is None:
+        record.refuse("splitter", "its kind must be Splitter, Whole or Anywhere")
+    try:
+        return kind(**fields)
+    except (TypeError, ValueError) as error:
+        record.refuse("splitter", str(error))
+
+
+def _json_lines(fields: dict) -> str:
+    """JSON with one line for each key, and one for each entry of a list."""
+    lines = []
+    for key, value in fields.items():
+        if isinstance(value, list):
+            text = "[\n" + ",\n".join("  " + json.dumps(entry, ensure_ascii=False) for entry in value) + "\n ]"
+        else:
+            text = json.dumps(value, ensure_ascii=False)
+        lines.append(f" {json.dumps(key)}: {text}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _write_whole(path: Path, text: str) -> None:
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(text, encoding="utf-8", newline="\n")
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)

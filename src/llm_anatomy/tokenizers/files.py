@@ -1,0 +1,403 @@
+r"""Vocabularies of others: GPT-2's two files, tiktoken's ranks, Hugging Face's JSON, SentencePiece's model.
+
+Each reader gives the ids that the maker's own library gives for ordinary text. A file that is damaged, does not fit
+together or changes the text before it is split (so that decoding could not give it back) is refused, with the line or
+the key at fault. What libraries add around a text (a token for its beginning, say) is left to the caller.
+"""
+
+import base64
+import binascii
+import os
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from llm_anatomy.tokenizers.base import Record, Tokenizer, as_bytes
+from llm_anatomy.tokenizers.bpe import BPE, GPT2_BYTES, CharacterBPE
+from llm_anatomy.tokenizers.splitting import GPT2, GPT4, LLAMA3, Splitter, Whole
+from llm_anatomy.tokenizers.unigram import SPACES as EACH_SPACE
+from llm_anatomy.tokenizers.unigram import Unigram
+
+SPACE = "▁"
+"""How SentencePiece writes a space (U+2581)."""
+
+SPACED = Splitter(r" *[^ ]+| +", look_ahead=0)
+"""A word with all the spaces before it."""
+
+# GPT-2 writes bytes as visible characters: those that latin-1 can show as themselves, the others from U+0100.
+_BYTE_OF = {chr(byte if i < 188 else 256 + i - 188): byte for i, byte in enumerate(GPT2_BYTES)}
+
+
+def gpt2_bytes(visible: str) -> bytes:
+    r"""The bytes that a token of GPT-2's files stands for.
+
+    Args:
+        visible: the token as it is written there, where Ġ is a space.
+
+    Raises:
+        ValueError: for a character that stands for no byte.
+
+    Source: Radford et al. (2019), their encoder; GT-40.
+
+    >>> gpt2_bytes("Ġthe")
+    b' the'
+    """
+    try:
+        return bytes(map(_BYTE_OF.__getitem__, visible))
+    except KeyError as error:
+        raise ValueError(f"{visible!r} holds {error}, which stands for no byte") from None
+
+
+def read_gpt2(
+    vocab: str | os.PathLike, merges: str | os.PathLike, special_tokens: Iterable[str] = ("<|endoftext|>",)
+) -> BPE:
+    """GPT-2's tokenizer from its two files.
+
+    Args:
+        vocab: ``vocab.json``, a token and its id on each entry.
+        merges: ``merges.txt``, a pair on each line, after a line that begins with ``#version``.
+        special_tokens: entries of the vocabulary that are written as they are; without a merge, they would be unused.
+
+    Raises:
+        ValueError: for files that are malformed, truncated or not of one training.
+
+    Source: Radford et al. (2019), section 2.2; GT-40, GT-41 (40,000 merges make GPT's 40,478: erratum E-47).
+
+    >>> read_gpt2("no such file", "merges.txt")
+    Traceback (most recent call last):
+    FileNotFoundError: [Errno 2] No such file or directory: 'no such file'
+    """
+    record = Record.read(vocab)
+    special_ids = {text: record.take(text, int) for text in special_tokens}
+    texts = _by_id(record, record.fields)
+    with record.blaming("the vocabulary"):
+        vocabulary = [as_bytes(text) if text in special_ids else gpt2_bytes(text) for text in texts]
+    name, pairs = Path(merges).name, {}
+    for number, line in enumerate(_lines(merges), start=1):
+        if number == 1 and line.startswith("#version") or not line:
+            continue
+        parts = line.split(" ")
+        if len(parts) != 2:
+            raise ValueError(
+                f"{name}, line {number}: two tokens with a space between them are wanted, not {line!r:.60}"
+            )
+        for token in [*parts, "".join(parts)]:
+            if token not in record.fields:
+                raise ValueError(f"{name}, line {number}: {token!r:.60} is not in {record.name}")
+        pair = tuple(record.fields[part] for part in parts)
+        if pair in pairs:
+            raise ValueError(f"{name}, line {number}: the pair {line!r:.60} came before")
+        pairs[pair] = len(pairs)
+    made = {vocabulary[left] + vocabulary[right] for left, right in pairs}
+    for i, token in enumerate(vocabulary):
+        if len(token) > 1 and token not in made and texts[i] not in special_ids:
+            raise ValueError(
+                f"{name}, line {number}: it ends, but {texts[i]!r} of {record.name} is not made by any line"
+            )
+    with record.blaming("the tokenizer"):
+        return BPE(vocabulary, pairs, GPT2, special_ids)
+
+
+def read_tiktoken(
+    path: str | os.PathLike, splitter: Splitter = GPT4, special_tokens: Mapping[str, int] | None = None, **options
+) -> BPE:
+    r"""A tokenizer from a file of ranks: any two neighbours may be joined whose bytes together are a token.
+
+    Args:
+        path: on each line a token in base 64 and its id, which is its rank.
+        splitter: the file does not say; that of cl100k is ``GPT4``.
+        special_tokens: neither does it say these. Ids between them and the ranks stand for nothing.
+        options: of ``BPE``, as ``backend="tiktoken"``.
+
+    Raises:
+        ValueError: for a file that is malformed or truncated, with the line.
+
+    Source: OpenAI's tiktoken; UCL-09, GT-41 (cl100k has 100,256 ranks and special tokens up to id 100,276: E-51).
+
+    >>> read_tiktoken("no such file")
+    Traceback (most recent call last):
+    FileNotFoundError: [Errno 2] No such file or directory: 'no such file'
+    """
+    name, id_of = Path(path).name, {}
+    for number, line in enumerate(_lines(path), start=1):
+        try:
+            encoded, rank = line.split(" ")
+            token, rank = base64.b64decode(encoded, validate=True), int(rank)
+        except (ValueError, binascii.Error):
+            raise ValueError(f"{name}, line {number}: base 64 and a rank are wanted, not {line!r:.60}") from None
+        if rank != len(id_of):
+            raise ValueError(f"{name}, line {number}: rank {rank} where {len(id_of)} should follow")
+        if not token or token in id_of:
+            raise ValueError(f"{name}, line {number}: {token!r} is empty or came before")
+        id_of[token] = rank
+    special_tokens = dict(special_tokens or {})
+    vocabulary = list(id_of) + [b""] * (max(special_tokens.values(), default=-1) + 1 - len(id_of))
+    for text, i in special_tokens.items():
+        if not len(id_of) <= i:
+            raise ValueError(f"special_tokens[{text!r}]={i} is a rank of {name}, which has {len(id_of)}")
+        vocabulary[i] = as_bytes(text)
+    try:
+        return BPE(vocabulary, _all_splits(id_of, id_of), splitter, special_tokens, whole_pieces=True, **options)
+    except ValueError as error:
+        raise ValueError(f"{name} does not fit together: {error}") from None
+
+
+def read_hugging_face(path: str | os.PathLike) -> Tokenizer:
+    """A tokenizer from ``tokenizer.json``: BPE on bytes, BPE with byte fallback, or Unigram.
+
+    Args:
+        path: the file. Its post-processor, which adds tokens around a text, is not asked.
+
+    Raises:
+        ValueError: for a file that is malformed, or asks for what would change the text or is not supported here,
+            with the key.
+
+    Source: Hugging Face tokenizers; GT-40, GT-42.
+
+    >>> read_hugging_face("no such file")
+    Traceback (most recent call last):
+    FileNotFoundError: [Errno 2] No such file or directory: 'no such file'
+    """
+    record = Record.read(path)
+    model = Record(f"{record.name}, model", record.take("model", dict))
+    special_ids = {}
+    for i, token in enumerate(record.take("added_tokens", list)):
+        entry = Record(f"{record.name}, added_tokens[{i}]", token if isinstance(token, dict) else {})
+        if not entry.take("special", bool):
+            entry.refuse("special", "added tokens that are not special are not supported")
+        special_ids[entry.take("content", str)] = entry.take("id", int)
+    kind = model.take("type", str)
+    with record.blaming("the tokenizer"):
+        if kind == "Unigram":
+            return _hugging_face_unigram(record, model, special_ids)
+        if kind != "BPE":
+            model.refuse("type", f"{kind!r} must be BPE or Unigram")
+        for key in ("dropout", "continuing_subword_prefix", "end_of_word_suffix"):
+            if model.fields.get(key):
+                model.refuse(key, f"{model.fields[key]!r} is not supported")
+        return _hugging_face_bpe(record, model, special_ids)
+
+
+def _hugging_face_bpe(record: Record, model: Record, special_ids: Mapping[str, int]) -> BPE:
+    vocab = model.take("vocab", dict)
+    texts = _by_id(model, vocab, special_ids)
+    pairs = {}
+    for rank, entry in enumerate(model.take("merges", list)):
+        parts = entry.split(" ") if isinstance(entry, str) else entry
+        if not (isinstance(parts, list) and len(parts) == 2 and all(part in vocab for part in parts)):
+            model.refuse("merges", f"entry {rank} is {entry!r:.60}; two tokens of the vocabulary are wanted")
+        pairs[tuple(vocab[part] for part in parts)] = rank
+    whole = bool(model.fields.get("ignore_merges"))
+    if model.fields.get("byte_fallback"):
+        byte_of = {f"<0x{byte:02X}>": byte for byte in range(256)}
+        missing = next((text for text in byte_of if text not in vocab), None)
+        if missing:
+            model.refuse("vocab", f"byte_fallback needs {missing!r}, which is missing")
+        vocabulary = [as_bytes(text) if text in special_ids else _spaced_bytes(text, byte_of) for text in texts]
+        return CharacterBPE(
+            vocabulary,
+            pairs,
+            _splitter_for(vocabulary),
+            special_ids,
+            _prefix(record),
+            byte_ids=[vocab[text] for text in byte_of],
+            whole_pieces=whole,
+        )
+    if record.fields.get("normalizer"):
+        record.refuse("normalizer", f"{record.fields['normalizer']!r:.60} would change the text")
+    vocabulary = [as_bytes(text) if text in special_ids else gpt2_bytes(text) for text in texts]
+    return BPE(vocabulary, pairs, _byte_level_splitter(record), special_ids, whole_pieces=whole)
+
+
+def _hugging_face_unigram(record: Record, model: Record, special_ids: Mapping[str, int]) -> Unigram:
+    pieces = model.take("vocab", list)
+    for i, entry in enumerate(pieces):
+        if not (isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], str)):
+            model.refuse("vocab", f"entry {i} is {entry!r:.60}; a piece and its score are wanted")
+    for text, i in special_ids.items():
+        if not 0 <= i < len(pieces) or pieces[i][0] != text:
+            record.refuse("added_tokens", f"{text!r} has id {i}, which is another piece's")
+    unknown = model.fields.get("unk_id")
+    if unknown is not None and not (type(unknown) is int and 0 <= unknown < len(pieces)):
+        model.refuse("unk_id", f"{unknown!r} is not an id")
+    return Unigram.from_pieces(
+        [tuple(entry) for entry in pieces],
+        None if unknown is None else pieces[unknown][0],
+        special_tokens=[text for text, i in special_ids.items() if i != unknown],
+        prefix=_prefix(record),
+    )
+
+
+def _byte_level_splitter(record: Record) -> Splitter:
+    """The splitter that a ``pre_tokenizer`` on bytes describes."""
+    step = record.take("pre_tokenizer", dict)
+    steps = step.get("pretokenizers", [step])
+    *before, last = steps if isinstance(steps, list) and steps else [{}]
+    if last.get("type") != "ByteLevel" or last.get("add_prefix_space") or len(before) > 1:
+        record.refuse("pre_tokenizer", "ByteLevel without a space before the text is wanted, after at most one Split")
+    if not before:
+        return GPT2 if last.get("use_regex", True) else Whole()
+    pattern = before[0].get("pattern")
+    pattern = pattern.get("Regex") if isinstance(pattern, dict) else None
+    isolated = before[0].get("type") == "Split" and before[0].get("behavior") == "Isolated"
+    if not isolated or before[0].get("invert") or pattern is None or last.get("use_regex", True):
+        record.refuse("pre_tokenizer", f"{before[0]!r:.80} must be a Split by a Regex, isolated")
+    return LLAMA3 if pattern == LLAMA3.pattern else Splitter(pattern)
+
+
+def _prefix(record: Record) -> str:
+    """The space that SentencePiece's kind puts before a text, in either of the two ways to say so; or nothing."""
+    normalizer, words = record.fields.get("normalizer"), record.fields.get("pre_tokenizer")
+    steps = [] if normalizer is None else normalizer.get("normalizers", [normalizer])
+    replace = {"type": "Replace", "pattern": {"String": " "}, "content": SPACE}
+    prepend = {"type": "Prepend", "prepend": SPACE}
+    if words is None and steps in ([replace], [prepend, replace]):
+        return " " * (len(steps) - 1)
+    if steps or not (
+        isinstance(words, dict) and words.get("type") == "Metaspace" and words.get("replacement") == SPACE
+    ):
+        record.refuse("normalizer", "only spaces written as ▁ are supported, with or without one before the text")
+    return "" if words.get("prepend_scheme") == "never" else " "
+
+
+def read_sentencepiece(path: str | os.PathLike) -> Tokenizer:
+    """A tokenizer from SentencePiece's ``.model``, which is read here without its library: BPE or Unigram.
+
+    Args:
+        path: the file, a protocol buffer: fields with a number, a wire type and a value, nested.
+
+    Raises:
+        ValueError: for a file that is truncated or malformed, with the byte; for a model that would change the text
+            (a normalizer, spaces removed) or lacks byte fallback, with the key.
+
+    Source: Kudo and Richardson (2018), and their sentencepiece_model.proto; GT-40, GT-42; E-88.
+
+    >>> read_sentencepiece("no such file")
+    Traceback (most recent call last):
+    FileNotFoundError: [Errno 2] No such file or directory: 'no such file'
+    """
+    name = Path(path).name
+    pieces, trainer, normalizer = [], {}, {}
+    for number, value, start in _fields(Path(path).read_bytes(), name):
+        if number == 1:
+            entry = {n: v for n, v, _ in _fields(value, name, start)}
+            try:
+                text, score = entry[1].decode(), struct.unpack("<f", entry.get(2, bytes(4)))[0]
+            except (KeyError, UnicodeDecodeError, AttributeError, struct.error):
+                raise ValueError(f"{name}, byte {start}: piece {len(pieces)} is malformed") from None
+            pieces.append((text, score, entry.get(3, 1)))
+        elif number in (2, 3):
+            (trainer if number == 2 else normalizer).update((n, v) for n, v, _ in _fields(value, name, start))
+    if not pieces or not trainer or not normalizer:
+        raise ValueError(f"{name}: pieces, trainer_spec and normalizer_spec are wanted, and some are missing")
+    record = Record(name, {})
+    if normalizer.get(2) or normalizer.get(4, 1):
+        record.refuse("normalizer_spec", "rules or remove_extra_whitespaces would change the text")
+    if trainer.get(24):
+        record.refuse("trainer_spec.treat_whitespace_as_suffix", "is not supported")
+    for i, (text, _, kind) in enumerate(pieces):
+        if kind not in (1, 2, 3, 5, 6):
+            record.refuse("pieces", f"piece {i}, {text!r}, is of kind {kind}; user-defined pieces are not supported")
+    prefix = " " if normalizer.get(3, 1) else ""
+    with record.blaming("the tokenizer"):
+        if trainer.get(3, 1) == 1:
+            unknown = next((text for text, _, kind in pieces if kind == 2), None)
+            controls = [text for text, _, kind in pieces if kind == 3]
+            scored = [(text, score) for text, score, _ in pieces]
+            across = any(SPACE in text[1:] for text, _, kind in pieces if kind == 1)
+            splitter = Whole() if across else EACH_SPACE
+            return Unigram.from_pieces(scored, unknown, special_tokens=controls, splitter=splitter, prefix=prefix)
+        if trainer[3] != 2:
+            record.refuse("trainer_spec.model_type", f"{trainer[3]} must be 1 (Unigram) or 2 (BPE)")
+        return _sentencepiece_bpe(record, pieces, prefix)
+
+
+def _sentencepiece_bpe(record: Record, pieces: list[tuple[str, float, int]], prefix: str) -> CharacterBPE:
+    byte_of = {f"<0x{byte:02X}>": byte for byte in range(256)}
+    byte_ids = {byte_of[text]: i for i, (text, _, kind) in enumerate(pieces) if kind == 6 and text in byte_of}
+    if len(byte_ids) < 256:
+        record.refuse("trainer_spec.byte_fallback", "without it, unknown characters would be lost")
+    special_ids = {text: i for i, (text, _, kind) in enumerate(pieces) if kind in (2, 3)}
+    id_of = {text.replace(SPACE, " "): i for i, (text, _, kind) in enumerate(pieces) if kind == 1}
+    by_score = sorted(id_of, key=lambda text: -pieces[id_of[text]][1])
+    vocabulary = [as_bytes(text) if kind in (2, 3) else _spaced_bytes(text, byte_of) for text, _, kind in pieces]
+    merges = _all_splits(id_of, {text: rank for rank, text in enumerate(by_score)})
+    ids = [byte_ids[byte] for byte in range(256)]
+    return CharacterBPE(vocabulary, merges, _splitter_for(vocabulary), special_ids, prefix, byte_ids=ids)
+
+
+# --- What the readers share ---
+
+
+def _lines(path: str | os.PathLike) -> list[str]:
+    data = Path(path).read_bytes()
+    try:
+        return data.decode("utf-8").removesuffix("\n").split("\n")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise ValueError(f"{Path(path).name}, line {line}: not UTF-8 ({error.reason})") from None
+
+
+def _by_id(record: Record, vocab: Mapping[str, int], special_ids: Mapping[str, int] | None = None) -> list[str]:
+    """The tokens in the order of their ids, which must be 0, 1, 2 …"""
+    every = dict(vocab)
+    for text, i in (special_ids or {}).items():
+        if every.setdefault(text, i) != i:
+            record.refuse(text, f"it has id {every[text]} here, and {i} among the added tokens")
+    for text, i in every.items():
+        if type(i) is not int or not 0 <= i < len(every):
+            record.refuse(text, f"id {i!r} must be from 0 to {len(every) - 1}, one for each of {len(every)} tokens")
+    texts = sorted(every, key=every.__getitem__)
+    for i, text in enumerate(texts):
+        if every[text] != i:
+            record.refuse(text, f"id {every[text]} is given to {texts[i - 1]!r} too")
+    return texts
+
+
+def _all_splits(id_of: Mapping[bytes | str, int], ranks: Mapping[bytes | str, int]) -> dict[tuple[int, int], int]:
+    """Every pair of tokens whose join is a token, with the rank of that: tiktoken and SentencePiece join by result."""
+    return {
+        (id_of[token[:cut]], id_of[token[cut:]]): ranks[token]
+        for token in id_of
+        for cut in range(1, len(token))
+        if token[:cut] in id_of and token[cut:] in id_of
+    }
+
+
+def _spaced_bytes(text: str, byte_of: Mapping[str, int]) -> bytes:
+    return bytes([byte_of[text]]) if text in byte_of else as_bytes(text.replace(SPACE, " "))
+
+
+def _splitter_for(vocabulary: Iterable[bytes]) -> Splitter:
+    """SentencePiece's BPE does not split. Where no token has a space after something else, no merge can cross such a
+    place, and cutting there changes nothing but the time."""
+    return Whole() if any(b" " in token.lstrip(b" ") for token in vocabulary) else SPACED
+
+
+def _fields(data: bytes, name: str, start: int = 0) -> Iterator[tuple[int, bytes | int, int]]:
+    """The fields of a protocol buffer: number, value, and the byte of the file where the value begins."""
+
+    def varint(place: int) -> tuple[int, int]:
+        value, shift = 0, 0
+        while True:
+            value |= (data[place] & 0x7F) << shift
+            if data[place] < 0x80:
+                return value, place + 1
+            place, shift = place + 1, shift + 7
+
+    place = 0
+    while place < len(data):
+        try:
+            key, value_at = varint(place)
+            wire = key & 7
+            if wire == 0:
+                value, end = varint(value_at)
+            else:
+                size, value_at = varint(value_at) if wire == 2 else ({1: 8, 5: 4}[wire], value_at)
+                value, end = data[value_at : value_at + size], value_at + size
+        except (IndexError, KeyError):
+            raise ValueError(f"{name}, byte {start + place}: malformed or cut off") from None
+        if end > len(data):
+            raise ValueError(f"{name}, byte {start + place}: the file ends within a field")
+        yield key >> 3, value, start + value_at
+        place = end

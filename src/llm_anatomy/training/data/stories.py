@@ -1,0 +1,314 @@
+"""Short stories in plain English, made from a seed: a corpus of any size without a network.
+
+A story is planned before it is told. The plan settles who takes part, what they own and love, where they go and how
+many of what there are; then a chain of events is put into words. What was settled is said once and needed again many
+sentences later, so that a model with attention has something to find: whose kite it is, how many plums were left, the
+way back in reverse order. The words and sentences are in :mod:`llm_anatomy.training.data.story_grammar`.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from random import Random
+
+from llm_anatomy.training.data import story_grammar as grammar
+
+_PRONOUNS = {
+    "he": dict(they="he", them="him", their="his", themself="himself"),
+    "she": dict(they="she", them="her", their="her", themself="herself"),
+}
+
+
+def _cased(forms: dict[str, str], name: str) -> str:
+    """The form of that name; with a capital if the name has one."""
+    form = forms[name.lower()]
+    return form[:1].upper() + form[1:] if name[0].isupper() else form
+
+
+@dataclass(frozen=True)
+class Character:
+    """Somebody with a name. In a sentence: ``{hero}`` Mia, ``{hero:kind}`` a girl, ``{hero:they}`` she,
+    ``{hero:their}`` her, and with a capital where the slot has one.
+
+    Args:
+        name: as it is called.
+        noun: what it is.
+        pronoun: ``he`` or ``she``.
+
+    Source: written for this course.
+
+    >>> "{0} is {0:kind}. {0:They} likes {0:themself}.".format(Character("Mia", "girl", "she"))
+    'Mia is a girl. She likes herself.'
+    """
+
+    name: str
+    noun: str
+    pronoun: str
+
+    def __format__(self, form: str) -> str:
+        if not form:
+            return self.name
+        return _cased(_PRONOUNS[self.pronoun] | dict(noun=self.noun, kind=f"a {self.noun}"), form)
+
+
+@dataclass(frozen=True)
+class Thing:
+    """One thing or several, with which verbs and pronouns agree. In a sentence: ``{thing}`` red kite, ``{thing:a}``
+    a red kite or some red shoes, ``{thing:was}`` was or were, ``{thing:is}``, ``{thing:it}`` it or them,
+    ``{thing:It}`` it or they, as the subject with which a sentence begins.
+
+    Args:
+        noun: with its adjectives, in the plural for several.
+        several: whether there are.
+
+    Source: written for this course.
+
+    >>> "{0:It} {0:is} here, take {0:it}: {0:a}!".format(Thing("red shoes", True))
+    'They are here, take them: some red shoes!'
+    """
+
+    noun: str
+    several: bool = False
+
+    def __format__(self, form: str) -> str:
+        if not form:
+            return self.noun
+        if form == "It":
+            return "They" if self.several else "It"
+        one = {"was": "was", "is": "is", "it": "it", "a": f"a {self.noun}"}
+        many = {"was": "were", "is": "are", "it": "them", "a": f"some {self.noun}"}
+        return _cased(many if self.several else one, form)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """So many of a kind. In a sentence: ``{rest}`` three plums or one plum, ``{rest:number}``, ``{rest:noun}``, and
+    what a thing has besides.
+
+    Args:
+        one, many: the noun in its two numbers.
+        number: from 1 to 12.
+
+    Source: written for this course.
+
+    >>> "{0:Number} {0:was} left, for {1} {1:was} eaten.".format(Counted("egg", "eggs", 1), Counted("egg", "eggs", 2))
+    'One was left, for two eggs were eaten.'
+    """
+
+    one: str
+    many: str
+    number: int
+
+    def __format__(self, form: str) -> str:
+        noun, number = self.one if self.number == 1 else self.many, grammar.NUMBERS[self.number]
+        if not form:
+            return f"{number} {noun}"
+        if form.lower() in ("number", "noun"):
+            return _cased({"number": number, "noun": noun}, form)
+        return Thing(noun, self.number > 1).__format__(form)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something happens. In a sentence: ``{place}`` the hill, ``{place:at}`` on the hill, ``{place:to}``
+    to the hill.
+
+    Args:
+        preposition: of rest.
+        name: with its article.
+
+    Source: written for this course.
+
+    >>> "{0:At} they turned and looked back {0:to}.".format(Place("on", "the hill"))
+    'On the hill they turned and looked back to the hill.'
+    """
+
+    preposition: str
+    name: str
+
+    def __format__(self, form: str) -> str:
+        forms = dict(at=f"{self.preposition} {self.name}", to=f"to {self.name}")
+        return _cased(forms, form) if form else self.name
+
+
+class _Helper(str):
+    """A name such as "the baker": ``{helper:The}`` begins a sentence."""
+
+    def __format__(self, form: str) -> str:
+        return f"T{self[1:]}" if form else str(self)
+
+
+@dataclass(frozen=True)
+class Story:
+    """A story and the plan it follows.
+
+    Args:
+        text: paragraphs, one to a line.
+        plot: the chain of events, one of ``story_grammar.PLOTS``.
+        facts: what was settled before it was told: each slot of the plan and how it reads.
+
+    Source: written for this course.
+
+    >>> Story("Mia had a red kite.", "lost", {"hero": "Mia", "thing": "red kite"}).facts["thing"]
+    'red kite'
+    """
+
+    text: str
+    plot: str
+    facts: dict[str, str]
+
+
+def plan(rng: Random) -> dict[str, object]:
+    """Settle the facts of a story. Hero and friend differ in pronoun, places and foods in name, and the numbers of a
+    division add up.
+
+    Args:
+        rng: where chance comes from.
+
+    Returns:
+        What each slot in braces recalls.
+
+    Source: written for this course.
+
+    >>> facts = plan(Random(1))
+    >>> facts["some"].number + facts["rest"].number == facts["many"].number
+    True
+    """
+    hero, friend = _two_characters(rng)
+    places = [Place(*place) for place in _different(rng, grammar.PLACES, 3)]
+    homes = [Place(*home) for home in _different(rng, grammar.HOMES, 2)]
+    trait, friend_trait = _different(rng, grammar.TRAITS, 2)
+    winner, loser = _different(rng, [hero, friend], 2)
+    faster, slower = rng.choice(list(grammar.FASTER.items()))
+    food, crops = rng.choice(grammar.FOODS), rng.choice(grammar.CROPS)
+    many = 3 + rng.randrange(9)
+    some = 1 + rng.randrange(many - 1)
+    colour = rng.choice(grammar.COLOURS)
+    thing = Thing(f"{colour} {rng.choice(grammar.THINGS)}")
+    if rng.random() < 0.3:
+        thing = Thing(f"{colour} {rng.choice(grammar.PAIRS)}", several=True)
+    return dict(
+        hero=hero, hero_home=homes[0], hero_trait=trait, friend=friend, friend_home=homes[1], friend_trait=friend_trait,
+        place=places[0], second=places[1], third=places[2], helper=_Helper(rng.choice(grammar.HELPERS)),
+        creature=Thing(f"little {rng.choice(grammar.CREATURES)}"), season=rng.choice(grammar.SEASONS), thing=thing,
+        tool=Thing(f"long {rng.choice(grammar.TOOLS)}"), coat=Thing(f"warm {rng.choice(grammar.COATS)}"),
+        errand=Thing(rng.choice(grammar.ERRANDS)), food=food[1], crops=crops[1],
+        harvest=Counted(*crops, 3 + rng.randrange(9)),
+        many=Counted(*food, many), some=Counted(*food, some), rest=Counted(*food, many - some),
+        winner=winner, loser=loser, faster=faster, slower=slower,
+    )  # fmt: skip
+
+
+def _two_characters(rng: Random) -> list[Character]:
+    girl, boy = rng.choice(grammar.GIRLS), rng.choice(grammar.BOYS)
+    kinds = _different(rng, grammar.ANIMALS, 2) if rng.random() < 0.5 else ["girl", "boy"]
+    return _different(rng, [Character(girl, kinds[0], "she"), Character(boy, kinds[1], "he")], 2)
+
+
+def _different(rng: Random, options: list, n: int) -> list:
+    """``n`` options, none twice. (``rng.sample`` may change from one Python to the next; ``randrange`` does not.)"""
+    rest = list(options)
+    return [rest.pop(rng.randrange(len(rest))) for _ in range(n)]
+
+
+def expand(rule: str, facts: dict[str, object], rng: Random) -> str:
+    """Put a rule of the grammar into words: draw one of its lines, expand the slots in brackets, which draws again,
+    and fill the slots in braces from the facts.
+
+    Args:
+        rule: a key of ``story_grammar.RULES``; lines for the season of the facts are added to those for any.
+        facts: as :func:`plan` settles them.
+        rng: where chance comes from.
+
+    Raises:
+        ValueError: if there is no such rule.
+
+    Source: written for this course; a context-free grammar with slots.
+
+    >>> facts = plan(Random(1))
+    >>> expand("thanks", facts, Random(2)).count(str(facts["friend"].name)) > 0
+    True
+    """
+    if rule not in grammar.RULES:
+        raise ValueError(f"{rule=} is no rule of the grammar; there are {', '.join(grammar.RULES)}")
+    lines = grammar.RULES[rule] + grammar.RULES.get(f"{rule} in {facts['season']}", [])
+    line = re.sub(r"\[(\w+)\]", lambda slot: expand(slot[1], facts, rng), rng.choice(lines))
+    return line.format_map(facts)
+
+
+def story(seed: int = 0, index: int = 0) -> Story:
+    """The story of this number in the corpus of this seed, without telling those before it: workers can share the
+    corpus by number, and training and test stories are told apart by it.
+
+    Args:
+        seed: of the corpus.
+        index: from 0.
+
+    Raises:
+        ValueError: for an index below 0.
+
+    Source: written for this course.
+
+    >>> told = story(seed=0, index=5)
+    >>> told.facts["hero"] in told.text and told == story(seed=0, index=5)
+    True
+    """
+    if index < 0:
+        raise ValueError(f"{index=} must be at least 0")
+    rng = Random(f"{seed}/{index}")
+    facts, plot = plan(rng), rng.choice(list(grammar.PLOTS))
+    beginning = [expand("opening", facts, rng), *_different(rng, [expand(r, facts, rng) for r in grammar.FACTS], 2)]
+    events = [expand(rule, facts, rng) for rule in grammar.PLOTS[plot]]
+    paragraphs = [beginning, events, [expand("moral", facts, rng)]]
+    text = "\n".join(" ".join(sentences) for sentences in paragraphs)
+    text = re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", text)
+    return Story(text, plot, {slot: f"{value}" for slot, value in facts.items()})
+
+
+def stories(seed: int = 0, n: int | None = None, first: int = 0) -> Iterator[str]:
+    """The texts of a corpus, one after the other, made as they are asked for.
+
+    Args:
+        seed: of the corpus.
+        n: how many; without end by default.
+        first: the number of the first one.
+
+    Raises:
+        ValueError: for a number below 0.
+
+    Source: written for this course.
+
+    >>> len(list(stories(n=3))), next(stories(first=2)) == list(stories(n=3))[2]
+    (3, True)
+    """
+    if n is not None and n < 0:
+        raise ValueError(f"{n=} must be at least 0, or None for no end")
+    for index in count(first) if n is None else range(first, first + n):
+        yield story(seed, index).text
+
+
+def story_text(n_characters: int, seed: int = 0) -> str:
+    """Whole stories, an empty line between two of them, until there are at least so many characters.
+
+    Args:
+        n_characters: how long the text is to be.
+        seed: of the corpus.
+
+    Raises:
+        ValueError: for a length below 0.
+
+    Source: written for this course.
+
+    >>> 10_000 <= len(story_text(10_000)) < 12_000
+    True
+    """
+    if n_characters < 0:
+        raise ValueError(f"{n_characters=} must be at least 0")
+    texts, length = [], 0
+    for text in stories(seed):
+        if length >= n_characters:
+            break
+        texts.append(text)
+        length += len(text) + 2
+    return "\n\n".join(texts) + "\n" * bool(texts)

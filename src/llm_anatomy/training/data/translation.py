@@ -1,0 +1,197 @@
+"""A small parallel corpus: English beside Tolva, a language made up here, and which word stands for which.
+
+Tolva is regular, and differs from English where attention has work to do:
+
+- the verb comes last and the time first: *the dog sees a bird today* is, word by word, *today dog the bird sees*;
+- in a noun phrase the noun leads: *two small dogs* is *dogs small two*; what English puts before a noun phrase
+  (*in*) follows it;
+- nouns have a class, ``-o`` or ``-a``, and a plural ``-n``; adjectives, numbers and articles take the endings of their
+  noun, and the verb those of its subject, of which it says the person too;
+- there is no *a*, and a pronoun as subject is left out, for the verb has said it; *will see* is one word, *not* is one
+  and stands before the verb.
+
+So the words of a pair correspond one to one, many to one or not at all, and rarely in order.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from random import Random
+
+# English singular, plural: stem in Tolva and class
+NOUNS = {
+    ("dog", "dogs"): ("kav", "o"), ("cat", "cats"): ("mir", "a"), ("bird", "birds"): ("sul", "a"),
+    ("horse", "horses"): ("bret", "o"), ("mouse", "mice"): ("pik", "a"), ("fish", "fish"): ("lun", "o"),
+    ("child", "children"): ("tem", "a"), ("woman", "women"): ("ves", "a"), ("man", "men"): ("dor", "o"),
+    ("king", "kings"): ("rag", "o"), ("teacher", "teachers"): ("olm", "a"), ("farmer", "farmers"): ("grin", "o"),
+    ("sailor", "sailors"): ("nav", "o"), ("friend", "friends"): ("ami", "a"), ("house", "houses"): ("kas", "a"),
+    ("tree", "trees"): ("wod", "o"), ("boat", "boats"): ("bul", "a"), ("book", "books"): ("lib", "o"),
+    ("letter", "letters"): ("skri", "a"), ("apple", "apples"): ("pom", "a"), ("stone", "stones"): ("gar", "o"),
+    ("song", "songs"): ("kant", "a"), ("river", "rivers"): ("flus", "o"), ("garden", "gardens"): ("hort", "o"),
+}  # fmt: skip
+PEOPLE, THINGS = list(NOUNS)[:14], list(NOUNS)[14:22]
+SPOTS = [noun for noun in NOUNS if noun[0] in ("house", "tree", "boat", "river", "garden", "stone")]
+ADJECTIVES = {
+    "big": "gran", "small": "pet", "old": "vet", "young": "jov", "red": "rus", "white": "blan", "green": "zel",
+    "happy": "rad", "tired": "fat", "strange": "mist", "new": "nov", "quiet": "tis",
+}  # fmt: skip
+NUMBERS = {"two": "du", "three": "tri", "four": "kvar", "five": "pent"}
+# English base, with he or she, past: stem in Tolva
+VERBS = {
+    ("see", "sees", "saw"): "vid", ("find", "finds", "found"): "trov", ("take", "takes", "took"): "pren",
+    ("carry", "carries", "carried"): "port", ("like", "likes", "liked"): "lub", ("watch", "watches", "watched"): "gard",
+    ("draw", "draws", "drew"): "risk", ("know", "knows", "knew"): "zna", ("want", "wants", "wanted"): "vol",
+    ("bring", "brings", "brought"): "ber", ("hide", "hides", "hid"): "kel", ("touch", "touches", "touched"): "tang",
+}  # fmt: skip
+PREPOSITIONS = {"in": "ni", "near": "apu", "behind": "post", "under": "sub", "with": "kun"}
+# person and number, and what the verb's ending says of them
+PRONOUNS = {"I": "m", "you": "t", "he": "", "she": "", "we": "mn", "they": "n"}
+TENSES = {"present": "e", "past": "i", "future": "u"}
+TIMES = {
+    "present": {"today": "nun", "now": "jet", "every day": "kada"},
+    "past": {"yesterday": "jer", "long ago": "olim"},
+    "future": {"tomorrow": "mon", "soon": "tost"},
+}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A sentence in two languages.
+
+    Args:
+        english, tolva: the words.
+        alignment: pairs (place in ``english``, place in ``tolva``), both from 0, of words that stand for each other.
+
+    Source: written for this course; for alignments, Brown et al. (1993), section 2.
+
+    >>> Pair(("I", "sing"), ("kantem",), ((0, 0), (1, 0))).alignment
+    ((0, 0), (1, 0))
+    """
+
+    english: tuple[str, ...]
+    tolva: tuple[str, ...]
+    alignment: tuple[tuple[int, int], ...]
+
+
+# A phrase is its words in one language, each with a mark. Words with the same mark stand for each other.
+_Phrase = list[tuple[str, object]]
+
+
+def pair(seed: int = 0, index: int = 0) -> Pair:
+    """The pair of this number in the corpus of this seed, without making those before it.
+
+    Args:
+        seed: of the corpus.
+        index: from 0.
+
+    Raises:
+        ValueError: for an index below 0.
+
+    Source: written for this course.
+
+    >>> both = pair(seed=0, index=3)
+    >>> " ".join(both.english)
+    'the four dogs will not see the woman .'
+    >>> " ".join(both.tolva)
+    'kavon kvaron lon vesa la nu vidun .'
+    >>> [(both.english[i], both.tolva[j]) for i, j in both.alignment][:4]
+    [('the', 'lon'), ('four', 'kvaron'), ('dogs', 'kavon'), ('will', 'vidun')]
+    """
+    if index < 0:
+        raise ValueError(f"{index=} must be at least 0")
+    rng = Random(f"{seed}/{index}")
+    english, tolva = _sentence(rng)
+    alignment = [(i, j) for i, (_, mark) in enumerate(english) for j, (_, other) in enumerate(tolva) if mark == other]
+    return Pair(tuple(word for word, _ in english), tuple(word for word, _ in tolva), tuple(alignment))
+
+
+def pairs(seed: int = 0, n: int | None = None, first: int = 0) -> Iterator[Pair]:
+    """The pairs of a corpus, one after the other, made as they are asked for.
+
+    Args:
+        seed: of the corpus.
+        n: how many; without end by default.
+        first: the number of the first one.
+
+    Raises:
+        ValueError: for a number below 0.
+
+    Source: written for this course.
+
+    >>> next(pairs(first=2)) == list(pairs(n=3))[2]
+    True
+    """
+    if n is not None and n < 0:
+        raise ValueError(f"{n=} must be at least 0, or None for no end")
+    for index in count(first) if n is None else range(first, first + n):
+        yield pair(seed, index)
+
+
+def _sentence(rng: Random) -> tuple[_Phrase, _Phrase]:
+    """Subject, verb, object, perhaps a spot and a time; in Tolva time, subject, spot, object, verb."""
+    tense = rng.choice(list(TENSES))
+    subject, tolva_subject, ending = _pronoun(rng) if rng.random() < 0.3 else _noun_phrase(rng, PEOPLE, "subject")
+    verb, tolva_verb = _verb(rng, tense, ending)
+    thing, tolva_thing, _ = _noun_phrase(rng, PEOPLE + THINGS, "object")
+    spot, tolva_spot = _spot(rng) if rng.random() < 0.4 else ([], [])
+    time, tolva_time = _time(rng, tense) if rng.random() < 0.5 else ([], [])
+    stop = [(".", "stop")]
+    return (
+        subject + verb + thing + spot + time + stop,
+        tolva_time + tolva_subject + tolva_spot + tolva_thing + tolva_verb + stop,
+    )
+
+
+def _pronoun(rng: Random) -> tuple[_Phrase, _Phrase, str]:
+    """Left out in Tolva: it shares the mark of the verb, whose ending says it."""
+    word = rng.choice(list(PRONOUNS))
+    return [(word, "verb")], [], PRONOUNS[word]
+
+
+def _noun_phrase(rng: Random, nouns: list, role: str) -> tuple[_Phrase, _Phrase, str]:
+    """the two small dogs: dogs small two the; and what it adds to the verb, "n" for several."""
+    noun = rng.choice(nouns)
+    stem, vowel = NOUNS[noun]
+    number = rng.choice(list(NUMBERS)) if rng.random() < 0.3 else None
+    several = number is not None or rng.random() < 0.3
+    definite = rng.random() < 0.6
+    adjective = rng.choice(list(ADJECTIVES)) if rng.random() < 0.5 else None
+    ending = vowel + "n" * several
+    english, tolva = [(noun[several], (role, "noun"))], [(stem + ending, (role, "noun"))]
+    if adjective:
+        english = [(adjective, (role, "adjective")), *english]
+        tolva = [*tolva, (ADJECTIVES[adjective] + ending, (role, "adjective"))]
+    if number:
+        english = [(number, (role, "number")), *english]
+        tolva = [*tolva, (NUMBERS[number] + ending, (role, "number"))]
+    if definite:
+        english = [("the", (role, "article")), *english]
+        tolva = [*tolva, ("l" + ending, (role, "article"))]
+    elif not several:  # no counterpart: this mark is not in Tolva
+        english = [("an" if english[0][0][0] in "aeiou" else "a", (role, "a")), *english]
+    return english, tolva, "n" * several
+
+
+def _verb(rng: Random, tense: str, ending: str) -> tuple[_Phrase, _Phrase]:
+    """will not see: not see-will. What helps the English verb shares its mark."""
+    forms = rng.choice(list(VERBS))
+    base, third, past = forms
+    negative, singular = rng.random() < 0.25, ending == ""
+    helper = {"present": "does" if singular else "do", "past": "did", "future": "will"}[tense]
+    plain = {"present": third if singular else base, "past": past}
+    tolva = [(VERBS[forms] + TENSES[tense] + ending, "verb")]
+    if negative:
+        return [(helper, "verb"), ("not", "not"), (base, "verb")], [("nu", "not"), *tolva]
+    return [(plain[tense], "verb")] if tense in plain else [(helper, "verb"), (base, "verb")], tolva
+
+
+def _spot(rng: Random) -> tuple[_Phrase, _Phrase]:
+    """in the garden: garden the in."""
+    word = rng.choice(list(PREPOSITIONS))
+    english, tolva, _ = _noun_phrase(rng, PEOPLE if word == "with" else SPOTS, "spot")
+    return [(word, "preposition"), *english], [*tolva, (PREPOSITIONS[word], "preposition")]
+
+
+def _time(rng: Random, tense: str) -> tuple[_Phrase, _Phrase]:
+    english, tolva = rng.choice(list(TIMES[tense].items()))
+    return [(word, "time") for word in english.split()], [(tolva, "time")]

@@ -1,0 +1,620 @@
+"""Generation: cached is uncached, a batch is its rows, filters and searches are what slow loops say."""
+
+import itertools
+import math
+
+import pytest
+import torch
+import transformers
+from transformers.generation.logits_process import (
+    MinPLogitsWarper,
+    RepetitionPenaltyLogitsProcessor,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
+
+from llm_anatomy.config import ModelConfig
+from llm_anatomy.layers.kv_cache import RollingKVCache
+from llm_anatomy.models import generation
+from llm_anatomy.models.generation import (
+    MinP,
+    RepetitionPenalty,
+    Sample,
+    Temperature,
+    TopK,
+    TopP,
+    beam_search,
+    generate,
+    next_logits,
+    stream,
+)
+from llm_anatomy.models.transformer import Transformer
+
+N_VOCAB, N_CTX, N_NEW = 23, 16, 7
+SIZES = dict(d_model=24, n_layers=2, n_heads=6, d_ff=19, n_vocab=N_VOCAB)
+MODELS = {
+    "no positions": {},
+    "sinusoidal": dict(position="sinusoidal"),
+    "learned": dict(position="learned", n_ctx=N_CTX, position_offset=2),
+    "rope": dict(position="rope", n_kv_heads=2, norm="rmsnorm", qk_norm="per_head"),
+    "alibi": dict(position="alibi", parallel_block=True),
+    "t5": dict(position="t5", n_buckets=6, max_distance=9),
+    "shaw": dict(position="shaw", max_distance=3),
+    "transformer_xl": dict(position="transformer_xl"),
+    "deberta": dict(position="deberta", max_distance=4),
+    "tupe": dict(position="tupe", n_ctx=N_CTX),
+    "latent": dict(position="rope", attention="latent", d_latent=10, d_rotary=6, d_head=4),
+    "window": dict(position="rope", window=3, n_layers=3, global_every=3),
+    "soft-capped": dict(position="alibi", window=4, attention_soft_cap=2.0, logit_soft_cap=3.0),
+}
+PROMPTS = [[3, 1, 4, 1, 5], [9, 2], [6, 5, 3, 5, 8, 9, 7]]
+
+
+def randomize(module, seed=0, scale=0.3):
+    g = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            noise = torch.randn(parameter.shape, generator=g, dtype=torch.float64)
+            parameter.copy_(noise * scale + ("norm" in name and "weight" in name))
+    return module.double().eval()
+
+
+def model_of(seed=0, scale=0.3, **parts):
+    return randomize(Transformer(ModelConfig(**SIZES | parts)), seed, scale)
+
+
+def encoder_decoder(seed=0, **parts):
+    return model_of(seed, kind="encoder-decoder", n_encoder_layers=1, position="t5", n_buckets=6, **parts)
+
+
+@torch.no_grad()
+def written_slowly(model, prompt, n_new, source=None):
+    """No cache, no batch: the whole text is read anew for each token."""
+    text, log_probs = list(prompt), []
+    given = {} if source is None else dict(source=torch.tensor([source]))
+    for _ in range(n_new):
+        scores = model(torch.tensor([text]), **given)[0, -1].log_softmax(-1)
+        text.append(scores.argmax().item())
+        log_probs.append(scores.max().item())
+    return text[len(prompt) :], log_probs
+
+
+# --- Reading: cache, batch, padding ---
+
+
+@pytest.mark.syllabus("CMU-10", "UCL-10")
+@pytest.mark.parametrize("name", MODELS)
+def test_a_batch_with_a_cache_equals_each_text_alone_without(name):
+    model = model_of(**MODELS[name])
+    written = generate(model, PROMPTS, n_new=N_NEW, log_probs=True)
+    for row, prompt in enumerate(PROMPTS):
+        ids, log_probs = written_slowly(model, prompt, N_NEW)
+        assert written.ids[row] == ids
+        torch.testing.assert_close(written.log_probs[row], log_probs, rtol=1e-5, atol=1e-5)
+    assert written.stopped == ["n_new"] * 3
+    assert generate(model, PROMPTS[:1], n_new=N_NEW).ids == written.ids[:1]
+
+
+@pytest.mark.syllabus("UCL-31", "UCL-10")
+def test_an_encoder_decoder_reads_sources_of_unequal_lengths():
+    model, sources = encoder_decoder(), [[7, 7, 1], [2, 9, 9, 4, 4], [5]]
+    written = generate(model, PROMPTS, n_new=N_NEW, sources=sources)
+    expected = [
+        written_slowly(model, prompt, N_NEW, source)[0] for prompt, source in zip(PROMPTS, sources, strict=True)
+    ]
+    assert written.ids == expected
+    assert expected != [written_slowly(model, prompt, N_NEW, [7])[0] for prompt in PROMPTS]
+
+
+@pytest.mark.syllabus("CMU-10")
+def test_layers_with_a_window_keep_the_window_alone():
+    """And write the same, beyond the window, as the model without a cache: see the first test."""
+    cache = model_of(**MODELS["window"]).new_cache(batch=1, n_slots=12)
+    assert [type(c) is RollingKVCache for c in cache.blocks] == [True, True, False]
+    assert [c.n_slots for c in cache.blocks] == [3, 3, 12]
+
+
+@pytest.mark.parametrize("name", ["rope", "latent"])
+def test_bfloat16_writes_probable_texts(name):
+    """What it writes is, by the model in float64, nearly as probable as what that writes."""
+    model = model_of(**MODELS[name])
+    ids = generate(model_of(**MODELS[name]).bfloat16(), PROMPTS, n_new=N_NEW).ids
+    with torch.no_grad():
+        for prompt, new in zip(PROMPTS, ids, strict=True):
+            scores = model(torch.tensor([prompt + new]))[0, len(prompt) - 1 : -1].log_softmax(-1)
+            assert (scores.max(-1)[0] - scores[range(N_NEW), new]).max() < 0.3
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_on_a_gpu():
+    model = model_of(**MODELS["rope"])
+    expected = generate(model, PROMPTS, n_new=N_NEW).ids
+    assert generate(model.cuda(), PROMPTS, n_new=N_NEW).ids == expected
+    choose = Sample(TopP(0.9), generator=torch.Generator("cuda").manual_seed(0))
+    assert len(generate(model, PROMPTS, n_new=N_NEW, choose=choose).ids[0]) == N_NEW
+
+
+@pytest.mark.parametrize("name", ["rope", "latent"])
+def test_weights_stored_by_columns_are_the_same_weights(name):
+    model, changed = model_of(**MODELS[name]), model_of(**MODELS[name])
+    generation.store_by_columns(changed)
+    for (key, before), after in zip(model.state_dict().items(), changed.state_dict().values(), strict=True):
+        assert torch.equal(before, after), key
+        assert after.ndim < 2 or after.t().is_contiguous(), key
+    ids = torch.tensor(PROMPTS[:1])
+    torch.testing.assert_close(changed(ids), model(ids))
+    model.load_state_dict(changed.state_dict())
+    assert generate(changed, PROMPTS, n_new=N_NEW).ids == generate(model, PROMPTS, n_new=N_NEW).ids
+
+
+# --- Overflow ---
+
+
+def slid_slowly(model, prompt, n_new):
+    """As the docstring says it: a row that is full keeps its newest half."""
+    text, new = list(prompt), []
+    for _ in range(n_new):
+        text = text if len(text) <= N_CTX else text[-(N_CTX // 2) :]
+        new += written_slowly(model, text, 1)[0]
+        text.append(new[-1])
+    return new
+
+
+@pytest.mark.parametrize("name", ["learned", "tupe"])
+def test_sliding_equals_rows_that_slide_alone_without_a_cache(name):
+    model, n_new, long = model_of(**MODELS[name]), 2 * N_CTX, [2, 11] * N_CTX
+    prompts = [*PROMPTS, long, long[:N_CTX]]
+    written = generate(model, prompts, n_new=n_new, overflow="slide")
+    assert written.ids == [slid_slowly(model, prompt, n_new) for prompt in prompts]
+    for stop in (written.ids[0][1], written.ids[-1][0]):  # rows that have stopped, one of them when it was full
+        stopped = generate(model, prompts, n_new=n_new, overflow="slide", stop_tokens={stop}).ids
+        assert stopped == [ids[: ids.index(stop) + 1] if stop in ids else ids for ids in written.ids]
+
+
+def test_overflow_is_refused_before_anything_is_read():
+    model = model_of(**MODELS["learned"])
+    assert len(generate(model, [[1] * 10], n_new=N_CTX - 9).ids[0]) == N_CTX - 9  # the last one is not read
+    with pytest.raises(ValueError, match=r"n_new=8 after a prompt of 10 tokens takes 17 places.*n_ctx=16.*slide"):
+        stream(model, [[1] * 10], n_new=N_CTX - 8)
+
+
+# --- Stopping and streaming ---
+
+
+def test_stop_tokens_end_their_row_alone():
+    model = model_of(**MODELS["rope"])
+    free = generate(model, PROMPTS, n_new=N_NEW, log_probs=True)
+    stop = {free.ids[0][2], free.ids[1][4]}
+    written = generate(model, PROMPTS, n_new=N_NEW, stop_tokens=stop, log_probs=True)
+    for row, ids in enumerate(free.ids):
+        ends = [place + 1 for place, i in enumerate(ids) if i in stop]
+        assert written.ids[row] == ids[: min(ends, default=N_NEW)]
+        assert written.stopped[row] == ("stop token" if ends else "n_new")
+        torch.testing.assert_close(written.log_probs[row], free.log_probs[row][: len(written.ids[row])])
+    assert "stop token" in written.stopped
+
+
+def test_stop_strings_may_span_tokens_and_do_not_look_at_prompts():
+    model = model_of(**MODELS["rope"])
+
+    def decode(ids):
+        return "".join(chr(ord("a") + i) for i in ids)
+
+    free = generate(model, PROMPTS, n_new=N_NEW).ids
+    string = decode(free[0][2:4])
+    written = generate(model, PROMPTS, n_new=N_NEW, stop_strings=[string, "zzz"], decode=decode)
+    for row, ids in enumerate(free):
+        end = decode(ids).find(string)
+        assert written.ids[row] == (ids[: end + 2] if end >= 0 else ids)
+        assert written.stopped[row] == ("stop string" if end >= 0 and end + 2 <= N_NEW else "n_new")
+    assert written.stopped[0] == "stop string"
+    across = decode([PROMPTS[0][-1], free[0][0]])  # begins in the prompt
+    if across not in decode(free[0]):
+        assert generate(model, PROMPTS[:1], n_new=2, stop_strings=[across], decode=decode).stopped == ["n_new"]
+
+
+def test_a_stream_comes_step_by_step_and_can_be_left():
+    model, calls = model_of(**MODELS["rope"]), []
+
+    def counted(*given):
+        calls.append(given[1].shape)
+        return next_logits(*given)
+
+    steps = stream(model, PROMPTS, n_new=N_NEW, step=counted)
+    assert calls == []
+    first, second, third = next(steps), next(steps), next(steps)
+    assert calls == [(3, 1)] * 2  # the prompts took one pass of their own
+    whole = generate(model, PROMPTS, n_new=N_NEW).ids
+    assert [first.ids, second.ids, third.ids] == [list(column) for column in zip(*whole, strict=True)][:3]
+    assert first.log_probs is None and third.stopped == [None] * 3
+    assert torch.is_grad_enabled() and not torch.is_inference_mode_enabled()  # between the steps all is as it was
+    stop = whole[1][0]
+    assert [step.ids[1] for step in stream(model, PROMPTS, n_new=4, stop_tokens=[stop])][:2] == [stop, None]
+
+
+# --- Filters ---
+
+
+def logits_and_seen(seed=0, batch=5, n_vocab=17):
+    g = torch.Generator().manual_seed(seed)
+    return torch.randn(batch, n_vocab, generator=g) * 2, torch.rand(batch, n_vocab, generator=g) < 0.4
+
+
+def by_loop(name, value, logits, seen):
+    """One row, floats: from the formulas of the papers."""
+    total = sum(math.exp(z) for z in logits)
+    probabilities = [math.exp(z) / total for z in logits]
+    order = sorted(range(len(logits)), key=lambda i: -logits[i])
+    if name == "penalty":
+        return [(z / value if z > 0 else z * value) if s else z for z, s in zip(logits, seen, strict=True)]
+    if name == "temperature":
+        return [z / value for z in logits]
+    if name == "k":
+        kept = order[:value]
+    elif name == "top p":
+        kept, so_far = [], 0.0
+        for i in order:
+            kept.append(i)
+            so_far += probabilities[i]
+            if so_far >= value:
+                break
+    else:
+        kept = [i for i, p in enumerate(probabilities) if p >= value * max(probabilities)]
+    return [z if i in kept else -math.inf for i, z in enumerate(logits)]
+
+
+FILTERS = {
+    "penalty": (RepetitionPenalty, RepetitionPenaltyLogitsProcessor, [0.7, 1.0, 1.3]),
+    "temperature": (Temperature, TemperatureLogitsWarper, [0.3, 1.0, 2.5]),
+    "k": (TopK, TopKLogitsWarper, [1, 4, 17, 40]),
+    "top p": (TopP, TopPLogitsWarper, [0.01, 0.6, 0.93, 1.0]),
+    "min p": (MinP, MinPLogitsWarper, [0.01, 0.3, 1.0]),
+}
+
+
+@pytest.mark.syllabus("UCL-10")
+@pytest.mark.parametrize("name, value", [(name, v) for name, (_, _, values) in FILTERS.items() for v in values])
+def test_filters_against_a_loop_and_hugging_face(name, value):
+    ours, theirs, _ = FILTERS[name]
+    logits, seen = logits_and_seen()
+    found = ours(value)(logits, seen)
+    expected = [by_loop(name, value, row, s) for row, s in zip(logits.tolist(), seen.tolist(), strict=True)]
+    torch.testing.assert_close(found, torch.tensor(expected))
+    for row in range(len(logits)):  # theirs is given the ids of the text
+        text = seen[row].nonzero()[:, 0].repeat(2)[None]
+        torch.testing.assert_close(found[row : row + 1], theirs(value)(text, logits[row : row + 1].clone()))
+    changed = ours(value)(logits.bfloat16(), seen)
+    assert changed.dtype == torch.bfloat16
+
+
+def test_filters_at_their_edges():
+    equal = torch.zeros(1, 4)
+    assert TopK(2)(equal).isfinite().all()  # as likely as the last of them
+    assert TopP(0.5)(equal).isfinite().sum() == 2 and MinP(1.0)(equal).isfinite().all()
+    certain = torch.tensor([[0.0, -math.inf, -math.inf]])
+    for change in (Temperature(0.0), Temperature(2.0), TopK(2), TopP(0.5), TopP(1.0), MinP(0.1)):
+        assert change(certain).softmax(-1).tolist() == [[1.0, 0.0, 0.0]]
+    logits, _ = logits_and_seen()
+    assert (Temperature(0.0)(logits).softmax(-1).max(-1)[1] == logits.argmax(-1)).all()
+    assert (Temperature(0.0)(logits).isfinite().sum(-1) == 1).all()
+
+
+@pytest.mark.syllabus("UCL-10")
+def test_filters_apply_in_the_order_given_and_frequencies_are_the_probabilities():
+    """Chi-square of 30 000 draws; 18.5 is passed once in 1000 seeds with 4 degrees of freedom."""
+    n_draws, logits = 30_000, torch.tensor([[2.0, 1.5, 1.0, 0.2, -0.5, -1.0, -4.0]])
+    seen = torch.zeros(1, 7, dtype=torch.bool)
+    seen[0, 0] = True
+    filters = RepetitionPenalty(1.6), Temperature(1.7), TopK(6), TopP(0.9)
+    expected = logits
+    for change in filters:
+        expected = change(expected, seen)
+    expected = expected.softmax(-1)[0]
+    assert (expected > 0).sum() == 5
+    choose = Sample(*filters, generator=torch.Generator().manual_seed(0))
+    drawn = choose(logits.expand(n_draws, -1), seen.expand(n_draws, -1)).bincount(minlength=7)
+    assert drawn[expected == 0].sum() == 0
+    alive = expected > 0
+    assert ((drawn[alive] - n_draws * expected[alive]) ** 2 / (n_draws * expected[alive])).sum() < 18.5
+    other_order = logits
+    for change in reversed(filters):
+        other_order = change(other_order, seen)
+    other_order = other_order.softmax(-1)[0, alive]
+    assert ((drawn[alive] - n_draws * other_order) ** 2 / (n_draws * other_order)).sum() > 100
+
+
+def test_seeds_reproduce_and_chance_differs():
+    model = model_of(**MODELS["rope"])
+
+    def written(seed):
+        choose = Sample(Temperature(1.3), generator=torch.Generator().manual_seed(seed))
+        return generate(model, PROMPTS, n_new=N_NEW, choose=choose).ids
+
+    assert written(1) == written(1) != written(2)
+    nothing_left_to_chance = Sample(Temperature(0.0), TopK(1))
+    assert generate(model, PROMPTS, n_new=N_NEW, choose=nothing_left_to_chance) == generate(model, PROMPTS, n_new=N_NEW)
+
+
+def test_the_penalty_sees_prompt_and_text_of_its_own_row():
+    model, prompts = model_of(**MODELS["rope"]), [[3, 1, 4, 1, 5], [9, 2]]
+    choose = Sample(RepetitionPenalty(1e9), Temperature(0.0))
+    with torch.no_grad():
+        model.unembedding.embedding.weight.mul_(0.1)
+    written = generate(model, prompts, n_new=9, choose=choose).ids
+    for prompt, ids in zip(prompts, written, strict=True):
+        assert len(set(prompt) | set(ids)) == len(set(prompt)) + 9  # nothing twice, whatever the other row holds
+    free = [set(prompt) | set(ids) for prompt, ids in zip(prompts, written, strict=True)]
+    assert free[0] & free[1]
+    for row, prompt in enumerate(prompts):
+        assert generate(model, [prompt], n_new=9, choose=choose).ids == written[row : row + 1]
+
+
+# --- Beam search ---
+
+
+@torch.no_grad()
+def all_texts(model, prompt, n_new, stop_tokens, length_penalty, source=None):
+    """Every text there is, with its score, the best first."""
+    every = list(itertools.product(range(model.config.n_vocab), repeat=n_new))
+    given, found = {} if source is None else dict(source=torch.tensor([source] * len(every))), {}
+    scores = model(torch.tensor([[*prompt, *ids] for ids in every]), **given).log_softmax(-1)
+    for row, ids in zip(scores[:, len(prompt) - 1 : -1].tolist(), every, strict=True):
+        end = next((place + 1 for place, i in enumerate(ids) if i in stop_tokens), n_new)
+        total = sum(row[place][i] for place, i in enumerate(ids[:end]))
+        found[ids[:end]] = total / end**length_penalty
+    return sorted(found.items(), key=lambda item: -item[1])
+
+
+@pytest.mark.syllabus("UCL-30", "UCL-31")
+@pytest.mark.parametrize("length_penalty", [0.0, 0.7, 2.0])
+@pytest.mark.parametrize("kind", ["decoder", "encoder-decoder"])
+def test_wide_beams_find_the_best_of_all_texts(kind, length_penalty):
+    prompts, sources = [[1, 3], [2]], None if kind == "decoder" else [[0, 2, 1], [3]]
+    model = model_of(3, n_vocab=4, position="rope") if kind == "decoder" else encoder_decoder(3, n_vocab=4)
+    found = beam_search(
+        model,
+        prompts,
+        n_new=3,
+        n_beams=27,
+        stop_tokens=[1],
+        length_penalty=length_penalty,
+        early_stop=False,
+        sources=sources,
+    )
+    for row, prompt in enumerate(prompts):
+        source = None if sources is None else sources[row]
+        expected = all_texts(model, prompt, 3, {1}, length_penalty, source)[:27]
+        assert [tuple(text.ids) for text in found[row]] == [ids for ids, _ in expected]
+        torch.testing.assert_close([text.score for text in found[row]], [s for _, s in expected], rtol=1e-5, atol=1e-5)
+        for text in found[row]:
+            assert text.stopped == ("stop token" if text.ids[-1] == 1 else "n_new")
+            assert math.isclose(text.log_prob, text.score * len(text.ids) ** length_penalty, rel_tol=1e-6)
+
+
+def test_greedy_misses_what_a_beam_finds():
+    """Else the tests above would show nothing."""
+    models = [model_of(seed, n_vocab=4, position="rope") for seed in range(8)]
+    narrow, wide = ([beam_search(model, [[1, 3]], n_new=3, n_beams=n)[0][0].score for model in models] for n in (1, 16))
+    assert all(w >= n - 1e-6 for n, w in zip(narrow, wide, strict=True))
+    assert any(w > n + 1e-3 for n, w in zip(narrow, wide, strict=True))
+
+
+def test_ending_when_nothing_open_can_become_better_misses_nothing(monkeypatch):
+    def found():
+        settings = dict(n_new=9, n_beams=2, stop_tokens=[0], length_penalty=1.5, early_stop=False)
+        return [beam_search(model, [[1, 3]], **settings) for model in models]
+
+    models = [model_of(seed, n_vocab=4, position="rope") for seed in range(12)]
+    ended = found()
+    monkeypatch.setattr(generation._Beams, "_bound", lambda self: math.inf)  # goes on to the end
+    assert found() == ended
+
+
+@pytest.mark.syllabus("UCL-31")
+@pytest.mark.parametrize("name", ["rope", "window", "t5", "encoder-decoder"])
+def test_one_beam_is_greedy(name):
+    sources = [[7, 7, 1], [2, 9, 9, 4, 4], [5]] if name == "encoder-decoder" else None
+    model = encoder_decoder() if sources else model_of(**MODELS[name])
+    free = generate(model, PROMPTS, n_new=N_NEW, sources=sources).ids
+    for stop_tokens in ([], [free[0][3]], [free[1][5], free[2][1]]):
+        given = dict(n_new=N_NEW, stop_tokens=stop_tokens, sources=sources)
+        greedy, beams = (
+            generate(model, PROMPTS, log_probs=True, **given),
+            beam_search(model, PROMPTS, n_beams=1, **given),
+        )
+        assert [[text.ids for text in row] for row in beams] == [[ids] for ids in greedy.ids]
+        assert [row[0].stopped for row in beams] == greedy.stopped
+        torch.testing.assert_close([row[0].log_prob for row in beams], [sum(row) for row in greedy.log_probs])
+
+
+# --- Hugging Face, with our weights ---
+
+
+@pytest.fixture(scope="module")
+def both_llamas():
+    """The same weights in both, in float64."""
+    config = dict(hidden_size=24, intermediate_size=19, num_hidden_layers=2, num_attention_heads=6, vocab_size=N_VOCAB)
+    theirs = transformers.LlamaForCausalLM(
+        transformers.LlamaConfig(**config, num_key_value_heads=2, pad_token_id=0, bos_token_id=1, eos_token_id=2)
+    )
+    randomize(theirs, seed=5)
+    ours = Transformer(
+        ModelConfig(
+            **SIZES, n_kv_heads=2, position="rope", norm="rmsnorm", norm_eps=1e-6, feedforward="swiglu", n_ctx=2048
+        )
+    ).double()
+    names = {
+        "embedding.weight": "model.embed_tokens.weight",
+        "stack.norm.weight": "model.norm.weight",
+        "unembedding.embedding.weight": "lm_head.weight",
+    }
+    weights = theirs.state_dict()
+    state = {name: weights[theirs_name] for name, theirs_name in names.items()}
+    for i in range(2):
+        for part, its in {
+            "attention.w_query": "self_attn.q_proj",
+            "attention.w_key": "self_attn.k_proj",
+            "attention.w_value": "self_attn.v_proj",
+            "attention.w_output": "self_attn.o_proj",
+            "around_attention.norm": "input_layernorm",
+            "around_feedforward.norm": "post_attention_layernorm",
+            "feedforward.w_down": "mlp.down_proj",
+        }.items():
+            state[f"stack.blocks.{i}.{part}.weight"] = weights[f"model.layers.{i}.{its}.weight"]
+        gate, up = (weights[f"model.layers.{i}.mlp.{name}_proj.weight"] for name in ("gate", "up"))
+        state[f"stack.blocks.{i}.feedforward.w_gate_up.weight"] = torch.cat([gate, up])
+    ours.load_state_dict(state)
+    return ours, theirs
+
+
+def padded(prompts):
+    longest = max(map(len, prompts))
+    ids = torch.tensor([[0] * (longest - len(p)) + p for p in prompts])
+    return dict(input_ids=ids, attention_mask=torch.tensor([[0] * (longest - len(p)) + [1] * len(p) for p in prompts]))
+
+
+def without_padding(row, eos):
+    return row[: row.index(eos) + 1] if eos in row else row
+
+
+def test_greedy_equals_hugging_face(both_llamas):
+    ours, theirs = both_llamas
+    n_new, longest = 12, max(map(len, PROMPTS))
+    eos = generate(ours, PROMPTS, n_new=n_new).ids[2][3]
+    for settings, choose in (({}, generation.greedy), ({"repetition_penalty": 1.4}, None)):
+        choose = choose or Sample(RepetitionPenalty(1.4), Temperature(0.0))
+        expected = theirs.generate(
+            **padded(PROMPTS), max_new_tokens=n_new, do_sample=False, eos_token_id=eos, pad_token_id=0, **settings
+        )[:, longest:]
+        found = generate(ours, PROMPTS, n_new=n_new, stop_tokens=[eos], choose=choose).ids
+        if not settings:  # their penalty takes padding for a token of the text
+            assert found == [without_padding(row, eos) for row in expected.tolist()]
+    for prompt in PROMPTS:
+        expected = theirs.generate(
+            **padded([prompt]), max_new_tokens=n_new, do_sample=False, repetition_penalty=1.4, eos_token_id=eos
+        )
+        found = generate(ours, [prompt], n_new=n_new, stop_tokens=[eos], choose=choose).ids[0]
+        assert found == expected[0, len(prompt) :].tolist()
+
+
+@pytest.mark.parametrize("early_stop", [True, False])
+@pytest.mark.parametrize("length_penalty", [0.5, 1.0])
+def test_beams_equal_hugging_face(both_llamas, early_stop, length_penalty):
+    ours, theirs = both_llamas
+    eos, longest = 8, max(map(len, PROMPTS))
+    expected = theirs.generate(
+        **padded(PROMPTS),
+        max_new_tokens=8,
+        do_sample=False,
+        num_beams=4,
+        num_return_sequences=4,
+        early_stopping=early_stop or "never",
+        length_penalty=length_penalty,
+        eos_token_id=eos,
+        pad_token_id=0,
+        output_scores=True,
+        return_dict_in_generate=True,
+    )
+    found = beam_search(
+        ours, PROMPTS, n_new=8, n_beams=4, stop_tokens=[eos], length_penalty=length_penalty, early_stop=early_stop
+    )
+    rows = [without_padding(row, eos) for row in expected.sequences[:, longest:].tolist()]
+    assert [text.ids for row in found for text in row] == rows
+    assert any(row[-1] == eos for row in rows)
+    scores = torch.tensor([text.score for row in found for text in row])
+    torch.testing.assert_close(scores, expected.sequences_scores.float(), rtol=1e-4, atol=1e-4)
+
+
+# --- Compilation ---
+
+
+def test_a_step_compiles_once_and_again_only_when_a_cache_is_full(run_without_shape_checks):
+    run_without_shape_checks("""
+import torch
+from llm_anatomy.config import ModelConfig
+from llm_anatomy.models.generation import generate, next_logits
+from llm_anatomy.models.transformer import Transformer
+
+def counting(graph, example):
+    graphs.append(graph)
+    return graph.forward
+
+in_order = dict(n_layers=1, position="learned", n_ctx=20), [[3, 1, 4], [1, 5, 9]], 2
+left_padded_and_rolling = dict(n_layers=1, position="rope", n_kv_heads=2, window=5), [[3, 1], [1]], 3
+for parts, prompts, at_most in in_order, left_padded_and_rolling:
+    graphs = []
+    torch._dynamo.reset()
+    model = Transformer(ModelConfig(d_model=24, n_heads=6, d_ff=19, n_vocab=23, **parts)).double()
+    step = torch.compile(next_logits, dynamic=True, fullgraph=True, backend=counting)
+    assert generate(model, prompts, n_new=14, step=step) == generate(model, prompts, n_new=14)
+    assert 1 <= len(graphs) <= at_most, (parts, len(graphs))
+""")
+
+
+# --- Bad input ---
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        (dict(prompts=[]), "prompts holds 0 texts"),
+        (dict(prompts=[[1], []]), r"prompts\[1\] is empty"),
+        (dict(prompts=[[1], [4, 23]]), r"prompts\[1\] holds 23; ids must be integers from 0 to n_vocab - 1 = 22"),
+        (dict(prompts=[[-1]]), r"prompts\[0\] holds -1"),
+        (dict(prompts=[[1.5]]), r"prompts\[0\] holds 1.5"),
+        (dict(n_new=0), "n_new=0 must be at least 1"),
+        (dict(stop_tokens=[23]), "stop_tokens holds 23"),
+        (dict(stop_strings=["x"]), "decode=None must be given"),
+        (dict(stop_strings=[""], decode=str), "empty string"),
+        (dict(overflow="drop"), "overflow='drop' must be 'refuse' or 'slide'"),
+        (dict(sources=[[1]]), "sources must be given for an encoder-decoder, and only then"),
+    ],
+)
+def test_bad_input_is_refused_before_the_first_step(settings, message):
+    given = dict(prompts=PROMPTS, n_new=3) | settings
+    unchecked = getattr(stream, "__wrapped__", stream)  # the hook of the shapes would refuse a float first
+    with pytest.raises(ValueError, match=message):
+        unchecked(model_of(**MODELS["rope"]), **given)
+
+
+def test_bad_input_of_encoder_decoders_encoders_and_beams():
+    model = encoder_decoder(n_ctx=4)
+    for sources, message in (
+        (None, "sources must be given"),
+        ([[1]], "sources holds 1 texts"),
+        ([[1], [], [2]], r"sources\[1\] is empty"),
+        ([[1] * 5, [1], [1]], "sources hold a text of 5 tokens, more than n_ctx=4"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            stream(model, [[1]] * 3, n_new=2, sources=sources)
+    with pytest.raises(ValueError, match="kind='encoder'"):
+        stream(model_of(kind="encoder"), PROMPTS, n_new=2)
+    decoder = model_of(n_ctx=9, position="learned")
+    for settings, message in (
+        (dict(n_beams=0), "n_beams=0 must be at least 1"),
+        (dict(length_penalty=-1.0), "length_penalty=-1.0"),
+        (dict(stop_tokens=range(N_VOCAB)), "stop_tokens must leave"),
+        (dict(n_new=4), "n_new=4 after a prompt of 7 tokens takes 10 places"),
+        (dict(n_new=0), "n_new=0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            beam_search(decoder, PROMPTS, **dict(n_new=2, n_beams=2) | settings)
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: Temperature(-0.1), "temperature=-0.1 must be at least 0"),
+        (lambda: Temperature(math.nan), "temperature=nan"),
+        (lambda: TopK(0), "k=0 must be at least 1"),
+        (lambda: TopP(0.0), "p=0.0 must be above 0 and at most 1"),
+        (lambda: TopP(1.1), "p=1.1 must be above 0 and at most 1"),
+        (lambda: MinP(0.0), "p=0.0"),
+        (lambda: MinP(2.0), "p=2.0"),
+        (lambda: RepetitionPenalty(0.0), "penalty=0.0 must be above 0"),
+    ],
+)
+def test_filters_refuse_values_without_meaning(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -1,0 +1,369 @@
+"""Byte pair encoding against the lecture's example, slow loops from its definition, and four libraries."""
+
+import io
+import json
+from collections import Counter
+
+import pytest
+import sentencepiece
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Regex, decoders, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer as HuggingFace
+
+from llm_anatomy.tokenizers import bpe
+from llm_anatomy.tokenizers.bpe import (
+    BPE,
+    GPT2_BYTES,
+    CharacterBPE,
+    Pairs,
+    first_seen,
+    in_letters,
+    overlapping,
+    shortest,
+    smallest_ids,
+    usable,
+)
+from llm_anatomy.tokenizers.files import gpt2_bytes, read_sentencepiece
+from llm_anatomy.tokenizers.simple import Bytes
+from llm_anatomy.tokenizers.splitting import GPT2, GPT4, WHITESPACE, Splitter, Whole
+
+LECTURE = "aaabdaaabac"
+BYTES = [bytes([i]) for i in range(256)]
+
+
+def merged(tokenizer):
+    """The merges of a tokenizer as pairs of bytes, in the order of learning."""
+    pairs = sorted(tokenizer.merges, key=tokenizer.merges.__getitem__)
+    return [(tokenizer.vocabulary[left], tokenizer.vocabulary[right]) for left, right in pairs]
+
+
+# --- The lecture's example ---
+
+
+@pytest.mark.syllabus("UCL-07")
+def test_the_lectures_example_step_by_step():
+    steps = list(BPE.train([LECTURE], 259, splitter=Whole(), trace=True))
+    assert list(in_letters(steps)) == ["ZabdZabac", "ZYdZYac", "XdXac"]
+    table = [{b"".join(pair).decode(): n for pair, n in step.counts.items()} for step in steps]
+    assert table[0] == {"aa": 4, "ab": 2, "bd": 1, "da": 1, "ba": 1, "ac": 1}
+    assert table[1] == {"aaa": 2, "ab": 2, "bd": 1, "daa": 1, "ba": 1, "ac": 1}  # Za, ab, bd, dZ, ba, ac
+    assert table[2] == {"aaab": 2, "abd": 1, "daa": 1, "aba": 1, "ac": 1}  # ZY, Yd, dZ, Ya, ac
+    assert [list(t.values()) == sorted(t.values(), reverse=True) for t in table] == [True] * 3
+    assert [(step.pair, step.token_id, step.count) for step in steps] == [
+        ((b"a", b"a"), 256, 4),
+        ((b"a", b"b"), 257, 2),
+        ((b"aa", b"ab"), 258, 2),
+    ]
+    assert steps[-1].text == [[b"aaab", b"d", b"aaab", b"a", b"c"]]
+
+
+@pytest.mark.syllabus("UCL-07")
+def test_another_tie_gives_other_merges_and_the_same_text():
+    steps = list(BPE.train([LECTURE], 259, splitter=Whole(), ties=first_seen, trace=True))
+    assert [step.pair for step in steps] == [(b"a", b"a"), (b"aa", b"a"), (b"aaa", b"b")]
+    assert list(in_letters(steps)) == ["ZabdZabac", "YbdYbac", "XdXac"]
+
+
+@pytest.mark.syllabus("UCL-07", "UCL-08")
+def test_what_overlapping_counts_do():
+    assert Pairs({LECTURE: 1}, BYTES).counts["aa"] == 4
+    assert Pairs({LECTURE: 1}, BYTES, usable).counts["aa"] == 2  # erratum E-82: two of the four can be joined
+    for n in range(8):
+        assert Counter(overlapping("a" * n))["aa"] == max(0, n - 1) and Counter(usable("a" * n))["aa"] == n // 2
+    # aa twice in aaa, bc twice in bcbc: what is counted decides which is joined first.
+    texts = ["aaa aaa aaa bcd bcd bcd bcd"]
+    first = {c: merged(BPE.train(texts, 257, splitter=WHITESPACE, counted=c))[0] for c in (overlapping, usable)}
+    assert first == {overlapping: (b"a", b"a"), usable: (b"b", b"c")}
+
+
+@pytest.mark.syllabus("UCL-08")
+def test_letters_run_out():
+    text = "".join(chr(33 + i) for i in range(94))
+    steps = BPE.train([text + '!"'], 260, splitter=Whole(), trace=True)
+    with pytest.raises(ValueError, match="no letter is left for token 1"):
+        list(in_letters(steps))
+
+
+@pytest.mark.syllabus("UCL-07")
+def test_a_trace_is_the_training(corpus):
+    texts = corpus[:5]
+    steps = list(BPE.train(texts, 300, trace=True))
+    tokenizer = BPE.train(texts, 300)
+    assert [step.pair for step in steps] == merged(tokenizer)
+    for step in (steps[0], steps[20], steps[-1]):
+        assert b"".join(b"".join(tokens) for tokens in step.text).decode() == "".join(texts)
+        assert max(step.counts.values()) == step.count == step.counts[step.pair]
+    last = [tokenizer.vocabulary[i] for text in texts for i in tokenizer.encode(text)]
+    assert [token for tokens in steps[-1].text for token in tokens] == last
+
+
+# --- Training against a slow loop and the libraries ---
+
+
+def slow_merges(words, n_merges, tie, count):
+    """From the definition: count all pairs of all words again after each merge. Tokens are bytes."""
+    words = [([bytes([b]) for b in word.encode()], n) for word, n in Counter(words).items()]
+    merges, ids = [], {bytes([b]): b for b in range(256)}
+    for _ in range(n_merges):
+        counts = {}
+        for word, n in words:
+            last = None
+            for i, pair in enumerate(zip(word, word[1:], strict=False)):
+                if count == "usable" and last == (i - 1, pair):
+                    continue
+                last = (i, pair)
+                counts[pair] = counts.get(pair, 0) + n
+        most = max(counts.values())
+        pair = min((p for p in counts if counts[p] == most), key=tie(ids, list(counts)))
+        merges.append(pair)
+        ids.setdefault(b"".join(pair), len(ids))
+        for k, (word, n) in enumerate(words):
+            new, i = [], 0
+            while i < len(word):
+                step = 2 if tuple(word[i : i + 2]) == pair else 1
+                new.append(b"".join(word[i : i + step]))
+                i += step
+            words[k] = (new, n)
+    return merges
+
+
+TIES = {
+    smallest_ids: lambda ids, order: lambda pair: (ids[pair[0]], ids[pair[1]]),
+    first_seen: lambda ids, order: order.index,
+    shortest: lambda ids, order: (
+        lambda pair: (len(b"".join(pair).decode(errors="replace")), b"".join(pair).replace(b" ", "▁".encode()))
+    ),
+}
+
+
+@pytest.mark.parametrize("counted", [overlapping, usable], ids=lambda c: c.__name__)
+@pytest.mark.parametrize("ties", TIES, ids=lambda t: t.__name__)
+def test_merges_equal_a_slow_loop(ties, counted, samples):
+    text = samples["generated"][:600] + samples["scripts"] + samples["runs"] + LECTURE
+    tokenizer = BPE.train([text], 256 + 150, splitter=GPT2, ties=ties, counted=counted)
+    assert merged(tokenizer) == slow_merges(GPT2(text), 150, TIES[ties], counted.__name__)
+
+
+def test_planted_fault_stale_counts_are_noticed(samples, monkeypatch):
+    class Forgetful(Pairs):
+        def join(self, pair, joined):
+            before = dict(self.counts)
+            new = super().join(pair, joined)
+            self.counts.update({p: n for p, n in before.items() if p != pair})  # pairs broken up keep their counts
+            return new
+
+    monkeypatch.setattr(bpe, "Pairs", Forgetful)
+    with pytest.raises((AssertionError, KeyError)):
+        test_merges_equal_a_slow_loop(smallest_ids, overlapping, samples)
+
+
+def hugging_face(pattern, texts, n_vocab):
+    """A byte-level tokenizer trained by Hugging Face."""
+    peer = HuggingFace(models.BPE())
+    split = pre_tokenizers.Split(Regex(pattern.replace("{1,3}+", "{1,3}").replace("$", r"\z")), "isolated")
+    to_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    peer.pre_tokenizer, peer.decoder = pre_tokenizers.Sequence([split, to_bytes]), decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=n_vocab, initial_alphabet=alphabet, show_progress=False)
+    peer.train_from_iterator(texts, trainer)
+    return peer
+
+
+@pytest.mark.syllabus("GT-40", "UCL-08")
+@pytest.mark.parametrize(
+    "splitter", [GPT2, GPT4, WHITESPACE, Splitter(r"[^\n]+\n?")], ids=["gpt2", "gpt4", "ws", "lines"]
+)
+def test_merges_and_ids_equal_hugging_faces(splitter, corpus, samples):
+    texts = corpus[:60] + corpus[200:]
+    peer = hugging_face(splitter.pattern, texts, 1200)
+    ours = BPE.train(texts, 1200, splitter=splitter, byte_order=GPT2_BYTES)
+    theirs = [tuple(map(gpt2_bytes, pair)) for pair in json.loads(peer.to_str())["model"]["merges"]]
+    assert merged(ours) == theirs and ours.n_vocab == peer.get_vocab_size()
+    for text in samples.values():
+        assert ours.encode(text) == peer.encode(text).ids
+
+
+@pytest.mark.syllabus("UCL-09")
+@pytest.mark.parametrize("splitter", [GPT2, GPT4], ids=["gpt2", "gpt4"])
+def test_tiktoken_gives_the_same_ids(splitter, corpus, samples):
+    ours = BPE.train(corpus, 1500, splitter=splitter, special_tokens=["<|end|>"])
+    fast = BPE(ours.vocabulary, ours.merges, splitter, ours.special_tokens, backend="tiktoken")
+    for text in samples.values():
+        assert fast.encode(text) == ours.encode(text)
+        assert fast.encode(text + "<|end|>", allowed_special="all")[-1] == 1499
+    assert fast.encode("a\ud800b") == ours.encode("a\ud800b")  # a lone surrogate, which tiktoken would replace
+
+
+def test_the_backend_refuses_what_tiktoken_would_encode_otherwise():
+    vocabulary = [*BYTES, b"ab", b"bc", b"abc"]
+    merges = {(97, 98): 1, (98, 99): 0, (256, 99): 2}
+    assert BPE(vocabulary, merges).encode("abc") == [97, 257]
+    for wrong, problem in (
+        (merges, "not in the order of their ids"),
+        ({(97, 98): 0, (98, 99): 1, (256, 99): 2, (97, 257): 3}, "not in the order of their ids"),
+        ({(97, 98): 0, (98, 99): 1}, "which these merges never make"),
+    ):
+        with pytest.raises(ValueError, match=problem):
+            BPE(vocabulary, wrong, backend="tiktoken")
+    with pytest.raises(ValueError, match="backend='rust' must be"):
+        BPE(BYTES, {}, backend="rust")
+
+
+def sentencepiece_model(texts, n_vocab, **options):
+    model = io.BytesIO()
+    options = dict(model_type="bpe", character_coverage=1.0, byte_fallback=True, minloglevel=2) | options
+    plain = dict(
+        normalization_rule_name="identity", remove_extra_whitespaces=False, max_sentence_length=100_000, num_threads=1
+    )
+    words = dict(split_by_unicode_script=False, split_by_number=False, split_digits=True)
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts), model_writer=model, vocab_size=n_vocab, **plain, **words, **options
+    )
+    return model.getvalue()
+
+
+@pytest.mark.syllabus("GT-42", "GT-08")
+def test_merges_equal_sentencepieces(corpus):
+    texts = [t for t in corpus[:40] if "\n" not in t]
+    data = sentencepiece_model(texts, 650)
+    library = sentencepiece.SentencePieceProcessor(model_proto=data)
+    pieces = [library.id_to_piece(i).replace("▁", " ") for i in range(259, 650)]
+    theirs = [piece for piece in pieces if len(piece) > 1]
+    splitter = Splitter(r" ?[^ \p{N}]+|\p{N}| ", look_ahead=0)
+    ours = CharacterBPE.train([" " + text for text in texts], 2000, splitter=splitter, ties=shortest)
+    made = [b"".join(pair).decode() for pair in merged(ours)][: len(theirs)]
+    assert len(theirs) > 200 and made == theirs
+
+
+@pytest.mark.syllabus("GT-42", "GT-08", "UCL-09")
+def test_ids_equal_sentencepieces(corpus, samples, tmp_path):
+    data = sentencepiece_model([t for t in corpus if "\n" not in t], 900)
+    (tmp_path / "t.model").write_bytes(data)
+    ours, library = read_sentencepiece(tmp_path / "t.model"), sentencepiece.SentencePieceProcessor(model_proto=data)
+    for name, text in samples.items():
+        if "\0" not in text:  # the library's texts end there
+            assert ours.encode(text) == library.encode(text), name
+        assert ours.decode(ours.encode(text)) == text
+
+
+@pytest.mark.syllabus("GT-42", "GT-08")
+def test_byte_fallback_digits_and_spaces():
+    tokenizer = CharacterBPE.train(["x = 12345\n        y"] * 3, 300)
+    assert tokenizer.encode("🙂") == list("🙂".encode()) == [240, 159, 153, 130]
+    number = [tokenizer.vocabulary[i] for i in tokenizer.encode("12345")]
+    assert number == [b"1", b"2", b"3", b"4", b"5"]
+    spaces = BPE.train([" " * 8 + "x"], 270, splitter=GPT2)
+    assert len(spaces.encode(" " * 7)) == 1
+    with pytest.raises(ValueError, match="byte_order must be left alone"):
+        CharacterBPE.train(["a"], 300, byte_order=GPT2_BYTES)
+
+
+# --- Encoding ---
+
+
+def slow_encode(tokenizer, piece):
+    """From the definition: join the pair of the lowest rank, leftmost, until none is left."""
+    merges = tokenizer.merges
+    ids = [tokenizer.vocabulary.index(bytes([b])) for b in piece.encode()]
+    token_of = {token: i for i, token in enumerate(tokenizer.vocabulary)}
+    while True:
+        ranks = [(merges.get(pair, 10**9), i) for i, pair in enumerate(zip(ids, ids[1:], strict=False))]
+        rank, i = min(ranks, default=(10**9, 0))
+        if rank == 10**9:
+            return ids
+        ids[i : i + 2] = [token_of[tokenizer.vocabulary[ids[i]] + tokenizer.vocabulary[ids[i + 1]]]]
+
+
+@pytest.fixture(scope="module")
+def unsplit(corpus, samples):
+    return BPE.train([*corpus[:20], *samples.values()], 600, splitter=Whole())
+
+
+def check_ids(tokenizer, samples):
+    fresh = BPE(tokenizer.vocabulary, tokenizer.merges, Whole())
+    for piece in (samples["runs"], samples["scripts"], samples["generated"][:120], "ab" * 30, "a" * 37):
+        assert fresh.encode(piece) == slow_encode(fresh, piece)
+
+
+def test_ids_equal_a_slow_loop(unsplit, samples):
+    check_ids(unsplit, samples)
+
+
+def test_planted_fault_another_order_of_merges_is_noticed(unsplit, samples, monkeypatch):
+    monkeypatch.setattr(bpe, "heappop", lambda heap: heap.pop())
+    with pytest.raises(AssertionError):
+        check_ids(unsplit, samples)
+
+
+@pytest.mark.parametrize("text", ["a" * 100_000, "ab" * 50_000, " " * 100_000, "é" * 30_000, "=" * 65_537 + "\n" * 9])
+def test_long_words_are_encoded_as_hugging_face_does(text):
+    texts = ["a" * 3000, "abab" * 500, " " * 3000, "éé é", "=" * 100]
+    ours = BPE.train(texts, 300, byte_order=GPT2_BYTES)
+    peer = HuggingFace.from_str(hugging_face(GPT4.pattern, texts, 300).to_str())
+    assert ours.encode(text) == peer.encode(text).ids
+
+
+def test_every_token_encodes_to_itself(corpus):
+    tokenizer = BPE.train(corpus, 1500)
+    merges_only = BPE(tokenizer.vocabulary, tokenizer.merges)
+    assert [merges_only._ids(t.decode()) for t in tokenizer.vocabulary if _is_text(t)] == [
+        [i] for i, t in enumerate(tokenizer.vocabulary) if _is_text(t)
+    ]
+
+
+@pytest.mark.parametrize("counted", [overlapping, usable], ids=lambda c: c.__name__)
+@settings(deadline=None, derandomize=True, database=None, max_examples=200)
+@given(texts=st.lists(st.text(alphabet="ab", max_size=14), max_size=5))
+def test_no_token_comes_twice(counted, texts):
+    tokenizer = BPE.train(texts, 300, splitter=Whole(), counted=counted)
+    assert len(set(tokenizer.vocabulary)) == tokenizer.n_vocab
+    merges_only = BPE(tokenizer.vocabulary, tokenizer.merges)
+    assert all(merges_only._ids(t.decode()) == [i] for i, t in enumerate(tokenizer.vocabulary) if _is_text(t))
+
+
+def _is_text(token):
+    return token.decode(errors="ignore").encode() == token
+
+
+@pytest.mark.syllabus("UCL-09", "GT-41")
+def test_more_merges_make_shorter_sequences(corpus):
+    text = corpus[0]
+    lengths = [len(Bytes().encode(text))] + [len(BPE.train(corpus, n).encode(text)) for n in (300, 400, 800)]
+    assert lengths == sorted(lengths, reverse=True) and len(set(lengths)) == 4
+
+
+# --- Bad input and corners ---
+
+
+def test_training_stops_when_no_pair_is_left():
+    tokenizer = BPE.train(["ab"], 1000, special_tokens=["<s>"])
+    assert tokenizer.n_vocab == 258 and tokenizer.special_tokens == {"<s>": 257}
+    assert BPE.train([], 300).n_vocab == 256
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda: BPE.train(["a"], 255), "n_vocab=255 must be at least 256"),
+        (lambda: BPE.train(["a"], 256, special_tokens=["<s>"]), "at least 257: 256 tokens of the alphabet and 1"),
+        (lambda: CharacterBPE.train(["ab"], 257), "n_vocab=257 must be at least 258"),
+        (lambda: BPE.train(["a"], 300, byte_order=[1, 2]), "byte_order=.* each number from 0 to 255 once"),
+        (lambda: BPE(BYTES[:-1], {}), "lacks 1 of the 256 single bytes, the first is 255"),
+        (lambda: BPE(BYTES, {(97, 98): 0}), r"merges\[97, 98\] makes b'ab', which the vocabulary does not hold"),
+        (lambda: BPE(BYTES, {(97, 256): 0}), r"merges\[97, 256\]: ids go from 0 to 255"),
+        (lambda: CharacterBPE([*BYTES, b"a"], {}, byte_ids=range(1, 257)), "byte_ids must be the ids of the bytes"),
+        (lambda: CharacterBPE(BYTES, {}, byte_ids=range(2)), "byte_ids must be the ids of the bytes"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(make, problem):
+    with pytest.raises(ValueError, match=problem):
+        make()
+
+
+def test_a_long_text_is_trained_on_as_its_blocks(monkeypatch, samples):
+    from llm_anatomy.tokenizers import splitting
+
+    whole = merged(BPE.train([samples["generated"]], 400))
+    monkeypatch.setattr(splitting, "BLOCK", 17)
+    assert merged(BPE.train([samples["generated"]], 400, progress=True)) == whole

@@ -1,0 +1,367 @@
+"""Files of other libraries: the same ids as theirs, and damaged ones refused with the line or key at fault."""
+
+import base64
+import io
+import json
+
+import pytest
+import sentencepiece
+import tiktoken
+from tiktoken.load import load_tiktoken_bpe
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer as HuggingFace
+
+from llm_anatomy.tokenizers.base import Tokenizer
+from llm_anatomy.tokenizers.bpe import BPE, GPT2_BYTES, CharacterBPE
+from llm_anatomy.tokenizers.files import (
+    _fields,
+    gpt2_bytes,
+    read_gpt2,
+    read_hugging_face,
+    read_sentencepiece,
+    read_tiktoken,
+)
+from llm_anatomy.tokenizers.splitting import GPT2, GPT4, LLAMA3, Splitter, Whole
+from llm_anatomy.tokenizers.unigram import Unigram
+
+
+@pytest.fixture(scope="module")
+def texts(corpus):
+    return corpus[:60] + corpus[200:]
+
+
+def byte_level(texts, steps, special_tokens=()):
+    """Hugging Face's tokenizer, trained on bytes."""
+    peer = HuggingFace(models.BPE())
+    peer.pre_tokenizer, peer.decoder = steps, decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    peer.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=800, initial_alphabet=alphabet, show_progress=False))
+    peer.add_special_tokens([AddedToken(text, normalized=False) for text in special_tokens])
+    return peer
+
+
+@pytest.fixture(scope="module")
+def gpt2_peer(texts):
+    return byte_level(texts, pre_tokenizers.ByteLevel(add_prefix_space=False), ["<|endoftext|>"])
+
+
+@pytest.fixture(scope="module")
+def gpt2_files(gpt2_peer, tmp_path_factory):
+    folder, fields = tmp_path_factory.mktemp("gpt2"), json.loads(gpt2_peer.to_str())
+    vocab = gpt2_peer.get_vocab(with_added_tokens=True)
+    (folder / "vocab.json").write_text(json.dumps(vocab))
+    lines = ["#version: 0.2", *(" ".join(pair) for pair in fields["model"]["merges"])]
+    (folder / "merges.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+def same_ids(ours, theirs, samples):
+    for name, text in samples.items():
+        assert ours.encode(text) == theirs(text), name
+        assert ours.decode(ours.encode(text)) == text
+
+
+# --- The same ids ---
+
+
+@pytest.mark.syllabus("GT-40")
+def test_bytes_as_gpt2_writes_them():
+    visible = [bytes([b]).decode("latin-1") for b in GPT2_BYTES[:188]] + [chr(256 + i) for i in range(68)]
+    assert [gpt2_bytes(c) for c in visible] == [bytes([b]) for b in GPT2_BYTES]
+    assert set(visible) == set(pre_tokenizers.ByteLevel.alphabet())
+    assert GPT2_BYTES[188:] == [b for b in range(256) if not chr(b).isprintable() or b in (32, 160, 173)]
+
+
+@pytest.mark.syllabus("GT-40", "UCL-09")
+def test_gpt2_files(gpt2_files, gpt2_peer, samples):
+    ours = read_gpt2(gpt2_files / "vocab.json", gpt2_files / "merges.txt")
+    same_ids(ours, lambda text: gpt2_peer.encode(text).ids, samples)
+    assert ours.splitter == GPT2 and ours.special_tokens == {"<|endoftext|>": 800}
+    text = "a<|endoftext|>b"
+    assert ours.encode(text, allowed_special="all") == gpt2_peer.encode(text).ids
+
+
+def rank_file(path, tokens):
+    path.write_bytes(b"".join(base64.b64encode(token) + b" %d\n" % i for i, token in enumerate(tokens)))
+    return path
+
+
+@pytest.mark.syllabus("UCL-09", "GT-41")
+def test_tiktoken_files(texts, samples, tmp_path):
+    trained = BPE.train(texts, 800)
+    path, special = rank_file(tmp_path / "t.tiktoken", trained.vocabulary), {"<|end|>": 803, "<|user|>": 810}
+    peer = tiktoken.Encoding(
+        "test", pat_str=GPT4.pattern, mergeable_ranks=load_tiktoken_bpe(str(path)), special_tokens=special
+    )
+    for backend in ("python", "tiktoken"):
+        ours = read_tiktoken(path, GPT4, special, backend=backend)
+        same_ids(ours, peer.encode_ordinary, samples)
+        text = "a<|user|>b<|end|>"
+        assert ours.encode(text, allowed_special="all") == peer.encode(text, allowed_special="all")
+        assert ours.n_vocab == peer.n_vocab == 811
+    assert ours.encode(samples["english"]) == trained.encode(samples["english"])
+
+
+def test_tiktoken_joins_by_result_whatever_was_learned(tmp_path):
+    """Ranks that no training would give: joins of equal rank overlap, and a token is out of its own merges' reach."""
+    tokens = [bytes([i]) for i in range(256)] + [b"ab", b"aba", b"aab", b"abaab", b"xyz", b"ba"]
+    path = rank_file(tmp_path / "t.tiktoken", tokens)
+    ours = read_tiktoken(path, Splitter(r"\S+", look_ahead=0))
+    ranks = {token: i for i, token in enumerate(tokens)}
+    peer = tiktoken.Encoding("test", pat_str=r"\S+|\s", mergeable_ranks=ranks, special_tokens={})
+    for text in ("abaab", "abaabaab", "aababaab", "xyz xyza", "babab", "abaabab" * 3):
+        assert ours.encode(text) == peer.encode_ordinary(text), text
+
+
+@pytest.mark.syllabus("GT-40", "GT-42")
+@pytest.mark.parametrize("pattern", [None, LLAMA3.pattern, r"\s+|\S+"], ids=["gpt2", "llama3", "unknown"])
+def test_hugging_face_bpe_on_bytes(texts, samples, tmp_path, pattern):
+    steps = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=pattern is None)
+    if pattern:
+        steps = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated"), steps])
+    peer = byte_level(texts, steps, ["<|end|>"])
+    peer.save(str(tmp_path / "tokenizer.json"))
+    ours = read_hugging_face(tmp_path / "tokenizer.json")
+    same_ids(ours, lambda text: peer.encode(text).ids, samples)
+    assert ours.splitter == {None: GPT2, LLAMA3.pattern: LLAMA3}.get(pattern, Splitter(r"\s+|\S+"))
+    assert ours.special_tokens == {"<|end|>": 800} and type(ours) is BPE
+
+
+@pytest.fixture(scope="module")
+def llama_peer(texts):
+    """As in LLaMA's tokenizer.json: no splitting, spaces as ▁ with one before the text, bytes for what is unknown."""
+    peer = HuggingFace(models.BPE(byte_fallback=True, fuse_unk=True, unk_token="<unk>"))
+    peer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    words = [word for text in texts[:60] for word in text.replace(" ", " ▁").split(" ")]
+    names = ["<unk>", "<s>", "</s>"] + [f"<0x{byte:02X}>" for byte in range(256)]
+    peer.normalizer, normalizer = None, peer.normalizer
+    peer.train_from_iterator(words, trainers.BpeTrainer(vocab_size=700, special_tokens=names, show_progress=False))
+    fields = json.loads(peer.to_str())
+    fields["added_tokens"] = fields["added_tokens"][:3]
+    peer = HuggingFace.from_str(json.dumps(fields))
+    peer.normalizer = normalizer
+    return peer
+
+
+@pytest.mark.syllabus("GT-42", "GT-08")
+def test_hugging_face_bpe_with_byte_fallback(llama_peer, samples, tmp_path):
+    llama_peer.save(str(tmp_path / "tokenizer.json"))
+    ours = read_hugging_face(tmp_path / "tokenizer.json")
+    assert type(ours) is CharacterBPE and ours.prefix == " " and ours.splitter != Whole()
+    same_ids(ours, lambda text: llama_peer.encode(text).ids, samples)
+    assert [ours.vocabulary[i] for i in ours.encode("🙂")][1:] == [b"\xf0", b"\x9f", b"\x99", b"\x82"]
+    assert list(ours.special_tokens) == ["<unk>", "<s>", "</s>"]
+
+
+@pytest.mark.syllabus("GT-40")
+def test_hugging_face_unigram(texts, samples, tmp_path):
+    peer = HuggingFace(models.Unigram())
+    peer.pre_tokenizer = pre_tokenizers.Metaspace()
+    trainer = trainers.UnigramTrainer(vocab_size=300, unk_token="<unk>", special_tokens=["<s>", "<unk>"])
+    trainer.show_progress = False
+    peer.train_from_iterator(texts[:60], trainer)
+    peer.save(str(tmp_path / "tokenizer.json"))
+    ours = read_hugging_face(tmp_path / "tokenizer.json")
+    assert type(ours) is Unigram
+    for name in ("generated", "english"):
+        assert ours.encode(samples[name]) == peer.encode(samples[name]).ids
+
+
+def sentencepiece_model(texts, model_type, **options):
+    model = io.BytesIO()
+    plain = dict(
+        normalization_rule_name="identity",
+        remove_extra_whitespaces=False,
+        minloglevel=2,
+        byte_fallback=True,
+        num_threads=1,
+    )
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts), model_writer=model, model_type=model_type, vocab_size=500, **(plain | options)
+    )
+    return model.getvalue()
+
+
+@pytest.fixture(scope="module")
+def models_of(texts):
+    return {kind: sentencepiece_model(texts[:60], kind) for kind in ("bpe", "unigram")}
+
+
+@pytest.mark.syllabus("GT-40", "GT-42", "UCL-09")
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_sentencepiece_models(models_of, kind, samples, tmp_path):
+    (tmp_path / "t.model").write_bytes(models_of[kind])
+    ours = read_sentencepiece(tmp_path / "t.model")
+    assert type(ours) is {"bpe": CharacterBPE, "unigram": Unigram}[kind]  # erratum E-88: one library, two methods
+    peer = sentencepiece.SentencePieceProcessor(model_proto=models_of[kind])
+    same_ids(ours, peer.encode, {name: text for name, text in samples.items() if "\0" not in text})
+    assert ours.n_vocab == peer.vocab_size()
+
+
+@pytest.mark.parametrize("options", [{"add_dummy_prefix": False}, {"split_by_whitespace": False}])
+def test_sentencepiece_models_with_other_spaces(texts, samples, tmp_path, options):
+    data = sentencepiece_model([text[:200] for text in texts[:40]], "bpe", **options)
+    (tmp_path / "t.model").write_bytes(data)
+    ours, peer = read_sentencepiece(tmp_path / "t.model"), sentencepiece.SentencePieceProcessor(model_proto=data)
+    assert (ours.prefix == "") == ("add_dummy_prefix" in options)
+    assert (ours.splitter == Whole()) == ("split_by_whitespace" in options)
+    same_ids(ours, peer.encode, {name: samples[name] for name in ("english", "scripts", "spaces", "generated")})
+
+
+@pytest.mark.parametrize("read", ["gpt2", "hugging_face", "sentencepiece"])
+def test_what_was_read_can_be_saved(read, gpt2_files, llama_peer, models_of, samples, tmp_path):
+    llama_peer.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "t.model").write_bytes(models_of["bpe"])
+    ours = {
+        "gpt2": lambda: read_gpt2(gpt2_files / "vocab.json", gpt2_files / "merges.txt"),
+        "hugging_face": lambda: read_hugging_face(tmp_path / "tokenizer.json"),
+        "sentencepiece": lambda: read_sentencepiece(tmp_path / "t.model"),
+    }[read]()
+    ours.save(tmp_path / "ours.json")
+    loaded = Tokenizer.load(tmp_path / "ours.json")
+    assert all(loaded.encode(text) == ours.encode(text) for text in samples.values())
+
+
+# --- Damaged files ---
+
+
+def damaged(path, change):
+    if callable(change):
+        fields = json.loads(path.read_text())
+        change(fields)
+        path.write_text(json.dumps(fields))
+    else:
+        old, new = change
+        data = path.read_bytes()
+        assert old in data
+        path.write_bytes(data.replace(old, new, 1))
+
+
+GPT2_DAMAGE = {
+    "cut": ("vocab.json", (b": 0,", b": 0"), r"vocab.json, line 1, column \d+: "),
+    "id missing": ("vocab.json", lambda f: f.pop("t"), r"vocab.json, key .*: id 800 must be from 0 to 799"),
+    "id twice": ("vocab.json", lambda f: f.update(t=f["a"]), r"vocab.json, key '.': id \d+ is given to"),
+    "id no number": ("vocab.json", lambda f: f.update(t="5"), r"vocab.json, key 't': id '5' must be"),
+    "no special": ("vocab.json", lambda f: f.pop("<|endoftext|>"), r"vocab.json: key '<\|endoftext\|>' is missing"),
+    "no byte": ("vocab.json", lambda f: f.update({"日": f.pop("t")}), r"vocab.json: .*'日' holds '日'"),
+    "three parts": ("merges.txt", ("Ġ t\n".encode(), "Ġ t x\n".encode()), r"merges.txt, line \d+: two tokens"),
+    "unknown": (
+        "merges.txt",
+        ("Ġ t\n".encode(), "Ġ tzz\n".encode()),
+        r"merges.txt, line 2: 'tzz' is not in vocab.json",
+    ),
+    "comes twice": ("merges.txt", ("Ġ t\n".encode(), "Ġ t\nĠ t\n".encode()), r"merges.txt, line 3: .* came before"),
+    "not UTF-8": ("merges.txt", ("Ġ t\n".encode(), b"\xff t\n"), r"merges.txt, line 2: not UTF-8"),
+}
+
+
+@pytest.mark.parametrize(("name", "change", "problem"), GPT2_DAMAGE.values(), ids=GPT2_DAMAGE)
+def test_damaged_gpt2_files(gpt2_files, tmp_path, name, change, problem):
+    for file in gpt2_files.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    damaged(tmp_path / name, change)
+    with pytest.raises(ValueError, match=problem):
+        read_gpt2(tmp_path / "vocab.json", tmp_path / "merges.txt")
+
+
+def test_merges_that_end_too_early_are_noticed(gpt2_files, tmp_path):
+    lines = (gpt2_files / "merges.txt").read_text(encoding="utf-8").splitlines()
+    (tmp_path / "merges.txt").write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=rf"merges.txt, line {len(lines) - 1}: it ends, but '.*' of vocab.json"):
+        read_gpt2(gpt2_files / "vocab.json", tmp_path / "merges.txt")
+
+
+TIKTOKEN_DAMAGE = {
+    "no base 64": ((b"YQ==", b"Y!=="), r"t.tiktoken, line 98: base 64 and a rank are wanted"),
+    "no rank": ((b"YQ== 97", b"YQ=="), r"t.tiktoken, line 98: base 64"),
+    "rank no number": ((b"YQ== 97", b"YQ== x"), r"t.tiktoken, line 98: base 64"),
+    "rank missing": ((b"YQ== 97\n", b""), r"t.tiktoken, line 98: rank 98 where 97 should follow"),
+    "token twice": ((b"YQ== 97", b"Yg== 97"), r"t.tiktoken, line 99: b'b' is empty or came before"),
+    "no byte": ((b"YQ== 97", b"YWFh 97"), r"t.tiktoken does not fit together: .*the first is 97"),
+    "not UTF-8": ((b"YQ== 97", b"\xff 97"), r"t.tiktoken, line 98: not UTF-8"),
+}
+
+
+@pytest.mark.parametrize(("change", "problem"), TIKTOKEN_DAMAGE.values(), ids=TIKTOKEN_DAMAGE)
+def test_damaged_tiktoken_files(tmp_path, change, problem):
+    path = rank_file(tmp_path / "t.tiktoken", [bytes([i]) for i in range(256)] + [b"ab"])
+    damaged(path, change)
+    with pytest.raises(ValueError, match=problem):
+        read_tiktoken(path)
+    with pytest.raises(ValueError, match=r"special_tokens\['<a>'\]=9 is a rank of good.tiktoken"):
+        read_tiktoken(rank_file(tmp_path / "good.tiktoken", [bytes([i]) for i in range(256)]), GPT4, {"<a>": 9})
+
+
+HUGGING_FACE_DAMAGE = {
+    "cut": ((b'"merges"', b'"merges'), r"tokenizer.json, line \d+, column \d+"),
+    "no model": (lambda f: f.pop("model"), r"tokenizer.json: key 'model' is missing"),
+    "no type": (lambda f: f["model"].pop("type"), r"tokenizer.json, model: key 'type' is missing"),
+    "other model": (lambda f: f["model"].update(type="WordPiece"), r"model, key 'type': 'WordPiece' must be BPE or"),
+    "dropout": (lambda f: f["model"].update(dropout=0.1), r"model, key 'dropout': 0.1 is not supported"),
+    "suffix": (lambda f: f["model"].update(end_of_word_suffix="</w>"), r"key 'end_of_word_suffix'"),
+    "no vocab": (lambda f: f["model"].pop("vocab"), r"model: key 'vocab' is missing"),
+    "vocab a list": (lambda f: f["model"].update(vocab=[]), r"model, key 'vocab': dict is wanted"),
+    "id missing": (lambda f: f["model"]["vocab"].pop("Ġthe"), r"model, key .*: id \d+ must be|key 'merges': entry"),
+    "merge of one": (lambda f: f["model"]["merges"].__setitem__(3, ["a"]), r"key 'merges': entry 3 is \['a'\]"),
+    "merge unknown": (lambda f: f["model"]["merges"].__setitem__(3, "a zz"), r"key 'merges': entry 3 is 'a zz'"),
+    "merge to nothing": (lambda f: f["model"]["merges"].__setitem__(3, "! Z"), r"tokenizer.json: .*makes b'!Z'"),
+    "no special flag": (lambda f: f["added_tokens"][0].pop("special"), r"added_tokens\[0\]: key 'special' is missing"),
+    "not special": (lambda f: f["added_tokens"][0].update(special=False), r"added_tokens\[0\], key 'special': added"),
+    "special elsewhere": (lambda f: f["added_tokens"][0].update(id=5), r"'<\|endoftext\|>'.* id 5|id 5 is given"),
+    "normalizer": (lambda f: f.update(normalizer={"type": "NFC"}), r"key 'normalizer': .*would change the text"),
+    "no pre-tokenizer": (lambda f: f.update(pre_tokenizer=None), r"key 'pre_tokenizer': dict is wanted"),
+    "prefix space": (lambda f: f["pre_tokenizer"].update(add_prefix_space=True), r"key 'pre_tokenizer': ByteLevel"),
+    "other pre-tokenizer": (lambda f: f.update(pre_tokenizer={"type": "Digits"}), r"key 'pre_tokenizer': ByteLevel"),
+    "fallback without bytes": (lambda f: f["model"].update(byte_fallback=True), r"key 'vocab': byte_fallback needs"),
+}
+
+
+@pytest.mark.parametrize(("change", "problem"), HUGGING_FACE_DAMAGE.values(), ids=HUGGING_FACE_DAMAGE)
+def test_damaged_hugging_face_files(gpt2_peer, tmp_path, change, problem):
+    path = tmp_path / "tokenizer.json"
+    gpt2_peer.save(str(path))
+    damaged(path, change)
+    with pytest.raises(ValueError, match=problem):
+        read_hugging_face(path)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_truncated_sentencepiece_models(models_of, kind, tmp_path):
+    data, path = models_of[kind], tmp_path / "t.model"
+    for end in [0, 1, 5, *range(100, len(data) - 1, 2999), len(data) - 1]:
+        path.write_bytes(data[:end])
+        with pytest.raises(ValueError, match="t.model"):
+            read_sentencepiece(path)
+
+
+@pytest.mark.parametrize("data", [b"\x0a\x05abc", b"\x15abc", b"\x08\x80", b"\x0b", b"\xff"])
+def test_fields_that_are_cut_off_or_malformed(data):
+    with pytest.raises(ValueError, match="t.model, byte 0: (the file ends within a field|malformed or cut off)"):
+        list(_fields(data, "t.model"))
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"normalization_rule_name": "nmt_nfkc"}, "key 'normalizer_spec': rules"),
+        ({"remove_extra_whitespaces": True}, "key 'normalizer_spec': rules or remove_extra"),
+        ({"byte_fallback": False}, "key 'trainer_spec.byte_fallback'"),
+        ({"user_defined_symbols": ["<sep>"]}, "key 'pieces': piece 3, '<sep>', is of kind 4"),
+        ({"model_type": "char"}, "key 'trainer_spec.model_type': 4 must be 1"),
+        ({"treat_whitespace_as_suffix": True}, "treat_whitespace_as_suffix"),
+    ],
+)
+def test_sentencepiece_models_that_would_lose_text_are_refused(texts, tmp_path, options, problem):
+    options = {"model_type": "bpe", "hard_vocab_limit": False} | options
+    data = sentencepiece_model([text[:200] for text in texts[:40]], options.pop("model_type"), **options)
+    (tmp_path / "t.model").write_bytes(data)
+    with pytest.raises(ValueError, match=problem):
+        read_sentencepiece(tmp_path / "t.model")
+
+
+def test_planted_fault_a_wrong_rank_is_noticed(gpt2_files, gpt2_peer, samples, tmp_path):
+    lines = (gpt2_files / "merges.txt").read_text(encoding="utf-8").splitlines()
+    (tmp_path / "merges.txt").write_text("\n".join([lines[0], *lines[:0:-1]]), encoding="utf-8")
+    ours = read_gpt2(gpt2_files / "vocab.json", tmp_path / "merges.txt")
+    with pytest.raises(AssertionError):
+        same_ids(ours, lambda text: gpt2_peer.encode(text).ids, samples)

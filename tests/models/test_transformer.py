@@ -212,6 +212,39 @@ def gemma2():
     return ours, transformers.Gemma2ForCausalLM(config), table | norms
 
 
+def opt():
+    ours = ModelConfig(
+        n_ctx=40, position="learned", position_offset=2, feedforward="relu", tie_embeddings=True, **SIZES, **BIASES
+    )
+    config = transformers.OPTConfig(
+        vocab_size=VOCAB,
+        hidden_size=24,
+        word_embed_proj_dim=24,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        ffn_dim=36,
+        max_position_embeddings=40,
+        pad_token_id=None,
+        bos_token_id=None,
+        eos_token_id=None,
+    )
+    at, theirs = r"stack\.blocks\.(\d+)\.", r"model.decoder.layers.\1."
+    table = {
+        r"(?:un)?embedding\.(?:embedding\.)?weight": "model.decoder.embed_tokens.weight",
+        r"position\.\w+": "model.decoder.embed_positions.weight",
+        at + r"attention\.w_query\.(weight|bias)": theirs + r"self_attn.q_proj.\2",
+        at + r"attention\.w_key\.(weight|bias)": theirs + r"self_attn.k_proj.\2",
+        at + r"attention\.w_value\.(weight|bias)": theirs + r"self_attn.v_proj.\2",
+        at + r"attention\.w_output\.(weight|bias)": theirs + r"self_attn.out_proj.\2",
+        at + r"around_attention\.norm\.(weight|bias)": theirs + r"self_attn_layer_norm.\2",
+        at + r"around_feedforward\.norm\.(weight|bias)": theirs + r"final_layer_norm.\2",
+        at + r"feedforward\.w_up\.(weight|bias)": theirs + r"fc1.\2",
+        at + r"feedforward\.w_down\.(weight|bias)": theirs + r"fc2.\2",
+        r"stack\.norm\.(weight|bias)": r"model.decoder.final_layer_norm.\1",
+    }
+    return ours, transformers.OPTForCausalLM(config), table
+
+
 def gpt_neox():
     ours = ModelConfig(
         position="rope",
@@ -372,7 +405,7 @@ def deepseek_v2():
     return ours, transformers.DeepseekV2ForCausalLM(config), llama_like(**more)
 
 
-FAMILIES = [gpt2, llama31, mixtral, gemma2, gpt_neox, bloom, bert, deepseek_v2]
+FAMILIES = [gpt2, opt, llama31, mixtral, gemma2, gpt_neox, bloom, bert, deepseek_v2]
 
 
 @pytest.mark.syllabus("UCL-24", "UCL-26", "UCL-28", "IITD-42", "IITD-43", "GT-11", "GT-43", "GT-44", "CMU-34")
@@ -386,7 +419,7 @@ def test_logits_equal_hugging_faces(family):
     torch.testing.assert_close(ours(tokens), expected, rtol=1e-4, atol=1e-4)
     is_token = torch.ones(BATCH, TOKENS, dtype=torch.bool)
     is_token[0, :4] = is_token[2, :1] = False
-    positions = {} if family in (bert, bloom) else dict(position_ids=(is_token.cumsum(1) - 1).clamp(min=0))
+    positions = {} if family in (bert, bloom, opt) else dict(position_ids=(is_token.cumsum(1) - 1).clamp(min=0))
     expected = theirs(input_ids=tokens, attention_mask=is_token.long(), **positions).logits
     if family is not bert:  # whose positions count padding; ours never do
         torch.testing.assert_close(ours(tokens, is_token=is_token)[is_token], expected[is_token], rtol=1e-4, atol=1e-4)

@@ -145,6 +145,15 @@ def llama31():
     return ours, transformers.LlamaForCausalLM(config), llama_like()
 
 
+def qwen2():
+    ours = ModelConfig(
+        n_kv_heads=2, position="rope", norm="rmsnorm", feedforward="swiglu", attention_bias=True, **SIZES
+    )
+    rope = dict(rope_type="default", rope_theta=10000.0)
+    config = transformers.Qwen2Config(num_key_value_heads=2, rms_norm_eps=1e-5, rope_parameters=rope, **THEIR_SIZES)
+    return ours, transformers.Qwen2ForCausalLM(config), llama_like()
+
+
 def mixtral():
     ours = ModelConfig(
         n_kv_heads=2,
@@ -405,7 +414,7 @@ def deepseek_v2():
     return ours, transformers.DeepseekV2ForCausalLM(config), llama_like(**more)
 
 
-FAMILIES = [gpt2, opt, llama31, mixtral, gemma2, gpt_neox, bloom, bert, deepseek_v2]
+FAMILIES = [gpt2, opt, llama31, qwen2, mixtral, gemma2, gpt_neox, bloom, bert, deepseek_v2]
 
 
 @pytest.mark.syllabus("UCL-24", "UCL-26", "UCL-28", "IITD-42", "IITD-43", "GT-11", "GT-43", "GT-44", "CMU-34")
@@ -501,7 +510,9 @@ VARIETIES = {
     "learned": dict(position="learned", n_ctx=40, position_offset=2, **BIASES),
     "sinusoidal, scaled": dict(position="sinusoidal", scale_embeddings=True, norm_placement="post"),
     "rope, parallel": dict(position="rope", parallel_block=True, n_parallel_norms=2, n_kv_heads=2),
-    "rope, qk-norm": dict(position="rope", qk_norm="across_heads", norm_placement="post_sublayer", norm="rmsnorm"),
+    "rope, qk-norm": dict(
+        position="rope", qk_norm="across_heads", n_kv_heads=2, norm_placement="post_sublayer", norm="rmsnorm"
+    ),
     "alibi": dict(position="alibi", embedding_norm=True, tie_embeddings=True),
     "t5": dict(position="t5", norm="rmsnorm", scale_logits=True),
     "shaw": dict(position="shaw", max_distance=3, norm_placement="rezero"),

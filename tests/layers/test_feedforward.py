@@ -181,7 +181,14 @@ def test_plain_and_gated_layers_equal_those_of_t5(name, theirs, dtype):
 
 def llama_pair(gate, bias, dtype, device="cpu"):
     """Hugging Face's layer with random weights, and ours with the same."""
-    hidden_act = {"glu": "sigmoid", "bilinear": "linear", "reglu": "relu", "geglu": "gelu", "swiglu": "silu"}[gate]
+    hidden_act = {
+        "glu": "sigmoid",
+        "bilinear": "linear",
+        "reglu": "relu",
+        "geglu": "gelu",
+        "geglu_tanh": "gelu_pytorch_tanh",
+        "swiglu": "silu",
+    }[gate]
     config = LlamaConfig(
         hidden_size=D_MODEL, intermediate_size=D_FF, hidden_act=hidden_act, mlp_bias=bias, num_attention_heads=2
     )

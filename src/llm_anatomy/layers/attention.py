@@ -100,11 +100,8 @@ def scaled_dot_product_attention(
     ([0.6457, 0.3543], [0.2913, 1.0])
     """
     _refuse_misfits(query, key, value)
-    explicit, causal = return_weights or change_scores is not None, False
-    if isinstance(mask, Mask):
-        mode = mask.kernel_mode(query.shape[2], key.shape[2]) if positions is None else None
-        causal = mode == "causal" and bias is None and not explicit
-        mask = None if mode == "all" or causal else mask(*(_newest(query, key) if positions is None else positions))
+    explicit = return_weights or change_scores is not None
+    mask, causal = _pairs_or_mode(mask, query, key, positions, all_pairs=explicit or bias is not None)
     _refuse_what_does_not_broadcast((*query.shape[:3], key.shape[2]), mask=mask, bias=bias)
     bias = None if bias is None else bias.to(query.dtype)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
@@ -126,12 +123,20 @@ def scaled_dot_product_attention(
     return (weights @ value, weights) if return_weights else weights @ value
 
 
-def _newest(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
-    """Positions where the last query stands at the last key."""
-    if query.shape[2] > key.shape[2]:
-        raise ValueError(f"{query.shape[2]} queries over {key.shape[2]} keys: a rule needs positions to place them")
-    places = torch.arange(key.shape[2], device=key.device)[None]
-    return places[:, key.shape[2] - query.shape[2] :], places
+def _pairs_or_mode(mask, query: Tensor, key: Tensor, positions, all_pairs: bool) -> tuple[Tensor | None, bool]:
+    """Of a rule what it says of all pairs, or nothing and whether the kernel's own causal mode says it."""
+    if not isinstance(mask, Mask):
+        return mask, False
+    n_queries, n_keys = query.shape[2], key.shape[2]
+    mode = mask.kernel_mode(n_queries, n_keys) if positions is None else None
+    if mode == "all" or (mode == "causal" and not all_pairs):
+        return None, mode == "causal"
+    if positions is None:  # the last query stands at the last key
+        if n_queries > n_keys:
+            raise ValueError(f"{n_queries} queries over {n_keys} keys: a rule needs positions to place them")
+        places = torch.arange(n_keys, device=key.device)[None]
+        positions = places[:, n_keys - n_queries :], places
+    return mask(*positions), False
 
 
 def _fused(query: Tensor, key: Tensor, value: Tensor, mask, bias, scale: float, causal: bool) -> Tensor:

@@ -15,10 +15,11 @@ import argparse
 import copy
 import statistics
 import time
+from functools import partial
 
 import torch
 import torch.nn.functional as F
-from measure import arguments, row
+from measure import arguments, over, row, take_turns
 from torch import nn
 from transformers import DynamicCache, GPT2Config, GPT2LMHeadModel
 
@@ -100,7 +101,7 @@ class Theirs:
 
 
 def block(step, on_gpu):
-    """The median of the seconds of a few steps."""
+    """The median of the seconds of a few steps: one round."""
     times = []
     for _ in range(BLOCK):
         start = time.perf_counter()
@@ -111,22 +112,10 @@ def block(step, on_gpu):
     return statistics.median(times)
 
 
-def side_by_side(contestants, n_new, device):
-    """Seconds a step of each contestant, block by block."""
-    times = {name: [] for name in contestants}
-    names = list(contestants)
-    for i in range(n_new // BLOCK):
-        for name in names[i % len(names) :] + names[: i % len(names)]:
-            times[name].append(block(contestants[name], torch.device(device).type == "cuda"))
-    return times
-
-
-def over(times, ours, peer):
-    return [(a / b, b) for a, b in zip(times[ours], times[peer], strict=True)]
-
-
 @torch.inference_mode()
 def run(size, batch, n_new, goal, compiled_goal, given):
+    rounds = max(given.rounds, n_new // BLOCK)
+    n_new = rounds * BLOCK
     model, theirs = our_model(SIZES[size]).to(given.device), their_model(SIZES[size]).to(given.device)
     contestants = {
         "floor": Floor(model, batch, given.device),
@@ -143,8 +132,9 @@ def run(size, batch, n_new, goal, compiled_goal, given):
         contestants["compiled, by columns"] = Ours(by_columns, batch, n_new + 8, given.device, step)
     for contestant in contestants.values():
         contestant(), contestant()  # warm, and compiled
-    times = side_by_side(contestants, n_new, given.device)
-    label = f"{size:12} {batch:5}"
+    on_gpu = torch.device(given.device).type == "cuda"
+    times = take_turns({name: partial(block, step, on_gpu) for name, step in contestants.items()}, rounds)
+    label = f"{size:12} {batch:5} {rounds:6}"
     for name in list(contestants)[1:]:
         goal_of = {"ours": goal, "ours by columns": goal}.get(name, None if name == "HF" else compiled_goal)
         row(f"{label} {f'{name} / floor':28}", over(times, name, "floor"), goal_of)
@@ -159,6 +149,6 @@ if __name__ == "__main__":
     given = arguments(__doc__, more)
     if given.threads:
         torch.set_num_threads(given.threads)
-    print(f"{'size':12} {'batch':>5} {'ratio':28} {'':6}  quartiles   peer (ms)")
+    print(f"{'size':12} {'batch':>5} {'rounds':>6} {'ratio':28} {'':6}  quartiles   peer (ms)")
     for i in given.cases:
         run(*CASES[i], given)

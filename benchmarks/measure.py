@@ -29,14 +29,28 @@ def ratios(ours, peer, inputs, backward=False, rounds=15):
     many runs as fill a few milliseconds."""
     once(ours, inputs, backward)
     runs = max(1, min(50, int(0.004 / once(peer, inputs, backward))))
-    result = []
+    both = {"peer": peer, "ours": ours}
+    times = take_turns({name: best_of(runs, f, inputs, backward) for name, f in both.items()}, rounds)
+    return over(times, "ours", "peer")
+
+
+def best_of(runs, function, inputs, backward=False):
+    """What times so many runs and gives the seconds of the fastest."""
+    return lambda: min(once(function, inputs, backward) for _ in range(runs))
+
+
+def take_turns(contestants, rounds):
+    """What each contestant, a function that gives seconds, gave in each round; they run in an order that rotates."""
+    times, names = {name: [] for name in contestants}, list(contestants)
     for i in range(rounds):
-        times = {}
-        for name in ("ours", "peer") if i % 2 else ("peer", "ours"):
-            function = ours if name == "ours" else peer
-            times[name] = min(once(function, inputs, backward) for _ in range(runs))
-        result.append((times["ours"] / times["peer"], times["peer"]))
-    return result
+        for name in names[i % len(names) :] + names[: i % len(names)]:
+            times[name].append(contestants[name]())
+    return times
+
+
+def over(times, ours, peer):
+    """The ratio of two contestants and the peer's seconds, round by round."""
+    return [(a / b, b) for a, b in zip(times[ours], times[peer], strict=True)]
 
 
 def summary(measured):
@@ -80,10 +94,6 @@ def beside(ours, peers, inputs, backward=False, rounds=15):
     for function in contestants.values():
         once(function, inputs, backward)
     runs = max(1, min(50, int(0.004 / once(ours, inputs, backward))))
-    times = {name: [] for name in contestants}
-    for i in range(rounds):
-        names = list(contestants)
-        for name in names[i % len(names) :] + names[: i % len(names)]:
-            times[name].append(min(once(contestants[name], inputs, backward) for _ in range(runs)))
+    times = take_turns({name: best_of(runs, f, inputs, backward) for name, f in contestants.items()}, rounds)
     best = min(peers, key=lambda name: statistics.median(times[name]))
-    return best, [(mine / theirs, theirs) for mine, theirs in zip(times["ours"], times[best], strict=True)]
+    return best, over(times, "ours", best)

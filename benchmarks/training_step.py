@@ -12,7 +12,7 @@ import time
 
 import torch
 import torch.nn.functional as F
-from measure import arguments, ratios, row
+from measure import arguments, over, ratios, row, take_turns
 from torch import nn
 from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -79,6 +79,7 @@ def trainer(model, autocast, ids):
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
 
     def step():
+        start = time.perf_counter()
         with torch.autocast(ids.device.type, torch.bfloat16, enabled=autocast):
             output = model(ids)
             logits = getattr(output, "logits", output)
@@ -88,6 +89,7 @@ def trainer(model, autocast, ids):
         optimizer.zero_grad(set_to_none=True)
         if ids.is_cuda:
             torch.cuda.synchronize()
+        return time.perf_counter() - start
 
     return step
 
@@ -96,23 +98,16 @@ if __name__ == "__main__":
     given = arguments(__doc__)
     ids = torch.randint(0, VOCAB, (BATCH, TOKENS), device=given.device)
     steps = {name: trainer(model, autocast, ids) for name, (model, autocast) in contestants(given.device).items()}
-    times = {name: [] for name in steps}
     for step in steps.values():
         step()
-    for i in range(given.rounds):
-        names = list(steps)
-        for name in names[i % len(names) :] + names[: i % len(names)]:
-            start = time.perf_counter()
-            steps[name]()
-            times[name].append(time.perf_counter() - start)
+    times = take_turns(steps, given.rounds)
     print(f"{'':44} ratio  quartiles     peer (ms)")
     for mine, peer, goal in [
         ("ours", "Hugging Face GPT-2", 0.95),
         ("ours", "nn.TransformerEncoder", 1.0),
         ("ours, bf16 autocast", "ours", 0.65),
     ]:
-        measured = [(a / b, b) for a, b in zip(times[mine], times[peer], strict=True)]
-        row(f"{mine + ' / ' + peer:44}", measured, goal)
+        row(f"{mine + ' / ' + peer:44}", over(times, mine, peer), goal)
     x, weight = (
         torch.randn(BATCH * TOKENS, WIDTH, device=given.device),
         torch.randn(4 * WIDTH, WIDTH, device=given.device),

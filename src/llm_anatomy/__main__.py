@@ -36,7 +36,7 @@ def show(args) -> None:
         sentences.insert(0, f"Built by {record.builder}.")
     print()
     if record.known:
-        print(f"parameters, by formula: {_n_parameters(preset(record.name)):,}")
+        print(f"parameters, by formula: {_n_parameters(record.config()):,}")
     if record.exact:
         print(f"parameters, exactly:    {record.exact:,} ({record.exact_source})")
     if record.printed:
@@ -64,7 +64,7 @@ def _row(record: Preset) -> dict[str, str]:
     values = record.values
     heads, kv_heads = values.get("n_heads"), values.get("n_kv_heads", values.get("n_heads"))
     attention = {"latent": f"{heads} latent"}.get(values.get("attention"), f"{heads}/{kv_heads}")
-    n_parameters = f"{_n_parameters(preset(record.name)):,}" if record.known else record.printed
+    n_parameters = f"{_n_parameters(record.config()):,}" if record.known else record.printed
     return {
         "model": record.name,
         "year": str(record.year),
@@ -84,7 +84,7 @@ def _summary(record: Preset) -> dict:
     """All that there is to say of a model."""
     return {
         **{name: value for name, value in vars(record).items() if value is not None},
-        "parameters": _n_parameters(preset(record.name)) if record.known else None,
+        "parameters": _n_parameters(record.config()) if record.known else None,
     }
 
 

@@ -6,6 +6,7 @@ import shutil
 import pytest
 import torch
 import torch.nn.functional as F
+from randomness import randomize
 from torch import nn
 
 from llm_anatomy.layers.attention import MultiHeadAttention, causal_mask, scaled_dot_product_attention
@@ -32,15 +33,6 @@ def random_mask(seed=1, shape=(BATCH, HEADS, QUERIES, KEYS)):
     mask = torch.rand(shape, generator=torch.Generator().manual_seed(seed)) < 0.6
     mask[..., 0] |= ~mask.any(-1)
     return mask
-
-
-def randomize(module, seed=0):
-    """Every parameter random, biases too: a default zero hides a bug."""
-    g = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=g) * 0.3)
-    return module
 
 
 @pytest.mark.syllabus("UCL-19", "UCL-20")

@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from randomness import randn, randomize
 from torch import nn
 from transformers import (
     AlbertConfig,
@@ -27,18 +28,6 @@ from llm_anatomy.layers.embeddings import (
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 TOLERANCE = {torch.float32: dict(rtol=1e-4, atol=1e-4), torch.float64: dict(rtol=1e-9, atol=1e-9)}
 BATCH, TOKENS, D_MODEL, N_VOCAB, CUTOFFS = 3, 7, 16, 50, [9, 20, 31]
-
-
-def randn(*shape, seed=0, dtype=torch.float32):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
-
-
-def randomize(module, seed=0):
-    g = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=g) * 0.3)
-    return module
 
 
 def some_ids(n_vocab=N_VOCAB, seed=0):

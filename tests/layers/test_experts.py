@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from randomness import randn
 from torch import nn
 from transformers import DeepseekV2Config, DeepseekV3Config, MixtralConfig
 from transformers.models.deepseek_v2.modeling_deepseek_v2 import DeepseekV2Moe
@@ -39,10 +40,6 @@ ROUTERS = {
     "top 1 of softmax": lambda: TopKOfSoftmax(D_MODEL, N_EXPERTS, 1),
     "top 2 of sigmoid": lambda: TopKOfSigmoid(D_MODEL, N_EXPERTS, 2, scale=1.5),
 }
-
-
-def randn(*shape, seed=0, dtype=torch.float32):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
 def randomize(module, seed=0):

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from randomness import randn, randomize
 from torch import nn
 from transformers import LlamaConfig, T5Config
 from transformers.models.llama.modeling_llama import LlamaMLP
@@ -41,18 +42,6 @@ FORMULAS = {  # one number at a time, from the papers
     "softplus": lambda z: math.log(1 + math.exp(z)),
     "tanh": lambda z: (math.exp(z) - math.exp(-z)) / (math.exp(z) + math.exp(-z)),
 }
-
-
-def randn(*shape, seed=0, dtype=torch.float32):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
-
-
-def randomize(module, seed=0):
-    g = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=g) * 0.3)
-    return module
 
 
 def by_formula(name, z):

@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from randomness import randomize
 
 from llm_anatomy.layers.attention import MultiHeadAttention, causal_mask
 from llm_anatomy.layers.head_sharing import RandomHead, first_head, mean_head, share_heads
@@ -13,14 +14,6 @@ from llm_anatomy.layers.positions.rotary import HalfSplitRotary
 
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 HEADS, D_MODEL, D_HEAD, D_VALUE, D_CONTEXT = 6, 20, 4, 7, 11
-
-
-def randomize(module, seed=0):
-    g = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=g) * 0.3)
-    return module
 
 
 def make(n_kv_heads=HEADS, **options):

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from randomness import randn
 from torch import nn
 
 from llm_anatomy.layers.attention import MultiHeadAttention
@@ -67,10 +68,6 @@ SCHEMES = {
     "YaRN": lambda: InterleavedRotary(D_HEAD, base=100.0, frequencies=YaRNScaling(3.0, n_trained=20)),
     "Llama 3 RoPE": lambda: HalfSplitRotary(D_HEAD, frequencies=Llama3Scaling(3.0, n_trained=20)),
 }
-
-
-def randn(*shape, seed=0, dtype=torch.float32):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
 def randomize(module, seed=0):

@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from randomness import randn
 from torch import nn
 from transformers import Olmo2Config
 from transformers.models.gemma.modeling_gemma import GemmaRMSNorm
@@ -36,10 +37,6 @@ MAKERS = [
     lambda: UnitOffsetRMSNorm(WIDTH),
 ]
 NAMES = ["batch", "layer", "layer without bias", "weightless", "rms", "unit offset"]
-
-
-def randn(*shape, seed=0, dtype=torch.float32):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
 def tokens(dtype=torch.float32, seed=0):

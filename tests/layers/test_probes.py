@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from randomness import randn
 from torch import nn
 
 from llm_anatomy.layers.attention import MultiHeadAttention
@@ -12,10 +13,6 @@ from llm_anatomy.layers.probes import gradient_norms
 from llm_anatomy.layers.residual import PostNorm, PostSublayerNorm, PreNorm, Residual, ReZero, SandwichNorm
 
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
-
-
-def randn(*shape, seed=0, dtype=torch.float32):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
 def stack(dtype=torch.float32, device="cpu"):

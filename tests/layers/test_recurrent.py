@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from randomness import randn
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
@@ -20,10 +21,6 @@ LENGTHS = torch.tensor([4, 7, 1])
 PADDED_RIGHT = torch.arange(TOKENS) < LENGTHS[:, None]
 PADDED_LEFT = PADDED_RIGHT.flip(1)
 HOLES = torch.tensor([[0, 1, 0, 0, 1, 1, 0], [1, 1, 1, 1, 1, 1, 1], [0, 0, 0, 0, 0, 0, 0]], dtype=torch.bool)
-
-
-def randn(*shape, seed=0, dtype=torch.float32):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
 def randomize(module, seed=1):

@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from randomness import randn
 from torch import nn
 
 from llm_anatomy.layers.attention import MultiHeadAttention
@@ -32,10 +33,6 @@ MAKERS = {
     "fixup": lambda norm: FixupResidual(),
 }
 NORMS = {"layer": lambda: LayerNorm(WIDTH), "rms": lambda: RMSNorm(WIDTH)}
-
-
-def randn(*shape, seed=0, dtype=torch.float32):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
 def randomize(module, seed=0):

@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from randomness import randn
 from transformers import MambaConfig
 from transformers.models.mamba.modeling_mamba import MambaMixer
 
@@ -21,10 +22,6 @@ from llm_anatomy.layers.state_space import (
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 SCANS = [selective_scan_sequential, selective_scan_parallel]
 BATCH, TOKENS, D_MODEL, D_INNER, D_STATE, D_CONV, DT_RANK = 3, 11, 6, 10, 4, 3, 2
-
-
-def randn(*shape, seed=0, dtype=torch.float32):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
 def scan_inputs(n_tokens=TOKENS, dtype=torch.float32, device="cpu", seed=1):

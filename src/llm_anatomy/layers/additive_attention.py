@@ -9,6 +9,7 @@ import math
 import torch
 from torch import nn
 
+from llm_anatomy.layers.attention import _refuse_what_does_not_broadcast
 from llm_anatomy.shapes import Bool, Float, Tensor
 
 
@@ -96,10 +97,4 @@ class AdditiveAttention(nn.Module):
                 f"query {tuple(query.shape)}, key {tuple(key.shape)} and value {tuple(value.shape)} must agree in "
                 "batch, and key and value in tokens"
             )
-        if mask is not None and mask.dtype != torch.bool:
-            raise TypeError(f"mask has dtype {mask.dtype}; it must be torch.bool, True = may attend")
-        scores_shape = (query.shape[0], query.shape[1], key.shape[1])
-        if mask is not None and (
-            mask.ndim > 3 or any(n not in (1, s) for n, s in zip(mask.shape[::-1], scores_shape[::-1], strict=False))
-        ):
-            raise ValueError(f"mask has shape {tuple(mask.shape)}; it must broadcast to the scores {scores_shape}")
+        _refuse_what_does_not_broadcast((*query.shape[:2], key.shape[1]), mask)

@@ -176,12 +176,14 @@ def _refuse_misfits(query: Tensor, key: Tensor, value: Tensor) -> None:
         raise ValueError(f"{query.shape[1]} query heads cannot share {key.shape[1]} key-value heads evenly")
 
 
-def _refuse_what_does_not_broadcast(scores_shape: tuple[int, ...], mask: Tensor | None, bias: Tensor | None) -> None:
+def _refuse_what_does_not_broadcast(
+    scores_shape: tuple[int, ...], mask: Tensor | None, bias: Tensor | None = None
+) -> None:
     if mask is not None and mask.dtype != torch.bool:
         raise TypeError(f"mask has dtype {mask.dtype}; it must be torch.bool, True = may attend")
     for name, tensor in {"mask": mask, "bias": bias}.items():
         if tensor is not None and (
-            tensor.ndim > 4
+            tensor.ndim > len(scores_shape)
             or any(n not in (1, s) for n, s in zip(tensor.shape[::-1], scores_shape[::-1], strict=False))
         ):
             raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must broadcast to the scores {scores_shape}")

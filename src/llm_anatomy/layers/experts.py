@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import nn
 
+from llm_anatomy.layers._precision import _wide
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
 
 # --- Losses that keep a router in shape ---
@@ -105,7 +106,7 @@ class Router(nn.Module):
         Int[Tensor, "tokens k"],
     ]:
         """Logits and probabilities of all experts, then weights and numbers of the chosen, best first."""
-        precise = torch.promote_types(x.dtype, torch.float32)
+        precise = _wide(x.dtype)
         with torch.autocast(x.device.type, enabled=False):
             logits = F.linear(x.to(precise), self.w_router.weight.to(precise))
         probabilities, weights, experts = self.choose(logits)

@@ -9,7 +9,7 @@ from einops import einsum, rearrange
 from torch import nn
 
 from llm_anatomy.layers._refusals import _refuse_below_one
-from llm_anatomy.layers.attention import scaled_dot_product_attention
+from llm_anatomy.layers.attention import _default, scaled_dot_product_attention
 from llm_anatomy.layers.kv_cache import KVCache, NoCache
 from llm_anatomy.layers.masks import Mask
 from llm_anatomy.layers.positions.rotary import Rotary
@@ -112,9 +112,9 @@ class LatentAttention(nn.Module):
             absorbed: whether to read the latents without forming keys and values; by default what takes fewer
                 multiplications: expanded for many tokens at once, absorbed for a few over a long cache.
         """
-        cache = NoCache(x.device) if cache is None else cache
+        cache = _default(cache, NoCache(x.device))
         in_order = positions is None and cache.in_order
-        given, positions = positions, cache.next_positions(x.shape[1]) if positions is None else positions
+        given, positions = positions, _default(positions, cache.next_positions(x.shape[1]))
         query = rearrange(self.w_query(x), "batch queries (heads d) -> batch heads queries d", heads=self.n_heads)
         query, turning = query.split([self.d_head, self.d_rotary], -1)
         latent, key = self.w_down(x)[:, None].split([self.d_latent, self.d_rotary], -1)  # one head for all
@@ -128,7 +128,7 @@ class LatentAttention(nn.Module):
             key,
             value,
             mask,
-            positions=None if in_order else (positions, positions if key_positions is None else key_positions),
+            positions=None if in_order else (positions, _default(key_positions, positions)),
             scale=self.scale,
             return_weights=return_weights,
         )
@@ -153,10 +153,15 @@ class LatentAttention(nn.Module):
         return query, kept, kept  # the kernel wants keys and values of one width; the turned part is cut off later
 
     def _absorbing_saves(self, n_queries: int, n_keys: int) -> bool:
-        """Whether it takes fewer multiplications to map queries and outputs than to map all keys and values."""
         widths = self.d_head + self.w_up_value.out_features // self.n_heads
-        mapped, pairs = self.d_latent * widths, n_queries * n_keys
-        return n_queries * mapped + pairs * 2 * self.d_latent < n_keys * mapped + pairs * widths
+        return _absorbing_saves(n_queries, n_keys, self.d_latent, widths)
 
     def _turn(self, x: Tensor, positions: Tensor) -> Tensor:
         return x if self.position is None else self.position.rotate(x, positions)
+
+
+def _absorbing_saves(n_queries: int, n_keys: int, d_latent: int, widths: int) -> bool:
+    """Whether it takes fewer multiplications to map queries and outputs than to map all keys and values, which are
+    ``widths`` wide together."""
+    mapped, pairs = d_latent * widths, n_queries * n_keys
+    return n_queries * mapped + pairs * 2 * d_latent < n_keys * mapped + pairs * widths

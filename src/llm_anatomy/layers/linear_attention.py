@@ -15,6 +15,7 @@ import torch
 from einops import repeat
 from torch import nn
 
+from llm_anatomy.layers._precision import _wide
 from llm_anatomy.layers.attention import _refuse_misfits
 from llm_anatomy.layers.positions.base import PositionScheme
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
@@ -303,7 +304,7 @@ def _to_features(query, key, value, feature_map, padding):
         raise TypeError(f"padding has dtype {padding.dtype}; it must be torch.bool, True = a token")
     if padding is not None and padding.shape != (key.shape[0], key.shape[2]):
         raise ValueError(f"padding has shape {tuple(padding.shape)}; it must be {(key.shape[0], key.shape[2])}")
-    dtype, group = torch.promote_types(query.dtype, torch.float32), query.shape[1] // key.shape[1]
+    dtype, group = _wide(query.dtype), query.shape[1] // key.shape[1]
     log_query, log_key = (feature_map.log_features(x.to(dtype)) for x in (query, key))
     query_scale, key_scale = (x.detach().amax(-1, keepdim=True) for x in (log_query, log_key))
     query, key = (log_query - query_scale).exp(), (log_key - key_scale).exp()

@@ -10,6 +10,8 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import nn
 
+from llm_anatomy.layers._precision import _wide
+from llm_anatomy.layers._refusals import _refuse_below_one
 from llm_anatomy.shapes import Bool, Float, Tensor
 
 # --- The two formulas, along any axis ---
@@ -57,7 +59,7 @@ def standardize(x: Float[Tensor, "*shape"], axis: int, eps: float = 0.0) -> Floa
     >>> [round(v, 3) for v in standardize(batch, axis=0)[:, 0].tolist()]
     [-1.019, -0.34, 1.359]
     """
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    wide = x.to(_wide(x.dtype))
     variance, mean = torch.var_mean(wide, axis, correction=0, keepdim=True)
     return ((wide - mean) / (variance + eps).sqrt()).to(x.dtype)
 
@@ -211,7 +213,7 @@ class UnitOffsetRMSNorm(RMSNorm):
         nn.init.zeros_(self.weight)
 
     def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        return _rms_norm(x, 1 + self.weight.to(torch.promote_types(x.dtype, torch.float32)), self.eps)
+        return _rms_norm(x, 1 + self.weight.to(_wide(x.dtype)), self.eps)
 
 
 class AcrossHeads(nn.Module):
@@ -246,15 +248,13 @@ def _rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     # One kernel where there is one. On a CPU there is none, and PyTorch's form is the slower but for a single token.
     if x.dtype == weight.dtype and (x.device.type != "cpu" or x.numel() == weight.numel()):
         return F.rms_norm(x, weight.shape, weight, eps)
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    wide = x.to(_wide(x.dtype))
     length = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)  # (*batch, 1)
     return (wide * (length.square() / x.shape[-1] + eps).rsqrt() * weight).to(x.dtype)
 
 
 def _refuse_out_of_range(*, eps: float, **width: int) -> None:
-    ((name, value),) = width.items()
-    if value < 1:
-        raise ValueError(f"{name}={value} must be at least 1")
+    _refuse_below_one(**width)
     if not eps >= 0:
         raise ValueError(f"{eps=} must not be negative")
 

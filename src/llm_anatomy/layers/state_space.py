@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from llm_anatomy.layers._precision import _wide
 from llm_anatomy.shapes import Float, Tensor
 
 # --- From continuous to discrete time: objects called with x, delta, A, B; they return a and b of h' = a h + b ---
@@ -232,7 +233,7 @@ def _prepared(x, delta, A, B, C, state):
     d_state = A.shape[-1]
     fits = {"delta": (batch, n_tokens, d_inner), "A": (d_inner, d_state), "C": (batch, n_tokens, d_state)}
     fits |= {"B": (batch, n_tokens, d_state), "state": (batch, d_inner, d_state)}
-    wide = torch.promote_types(x.dtype, torch.float32)
+    wide = _wide(x.dtype)
     state = x.new_zeros(fits["state"], dtype=wide) if state is None else state
     for name, tensor in {"delta": delta, "A": A, "B": B, "C": C, "state": state}.items():
         if tensor.shape != fits[name]:
@@ -337,7 +338,7 @@ class MambaBlock(nn.Module):
         seen = torch.cat((window, u.mT), -1)  # (batch, d_inner, d_conv - 1 + tokens)
         u = F.silu(self.conv1d(seen)).mT
         delta, B, C = self.x_proj(u).split((dt_rank, d_state, d_state), -1)
-        wide = torch.promote_types(x.dtype, torch.float32)  # for the exponentials
+        wide = _wide(x.dtype)  # for the exponentials
         # Δ = softplus(W_Δ δ + b_Δ), A = -exp(A_log)
         y, h = self.scan(u, F.softplus(self.dt_proj(delta).to(wide)), -self.A_log.to(wide).exp(), B, C, h)
         return self.out_proj((y + self.D * u) * F.silu(z)), (seen[..., x.shape[1] :], h)

@@ -84,7 +84,7 @@ class Block(nn.Module):
         return_weights: bool = False,
     ) -> tuple[Float[Tensor, "batch tokens d_model"], BlockRecord]:
         """The stream after this block, and the record, empty but for routing unless weights are asked for."""
-        weights = source_weights = routing = None
+        source_weights = None
         asked = dict(mask=mask, positions=positions, cache=cache, return_weights=return_weights)
         x, weights = _and_more(self.around_attention(x, self.attention, **asked))
         if source is not None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.layers._refusals import _refuse_below_one
 from llm_anatomy.layers.feedforward import GATES
+from llm_anatomy.layers.latent_attention import _absorbing_saves
 
 # --- One row of the table, and the table ---
 
@@ -391,8 +392,7 @@ def _latent_projections(config: ModelConfig, reading: _Reading) -> tuple[Part, i
     matrices that would form them are absorbed: whichever takes fewer multiplications, by the layer's own rule."""
     h, d, d_head, d_value, d_latent = config.n_heads, config.d_model, config.d_head, config.d_value, config.d_latent
     d_rotary, bias, rows = config.d_rotary or 0, config.attention_bias, reading.tokens
-    mapped, pairs = d_latent * (d_head + d_value), reading.n_new * reading.n_keys
-    absorbed = reading.n_new * mapped + pairs * 2 * d_latent < reading.n_keys * mapped + pairs * (d_head + d_value)
+    absorbed = _absorbing_saves(reading.n_new, reading.n_keys, d_latent, d_head + d_value)
     mapped_rows, d_query = rows if absorbed else reading.keys, h * (d_head + d_rotary)
     through_latent = [
         (rows, d, config.d_query_latent, bias),

@@ -58,6 +58,17 @@ class Preset:
         """Whether there is a config of it."""
         return not self.unknown and self.builder is None
 
+    def config(self) -> ModelConfig:
+        """In full size; refused, with what is unknown, for a model that cannot be built."""
+        return ModelConfig.of(self._buildable())
+
+    def _buildable(self) -> dict[str, object]:
+        if self.builder:
+            raise ValueError(f"name={self.name!r} has no ModelConfig: it is built by {self.builder}")
+        if self.unknown:
+            raise ValueError(f"name={self.name!r} cannot be built: {', '.join(self.unknown)} are not public")
+        return self.values
+
 
 def presets() -> dict[str, Preset]:
     """All models of the lectures, by name and in the order of the data, those that cannot be built included.
@@ -130,16 +141,7 @@ def preset(name: str) -> ModelConfig:
     Traceback (most recent call last):
     ValueError: name='lamda' cannot be built: norm, norm_placement, tie_embeddings are not public
     """
-    return ModelConfig.of(_buildable(name))
-
-
-def _buildable(name: str) -> dict[str, object]:
-    record = find(name)
-    if record.builder:
-        raise ValueError(f"{name=} has no ModelConfig: it is built by {record.builder}")
-    if record.unknown:
-        raise ValueError(f"{name=} cannot be built: {', '.join(record.unknown)} are not public")
-    return record.values
+    return find(name).config()
 
 
 # --- The same model, small ---
@@ -163,7 +165,7 @@ def tiny(name: str) -> ModelConfig:
     >>> config.d_model, config.n_layers, config.n_heads, config.n_kv_heads, config.window, config.global_every
     (48, 2, 4, 2, 8, 2)
     """
-    full = _buildable(name)
+    full = find(name)._buildable()
     d_model, n_heads = 48, 4
 
     def scaled(width: int) -> int:

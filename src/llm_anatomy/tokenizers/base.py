@@ -53,7 +53,7 @@ def one_by_one(texts: Iterable[str]) -> Iterable[str]:
     ['one', 'two']
     """
     if isinstance(texts, str):
-        raise ValueError(f"texts={texts!r:.40} is one string; put it into a list")
+        raise ValueError(f"texts is one string, {texts!r:.40}; put it into a list")
     return texts
 
 
@@ -273,7 +273,7 @@ class Tokenizer(ABC):
             "special_tokens": self._special_tokens,
             "vocabulary": [_readable(token) for token in self._vocabulary],
         }
-        _write_whole(Path(path), _json_lines(fields | self._state()))
+        _write_whole(Path(path), _json_lines(fields | self._state()).encode())
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Tokenizer":
@@ -458,10 +458,11 @@ def _json_lines(fields: dict) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _write_whole(path: Path, text: str) -> None:
+def _write_whole(path: Path, content: bytes) -> None:
+    """All of it or nothing, also if the machine stops half-way."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        draft.write_text(text, encoding="utf-8", newline="\n")
+        draft.write_bytes(content)
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)

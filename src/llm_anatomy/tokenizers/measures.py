@@ -7,7 +7,7 @@ are seen less often in training.
 
 from collections.abc import Iterable, Mapping
 
-from llm_anatomy.tokenizers.base import Tokenizer, as_bytes
+from llm_anatomy.tokenizers.base import Tokenizer, as_bytes, one_by_one
 
 
 def bytes_per_token(tokenizer: Tokenizer, texts: Iterable[str]) -> float:
@@ -27,7 +27,7 @@ def bytes_per_token(tokenizer: Tokenizer, texts: Iterable[str]) -> float:
     1.0
     """
     n_bytes = n_tokens = 0
-    for text in _not_one_string(texts):
+    for text in one_by_one(texts):
         n_bytes += len(as_bytes(text))
         n_tokens += len(tokenizer.encode(text))
     if not n_tokens:
@@ -58,7 +58,7 @@ def tokens_per_word(tokenizer: Tokenizer, texts: Mapping[str, Iterable[str]]) ->
     result = {}
     for language, samples in texts.items():
         n_words = n_tokens = 0
-        for text in _not_one_string(samples):
+        for text in one_by_one(samples):
             n_words += len(text.split())
             n_tokens += len(tokenizer.encode(text))
         if not n_words:
@@ -154,9 +154,3 @@ def trade_off(tokenizers: Mapping[str, Tokenizer], text: str, d_model: int) -> l
             }
         )
     return rows
-
-
-def _not_one_string(texts: Iterable[str]) -> Iterable[str]:
-    if isinstance(texts, str):
-        raise ValueError("texts is one string; put it into a list")
-    return texts

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from tqdm import tqdm
 
-from llm_anatomy.tokenizers.base import Record, Tokenizer, as_bytes
+from llm_anatomy.tokenizers.base import Record, Tokenizer, as_bytes, one_by_one
 from llm_anatomy.tokenizers.splitting import Splitter
 
 UNKNOWN = -1
@@ -513,8 +513,7 @@ class Unigram(Tokenizer):
         Raises:
             ValueError: for a number out of range, or too many or too few pieces wanted for the text.
         """
-        if isinstance(texts, str):
-            raise ValueError("texts is one string; put it into a list")
+        texts = one_by_one(texts)
         if max_length < 1 or not 0 < coverage <= 1:
             raise ValueError(f"{max_length=} must be at least 1 and {coverage=} above 0 and at most 1")
         first = [bytes([b]) for b in range(256)] + [as_bytes(text) for text in special_tokens]

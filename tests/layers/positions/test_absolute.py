@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from randomness import randn, randomize
 from torch import nn
 
 from llm_anatomy.layers.attention import MultiHeadAttention
@@ -30,18 +31,6 @@ TOLERANCE = {
 
 # Padding on the left, a cache of 40 tokens, a packed row that starts anew.
 POSITIONS = torch.tensor([[0, 0, 0, 1, 2, 3, 4], [40, 41, 42, 43, 44, 45, 46], [9, 10, 11, 0, 1, 2, 700]])
-
-
-def randn(*shape, seed=0, dtype=torch.float32):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
-
-
-def randomize(module, seed=0):
-    g = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=g) * 0.3)
-    return module
 
 
 SCHEMES = {

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 import torch
 from einops import rearrange, repeat
+from randomness import randn, randomize
 from torch import nn
 
 from llm_anatomy.layers.positions import relative
@@ -36,18 +37,6 @@ TOLERANCE = {torch.float32: dict(rtol=1e-4, atol=1e-4), torch.float64: dict(rtol
 # Padding on the left, a cache of 40 tokens, a packed row that starts anew; the queries are the newest tokens.
 KEY_POSITIONS = torch.tensor([[0, 0, 0, 1, 2, 3, 4], [40, 41, 42, 43, 44, 45, 46], [50, 51, 52, 0, 1, 2, 3]])
 QUERY_POSITIONS = KEY_POSITIONS[:, KEYS - QUERIES :]
-
-
-def randn(*shape, seed=0, dtype=torch.float32):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
-
-
-def randomize(module, seed=0):
-    g = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=g) * 0.3)
-    return module
 
 
 def inputs(kv_heads=HEADS, dtype=torch.float32, queries=QUERIES, keys=KEYS):

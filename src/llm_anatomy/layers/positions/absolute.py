@@ -15,8 +15,9 @@ import torch.nn.functional as F
 from einops import rearrange, repeat
 from torch import nn
 
+from llm_anatomy.layers._precision import _wide
 from llm_anatomy.layers._refusals import _refuse_below_one, _refuse_other_than_integers
-from llm_anatomy.layers.positions.base import PositionScheme, _wide
+from llm_anatomy.layers.positions.base import PositionScheme
 from llm_anatomy.shapes import Float, Int, Tensor
 
 

@@ -6,7 +6,6 @@ sequences are alike. A relative offset is key position minus query position.
 
 import math
 
-import torch
 from torch import nn
 
 from llm_anatomy.shapes import Float, Int, Tensor
@@ -90,8 +89,3 @@ def offsets(
     [[[-2, -1, 0]]]
     """
     return key_positions[:, None, :] - query_positions[:, :, None]
-
-
-def _wide(dtype: torch.dtype) -> torch.dtype:
-    """float32 at least: for angles and distances, and for sums over many keys, forward or backward."""
-    return torch.promote_types(dtype, torch.float32)

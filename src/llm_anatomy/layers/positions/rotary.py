@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
+from llm_anatomy.layers._precision import _wide
 from llm_anatomy.layers._refusals import _refuse_other_than_integers
 from llm_anatomy.layers.positions.base import PositionScheme
 from llm_anatomy.shapes import Float, Int, Tensor
@@ -408,7 +409,7 @@ class Rotary(PositionScheme):
         return kept[2]
 
     def _angles(self, positions: Tensor, frequencies: Tensor, dtype: torch.dtype) -> Tensor:
-        wide = torch.promote_types(dtype, torch.float32)
+        wide = _wide(dtype)
         return positions[:, None, :, None].to(wide) * frequencies.to(
             positions.device, wide
         )  # (batch, 1, tokens, width)

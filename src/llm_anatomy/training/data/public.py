@@ -6,11 +6,12 @@ network, and nothing was kept, the error says so, and :mod:`llm_anatomy.training
 
 import hashlib
 import os
-import tempfile
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 from urllib.request import urlopen
+
+from llm_anatomy.tokenizers.base import _write_whole
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ def public_text(name: str, cache: str | os.PathLike | None = None, timeout: floa
             "llm_anatomy.training.data.stories makes text of any size."
         ) from error
     text = _checked(content, corpus, corpus.url).decode()
+    path.parent.mkdir(parents=True, exist_ok=True)
     _write_whole(path, content)
     return text
 
@@ -87,15 +89,3 @@ def _checked(content: bytes, corpus: PublicCorpus, origin: str) -> bytes:
     if found != corpus.sha256:
         raise ValueError(f"the SHA-256 of what came is {found}, not {corpus.sha256} (from {origin})")
     return content
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    """All of it or nothing, also if the machine stops half-way."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, draft = tempfile.mkstemp(dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(draft, path)
-    finally:
-        Path(draft).unlink(missing_ok=True)

@@ -11,6 +11,7 @@ from llm_anatomy.config import ALLOWED, ModelConfig
 SIZES = dict(d_model=24, n_layers=2, n_heads=4, d_ff=36, n_vocab=101)
 LATENT = dict(attention="latent", d_latent=8, d_rotary=4, position="rope")
 EXPERTS = dict(n_experts=4, n_experts_per_token=2)
+GROUPS = EXPERTS | dict(router="top_k_of_softmax_in_groups", n_expert_groups=2, n_open_groups=1)
 
 
 def test_what_is_left_out_is_filled_in():
@@ -61,6 +62,8 @@ def test_parts_are_named_and_unknown_names_refused_with_those_allowed(field):
         (dict(parallel_block=True, kind="encoder-decoder"), "parallel_block=True must not be"),
         (dict(position="deberta", n_kv_heads=2), "n_kv_heads=2 must be n_heads=4 with position='deberta'"),
         (dict(n_experts=4, n_experts_per_token=5), "n_experts_per_token=5 must be 1 to n_experts=4"),
+        (GROUPS | dict(n_expert_groups=3), "n_expert_groups=3 must divide n_experts=4"),
+        (GROUPS | dict(n_open_groups=3), "n_open_groups=3 must be at most n_expert_groups=2"),
         (EXPERTS | dict(n_dense_layers=3), "n_dense_layers=3 must be at most n_layers=2"),
     ],
 )

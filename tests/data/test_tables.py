@@ -45,8 +45,31 @@ def test_the_operator_classes_share_out_all_of_the_flops_and_of_the_time():
     assert normalization["pct_flop"] < 0.2 and normalization["pct_runtime"] > 25
 
 
+@pytest.mark.syllabus("IITD-07", "IITD-04", "GT-30")
+def test_the_slides_numbers_about_positions_follow_from_their_rules():
+    for row in table("binary_counter"):
+        assert row["n"] == sum(row[f"bit_{k}"] << k for k in range(4))
+    for row in table("relative_position_matrix"):
+        assert [row[f"key_{j}"] for j in range(5)] == [j - row["query"] for j in range(5)]
+    assert all(row["embedding"] == f"e_{row['position']}" for row in table("naive_position_example"))
+
+
+@pytest.mark.syllabus("CMU-27", "IITD-31", "IITD-32")
+def test_the_reported_gains_and_means_are_those_of_the_tables():
+    bleu = {(row["model"], row["position"]): row for row in table("relative_position_bleu")}
+    gains = [
+        round(bleu[f"Transformer ({size})", "relative"][task] - bleu[f"Transformer ({size})", "absolute"][task], 1)
+        for size in ("base", "big")
+        for task in ("en_de_bleu", "en_fr_bleu")
+    ]
+    assert gains == [0.3, 0.5, 1.3, 0.3]
+    glue = [row for row in table("roformer_results") if row["item"] == "IITD-32"]
+    scores = {model: [row["score"] for row in glue if row["model"] == model] for model in ("BERT", "RoFormer")}
+    assert {model: round(sum(s) / 7, 2) for model, s in scores.items()} == {"BERT": 85.41, "RoFormer": 85.94}
+
+
 def test_an_unknown_table_is_refused_with_those_that_there_are():
     with pytest.raises(
-        ValueError, match="name='syllabus' is no table; there are disagreements, embedding_sizes, errata"
+        ValueError, match="name='syllabus' is no table; there are binary_counter, disagreements, embedding_sizes"
     ):
         table("syllabus")

@@ -99,14 +99,15 @@ def test_what_cannot_be_done_is_one_sentence_and_code_2(capsys, words, sentence)
     assert code == 2 and not out and sentence in err and len(err.splitlines()) == 1
 
 
-@pytest.mark.parametrize("words", [[], ["model"], ["models", "shows", "gpt-2"], ["models", "show"]])
+@pytest.mark.parametrize("words", [[], ["model"], ["models", "shows", "gpt-2"], ["models", "show"], ["experiment"]])
 def test_what_is_no_command_gets_the_usage_and_code_2(capsys, words):
     code, out, err = run(capsys, *words)
     assert code == 2 and not out and err.startswith("usage: python -m llm_anatomy")
 
 
-HELP = {(): ["models", "example"], ("models",): ["show", "diff", "--json", "examples"]}
+HELP = {(): ["models", "experiment", "example"], ("models",): ["show", "diff", "--json", "examples"]}
 HELP |= {("models", "show"): ["NAME", "such as gpt-2"], ("models", "diff"): ["FIRST", "SECOND"]}
+HELP |= {("experiment",): ["positions"], ("experiment", "positions"): ["--seeds", "--steps", "--out", "half an hour"]}
 
 
 @pytest.mark.parametrize("words", HELP)

@@ -31,9 +31,24 @@ MAY_IMPORT = {
         "llm_anatomy.config",
         "llm_anatomy.models",
     },
-    "llm_anatomy.__main__": {"llm_anatomy.models", "llm_anatomy.config"},
+    "llm_anatomy.__main__": {"llm_anatomy.models", "llm_anatomy.config", "llm_anatomy.training.experiments"},
     "llm_anatomy.tokenizers": {"llm_anatomy.tokenizers"},
-    "llm_anatomy.training": {"llm_anatomy.tokenizers", "llm_anatomy.data", "llm_anatomy.training"},
+    "llm_anatomy.training": {
+        "llm_anatomy.shapes",
+        "llm_anatomy.tokenizers",
+        "llm_anatomy.data",
+        "llm_anatomy.training",
+    },
+    "llm_anatomy.evaluation": {"llm_anatomy.shapes", "llm_anatomy.evaluation"},
+    "llm_anatomy.training.experiments": {  # they build the models that they train
+        "llm_anatomy.shapes",
+        "llm_anatomy.layers",
+        "llm_anatomy.config",
+        "llm_anatomy.models",
+        "llm_anatomy.training",
+        "llm_anatomy.evaluation",
+        "llm_anatomy.training.experiments",
+    },
     "llm_anatomy.notebook": {"llm_anatomy.shapes", "llm_anatomy.layers", "llm_anatomy.data", "llm_anatomy.notebook"},
     "llm_anatomy": set(),
     "bookbinder": {"bookbinder", "llm_anatomy.notebook"},
@@ -117,7 +132,7 @@ def public_parts(path):
             yield node, any(len(maker.args.args + maker.args.kwonlyargs) > (maker is not node) for maker in makers)
 
 
-@pytest.mark.parametrize("package", ["layers", "models", "tokenizers", "training"])
+@pytest.mark.parametrize("package", ["layers", "models", "tokenizers", "training", "evaluation"])
 def test_public_parts_have_an_example_a_source_and_arguments(package):
     missing = []
     for path in modules(f"llm_anatomy/{package}"):

@@ -4,10 +4,12 @@ import argparse
 import json
 import sys
 import textwrap
+from pathlib import Path
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.costs import costs
 from llm_anatomy.models.presets import Preset, find, preset, presets
+from llm_anatomy.training.experiments import positions
 
 WIDTH = 118
 
@@ -52,6 +54,11 @@ def diff(args) -> None:
     rows = [[field, str(a), str(b)] for field, (a, b) in changed.items()]
     rows += [["parameters", f"{_n_parameters(first):,}", f"{_n_parameters(second):,}"]]
     _print_table(["field", args.first, args.second], rows)
+
+
+def run_positions(args) -> None:
+    positions.experiment(args.out, args.seeds, args.steps)
+    print(f"The tables are in {args.out}.")
 
 
 def _n_parameters(config: ModelConfig) -> int:
@@ -107,8 +114,8 @@ def _sentence(says: str) -> str:
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="python -m llm_anatomy",
-        description="Look at the models of the lectures from the command line.",
-        epilog="example: python -m llm_anatomy models diff gpt-2 llama-3-8b",
+        description="Look at the models of the lectures, and repeat the book's experiments, from the command line.",
+        epilog="examples: models diff gpt-2 llama-3-8b; experiment positions --seeds 0 1",
     )
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     says = "list the models of the lectures: what each is made of, and how many parameters it has"
@@ -133,6 +140,21 @@ def parser() -> argparse.ArgumentParser:
     named = "a name from the list, such as gpt-2"
     action(show, "show", "all that is known of one model, and where each value comes from", name=named)
     action(diff, "diff", "what changes from one model to another", first=named, second="such as llama-3-8b")
+
+    says = "repeat an experiment of the book and write its tables"
+    experiments = commands.add_parser("experiment", help=says, description=_sentence(says))
+    named = experiments.add_subparsers(required=True, metavar="NAME")
+    says = "small decoders with each position scheme, trained on 64 words and tested on up to 512"
+    made = named.add_parser(
+        "positions",
+        help=says,
+        description=_sentence(says),
+        epilog="With its defaults it trains 50 models, which takes about half an hour on one core.",
+    )
+    made.add_argument("--seeds", type=int, nargs="+", default=range(5), help="one model per scheme and seed: 0 1 2 3 4")
+    made.add_argument("--steps", type=int, default=positions.N_STEPS, help="of each training: %(default)s")
+    made.add_argument("--out", type=Path, default=Path("positions"), help="folder for the tables: %(default)s")
+    made.set_defaults(action=run_positions)
     return top
 
 

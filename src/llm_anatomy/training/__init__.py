@@ -1,1 +1,1 @@
-"""Training: corpora, and in time optimizers, schedules and the loop that uses them."""
+"""Training: corpora, schedules, the loop that uses them, and experiments that a command repeats."""

@@ -1,0 +1,1 @@
+"""Evaluation: what a trained model is worth."""

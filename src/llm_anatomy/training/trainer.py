@@ -1,0 +1,91 @@
+"""The loop: batch, loss, gradient, step."""
+
+import math
+from collections.abc import Callable, Iterable
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from torch import nn
+from tqdm import tqdm
+
+from llm_anatomy.shapes import Int, Tensor
+from llm_anatomy.training.schedules import warmup_then_cosine
+
+
+def train(
+    model: nn.Module,
+    batches: Iterable[Int[Tensor, "batch window"]],
+    *,
+    n_steps: int,
+    peak_rate: float = 3e-3,
+    n_warmup: int = 0,
+    weight_decay: float = 0.1,
+    largest_norm: float = 1.0,
+    after_step: Callable[[int], None] | None = None,
+) -> list[float]:
+    r"""Train a model to predict the next token of each window.
+
+    .. math:: L = -\frac{1}{B\,T} \sum_{b,t} \log p_\theta(w_{b,t+1} \mid w_{b,1}, \dots, w_{b,t})
+
+    AdamW with a warm-up and a cosine; matrices and tables decay, gains, biases and single vectors do not. The model's
+    own device is used. A bar shows the progress where a terminal is watching.
+
+    Args:
+        model: from ids (batch, n_tokens) to logits (batch, n_tokens, n_vocab).
+        batches: windows of ids, one token longer than the model reads; at least ``n_steps`` of them.
+        n_steps: how many steps, from 1.
+        peak_rate: the highest learning rate.
+        n_warmup: steps until then, fewer than ``n_steps``.
+        weight_decay: of AdamW.
+        largest_norm: gradients longer than this are shortened to it.
+        after_step: called with the number of each step, from 1, when it is done; may evaluate the model.
+
+    Returns:
+        The loss of each batch in nats per token, measured before its step.
+
+    Raises:
+        ValueError: for no steps, too few batches, or a loss that is not finite, before its step is taken.
+
+    Source: Loshchilov and Hutter (2019); Radford et al. (2018), section 4.1; UCL-03, GT-37.
+
+    >>> from llm_anatomy.training.data.windows import random_windows
+    >>> model = nn.Sequential(nn.Embedding(3, 8), nn.Linear(8, 3))
+    >>> batches = random_windows(torch.arange(60) % 3, 5, 4, torch.Generator().manual_seed(0))  # 0 1 2 0 1 2 …
+    >>> train(model, batches, n_steps=100, peak_rate=0.1)[-1] < 0.1
+    True
+    """
+    if n_steps < 1:
+        raise ValueError(f"{n_steps=} must be at least 1")
+    device = next(model.parameters()).device
+    optimizer = torch.optim.AdamW(_groups(model, weight_decay), lr=peak_rate)
+    losses, batches = [], iter(batches)
+    for step in tqdm(range(1, n_steps + 1), desc="training", disable=None, leave=False):
+        for group in optimizer.param_groups:
+            group["lr"] = peak_rate * warmup_then_cosine(step, n_steps, n_warmup)
+        window = next(batches, None)
+        if window is None:
+            raise ValueError(f"batches hold {step - 1}; n_steps={n_steps} need as many")
+        window = window.to(device)
+        logits = model(window[:, :-1])
+        loss = F.cross_entropy(
+            rearrange(logits, "batch tokens n_vocab -> (batch tokens) n_vocab"), window[:, 1:].flatten()
+        )
+        losses.append(loss.item())
+        if not math.isfinite(losses[-1]):
+            raise ValueError(f"the loss of step {step} is {losses[-1]}; peak_rate={peak_rate} may be too high")
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), largest_norm)
+        optimizer.step()
+        if after_step is not None:
+            after_step(step)
+    return losses
+
+
+def _groups(model: nn.Module, weight_decay: float) -> list[dict]:
+    trained = [p for p in model.parameters() if p.requires_grad]
+    return [
+        {"params": [p for p in trained if p.ndim >= 2], "weight_decay": weight_decay},
+        {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
+    ]

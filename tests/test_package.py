@@ -54,7 +54,7 @@ MAY_IMPORT = {
     "bookbinder": {"bookbinder", "llm_anatomy.notebook"},
 }
 # What Colab ships, so that --no-deps is enough there; jaxtyping is optional (llm_anatomy.shapes).
-THIRD_PARTY = {"torch", "numpy", "einops", "matplotlib", "ipywidgets", "IPython", "jaxtyping", "regex", "tqdm"}
+THIRD_PARTY = {"torch", "numpy", "einops", "matplotlib", "ipywidgets", "IPython", "jaxtyping", "PIL", "regex", "tqdm"}
 
 # Imported only where somebody asks for it, inside a function.
 OPTIONAL = {"llm_anatomy.tokenizers.bpe": {"tiktoken"}}

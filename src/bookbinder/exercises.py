@@ -223,8 +223,8 @@ def _shapes(stub: ast.FunctionDef) -> dict[str, str]:
             sizes = match[2].split()
             return f"{KINDS[match[1]]}, ({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
 
-        if ast.unparse(annotation) == "int":
-            return "a whole number"
+        if ast.unparse(annotation) in ("int", "float"):
+            return {"int": "a whole number", "float": "a number"}[ast.unparse(annotation)]
         return re.sub(rf"({'|'.join(KINDS)})\[Tensor, '([^']*)'\]", shape, ast.unparse(annotation))
 
     return {a.arg: words(a.annotation) for a in stub.args.args} | {"returns": words(stub.returns)}

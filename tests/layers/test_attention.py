@@ -221,7 +221,7 @@ def test_every_size_of_its_own():
     torch.testing.assert_close(module(x, context, return_weights=True)[0], expected)
 
 
-@pytest.mark.syllabus("UCL-22")
+@pytest.mark.syllabus("UCL-22", "IITD-03")
 def test_unmasked_attention_is_equivariant_to_order():
     module = randomize(MultiHeadAttention(12, 3, bias=True))
     x = torch.randn(2, 5, 12, generator=torch.Generator().manual_seed(5))

@@ -23,7 +23,7 @@ class PositionScheme(nn.Module):
 
     Positions are explicit, so that a cache, padding on the left and packed sequences work wherever a scheme allows it.
 
-    Source: Dufter et al. (2022), who put absolute and relative schemes into one notation; IITD-03, IITD-16.
+    Source: Dufter et al. (2022), who put absolute and relative schemes into one notation; IITD-03, IITD-16, CMU-22.
 
     >>> PositionScheme().scale(16)
     0.25
@@ -82,7 +82,7 @@ def offsets(
     Args:
         query_positions, key_positions: of all sequences, or of one where all are alike.
 
-    Source: the book's convention for the lectures' disagreement D-02; CMU-25, GT-30.
+    Source: the book's convention for the lectures' disagreement D-02; IITD-18, CMU-25, GT-30.
 
     >>> import torch
     >>> offsets(torch.tensor([[4]]), torch.tensor([[2, 3, 4]])).tolist()

@@ -360,8 +360,9 @@ class Rotary(PositionScheme):
             ``d_rotary`` or positions that do not fit.
         TypeError: in ``rotate``, for positions that are not integers.
 
-    Source: Su et al. (2021), "RoFormer: Enhanced Transformer with Rotary Position Embedding"; IITD-15, IITD-24 to
-    IITD-28, CMU-28 to CMU-32, GT-33 to GT-35, GT-52, UCL-28.
+    Source: Su et al. (2021), "RoFormer: Enhanced Transformer with Rotary Position Embedding"; IITD-15,
+    IITD-24, IITD-25, IITD-26, IITD-27, IITD-28, CMU-28, CMU-29, CMU-30, CMU-31, CMU-32, GT-33, GT-34, GT-35, GT-52,
+    UCL-28.
 
     >>> rotary, x = HalfSplitRotary(4), torch.tensor([[[[1.0, 3.0, 2.0, 4.0]]]])
     >>> bool(torch.isclose(rotary.rotate(x, torch.tensor([[3]])).norm(), x.norm()))

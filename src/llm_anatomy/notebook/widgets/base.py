@@ -152,6 +152,20 @@ def finite(name: str, number) -> float:
     return as_float
 
 
+def whole(name: str, number, low: int, high: int, *, even: bool = False) -> int:
+    """The number as an int between low and high, or a sentence that says what is wrong with it."""
+    is_whole = isinstance(number, int) and not isinstance(number, bool)
+    if not is_whole or not low <= number <= high or (even and number % 2):
+        kind = "an even" if even else "a whole"
+        raise ValueError(f"{name}={number!r}; it must be {kind} number from {low} to {high}")
+    return number
+
+
+def first_rise(values) -> int | None:
+    """The first index whose value is above the one before, by more than rounding; None where there is none."""
+    return next((i for i in range(1, len(values)) if values[i] > values[i - 1] + 1e-6), None)
+
+
 def _lean(path) -> str:
     """A script or style without indentation and lines of comment, a style without blanks too; nothing for no file."""
     if not path.is_file():

@@ -1,0 +1,6 @@
+from llm_anatomy.shapes import Float, Int, Tensor
+
+
+def first_rise(proximity: Float[Tensor, "n_places n_places"]) -> Int[Tensor, "n_places"]:
+    """For each query, the first distance at which proximity to a later key rises; −1 where it never does."""
+    raise NotImplementedError

@@ -1,0 +1,45 @@
+import torch
+
+
+def _weigh(digits, weights):
+    return (digits * weights).sum(-1)
+
+
+def fastest_digit_first(digits):
+    """You read the digits from left to right as bit 0, 1, 2, … Here, as in written numbers, bit 0 stands last."""
+    return _weigh(digits, 2 ** torch.arange(digits.shape[-1]))
+
+
+def digits_added(digits):
+    """You add up the digits, so that 1, 2 and 4 look alike. A digit counts by where it stands."""
+    return digits.sum(-1)
+
+
+def powers_of_ten(digits):
+    """You read the digits as a decimal number. They turn over at two, not at ten."""
+    return _weigh(digits, 10 ** torch.arange(digits.shape[-1]).flip(0))
+
+
+def period_not_worth(digits):
+    """You weigh each digit by its period. What is it worth when it turns from 0 to 1? Try the place 1."""
+    return _weigh(digits, 2 ** (torch.arange(digits.shape[-1]).flip(0) + 1))
+
+
+def squares_not_powers(digits):
+    """You raise the number of the bit to the power of two. Which of the two numbers is the base?"""
+    return _weigh(digits, torch.arange(digits.shape[-1]).flip(0) ** 2)
+
+
+def worth_in_steps_of_one(digits):
+    """Your digits are worth 1, 2, 3, … from the right. Each should be worth twice the one beside it."""
+    return _weigh(digits, torch.arange(digits.shape[-1]).flip(0) + 1)
+
+
+def counted_from_one(digits):
+    """All your places are one too high. The row of zeros is place 0."""
+    return _weigh(digits, 2 ** torch.arange(digits.shape[-1]).flip(0)) + 1
+
+
+def four_digits_only(digits):
+    """Your powers fit the slide's four digits and no other number of them. Make them from the shape."""
+    return _weigh(digits, torch.tensor([8, 4, 2, 1]))

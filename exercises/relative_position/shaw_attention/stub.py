@@ -1,0 +1,15 @@
+from llm_anatomy.shapes import Bool, Float, Int, Tensor
+
+
+def shaw_attention(
+    query: Float[Tensor, "batch n_heads n_queries d_head"],
+    key: Float[Tensor, "batch n_heads n_keys d_head"],
+    value: Float[Tensor, "batch n_heads n_keys d_value"],
+    key_vectors: Float[Tensor, "n_offsets d_head"],
+    value_vectors: Float[Tensor, "n_offsets d_value"],
+    query_positions: Int[Tensor, "batch n_queries"],
+    key_positions: Int[Tensor, "batch n_keys"],
+    mask: Bool[Tensor, "batch n_queries n_keys"],
+) -> Float[Tensor, "batch n_heads n_queries d_value"]:
+    """Attention in which each clipped offset adds a vector to the keys and another to the values."""
+    raise NotImplementedError

@@ -1,0 +1,86 @@
+import torch
+
+
+def _offsets(query_positions, key_positions):
+    return key_positions[None, :] - query_positions[:, None]
+
+
+def _one_hot(offsets, r_max, dtype):
+    """(queries, keys, columns): 1 where a pair has the column's offset, 0 elsewhere."""
+    return (offsets.unsqueeze(2) == torch.arange(-r_max, r_max + 1)).to(dtype)
+
+
+def _summed(weights, offsets, r_max):
+    columns = _one_hot(offsets.clamp(min=-r_max, max=r_max), r_max, weights.dtype)
+    return (weights.unsqueeze(3) * columns).sum(2)
+
+
+def query_minus_key(weights, query_positions, key_positions, r_max):
+    """Your columns run backwards: past and future have changed places. Look at the sign of your offsets."""
+    return _summed(weights, -_offsets(query_positions, key_positions), r_max)
+
+
+def distance_only(weights, query_positions, key_positions, r_max):
+    """The weight on the past is counted as weight on the future. The sign of the offset is lost."""
+    return _summed(weights, _offsets(query_positions, key_positions).abs(), r_max)
+
+
+def far_keys_left_out(weights, query_positions, key_positions, r_max):
+    """The weight on keys beyond the bounds is lost. It belongs to the outermost offsets."""
+    return (weights.unsqueeze(3) * _one_hot(_offsets(query_positions, key_positions), r_max, weights.dtype)).sum(2)
+
+
+def clipped_one_too_early(weights, query_positions, key_positions, r_max):
+    """Your first and your last column are always empty. Look at the bounds of your clip."""
+    bound = max(r_max - 1, 0)
+    return _summed(weights, _offsets(query_positions, key_positions).clamp(-bound, bound), r_max)
+
+
+def offset_as_index(weights, query_positions, key_positions, r_max):
+    """You use the offset itself as the column. A negative one counts from the end: which offset has column 0?"""
+    offsets = _offsets(query_positions, key_positions).clamp(-r_max, r_max)
+    return _summed(weights, offsets, r_max).roll(-r_max, -1)
+
+
+def last_key_counts(weights, query_positions, key_positions, r_max):
+    """Where several keys have one offset, the last of them overwrites the others. They add up."""
+    columns = _offsets(query_positions, key_positions).clamp(-r_max, r_max) + r_max
+    found = weights.new_zeros(weights.shape[0], weights.shape[1], 2 * r_max + 1)
+    for i in range(weights.shape[1]):
+        for j in range(weights.shape[2]):
+            found[:, i, columns[i, j]] = weights[:, i, j]
+    return found
+
+
+def mean_of_equals(weights, query_positions, key_positions, r_max):
+    """Where several keys have one offset you take the mean of their weights. They add up."""
+    offsets = _offsets(query_positions, key_positions)
+    return _summed(weights, offsets, r_max) / _summed(torch.ones_like(weights), offsets, r_max).clamp(min=1)
+
+
+def keys_counted(weights, query_positions, key_positions, r_max):
+    """You count the keys at each offset. How much weight do they have?"""
+    return _summed(torch.ones_like(weights), _offsets(query_positions, key_positions), r_max)
+
+
+def mean_over_queries(weights, query_positions, key_positions, r_max):
+    """All queries of a head have the same row, their mean. Each query has one of its own."""
+    found = _summed(weights, _offsets(query_positions, key_positions), r_max)
+    return found.mean(1, keepdim=True).expand_as(found)
+
+
+def mean_over_heads(weights, query_positions, key_positions, r_max):
+    """All heads have the same matrix, their mean. Each head has one of its own."""
+    found = _summed(weights, _offsets(query_positions, key_positions), r_max)
+    return found.mean(0, keepdim=True).expand_as(found)
+
+
+def places_not_positions(weights, query_positions, key_positions, r_max):
+    """You count queries and keys from 0. Take the positions that you were given."""
+    places = torch.arange(weights.shape[1]), torch.arange(weights.shape[2])
+    return _summed(weights, _offsets(*places), r_max)
+
+
+def place_of_the_key(weights, query_positions, key_positions, r_max):
+    """You sort the weights by the key's own position. How far is it from the query?"""
+    return _summed(weights, _offsets(0 * query_positions, key_positions), r_max)

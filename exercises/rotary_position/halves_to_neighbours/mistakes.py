@@ -1,0 +1,93 @@
+import torch
+
+
+def _woven(rows):
+    """Along axis 1: halves to neighbours."""
+    return torch.stack(rows.chunk(2, 1), 2).flatten(1, 2)
+
+
+def _heads(weight, n_heads):
+    return weight.reshape(n_heads, -1, weight.shape[-1])
+
+
+def _joined(turned, heads, d_rotary):
+    return torch.cat((turned, heads[:, d_rotary:]), 1).flatten(0, 1)
+
+
+def neighbours_to_halves(weight, n_heads, d_rotary):
+    """You go the other way, from neighbours to halves, as the chapter does. For 4 turned entries both are alike."""
+    heads = _heads(weight, n_heads)
+    turned = heads[:, :d_rotary]
+    return _joined(torch.cat((turned[:, 0::2], turned[:, 1::2]), 1), heads, d_rotary)
+
+
+def whole_head(weight, n_heads, d_rotary):
+    """You reorder whole heads. Only the first d_rotary entries of a head are turned; the others stay."""
+    return _woven(_heads(weight, n_heads)).flatten(0, 1)
+
+
+def last_entries(weight, n_heads, d_rotary):
+    """You reorder the last entries of a head. The first d_rotary are those that are turned."""
+    heads = _heads(weight, n_heads)
+    start = heads.shape[1] - d_rotary
+    return torch.cat((heads[:, :start], _woven(heads[:, start:])), 1).flatten(0, 1)
+
+
+def paired_across_the_whole_head(weight, n_heads, d_rotary):
+    """You look for the partner half a head away. The halves are those of the part that is turned."""
+    heads = _heads(weight, n_heads)
+    d_head = heads.shape[1]
+    order = [i + j * (d_head // 2) for i in range(d_rotary // 2) for j in (0, 1)]
+    order += [i for i in range(d_head) if i not in order]
+    return heads[:, order].flatten(0, 1)
+
+
+def all_heads_as_one(weight, n_heads, d_rotary):
+    """You reorder the first rows of the whole matrix. Each head has d_rotary rows that are turned."""
+    return torch.cat((_woven(weight[None, :d_rotary])[0], weight[d_rotary:]))
+
+
+def through_all_heads(weight, n_heads, d_rotary):
+    """You pair rows of the first heads with rows of the last ones. Halves are those within a head."""
+    heads = _heads(weight, n_heads)
+    turned = _woven(heads[:, :d_rotary].flatten(0, 1)[None])[0]
+    return _joined(turned.unflatten(0, (n_heads, -1)), heads, d_rotary)
+
+
+def second_half_first(weight, n_heads, d_rotary):
+    """In each plane your rows are exchanged: that of the first half comes first."""
+    heads = _heads(weight, n_heads)
+    return _joined(_woven(heads[:, :d_rotary].roll(d_rotary // 2, 1)), heads, d_rotary)
+
+
+def halves_exchanged(weight, n_heads, d_rotary):
+    """You exchange the two halves. The rows of a plane are as far apart as before."""
+    heads = _heads(weight, n_heads)
+    return _joined(heads[:, :d_rotary].roll(d_rotary // 2, 1), heads, d_rotary)
+
+
+def reshaped_only(weight, n_heads, d_rotary):
+    """You take the rows apart and put them together in the same order. Two axes have to change places between."""
+    return weight.clone()
+
+
+def columns_reordered(weight, n_heads, d_rotary):
+    """You reorder columns. They belong to the input; the entries of a query are the rows of this matrix."""
+    return torch.stack(weight.chunk(2, 1), 2).flatten(1)
+
+
+def others_first(weight, n_heads, d_rotary):
+    """The order of the turned rows is right, but you put the others before them."""
+    heads = _heads(weight, n_heads)
+    return torch.cat((heads[:, d_rotary:], _woven(heads[:, :d_rotary])), 1).flatten(0, 1)
+
+
+def others_left_out(weight, n_heads, d_rotary):
+    """You return only the rows that are turned. The others belong to the head as well."""
+    return _woven(_heads(weight, n_heads)[:, :d_rotary]).flatten(0, 1)
+
+
+def heads_on_an_axis(weight, n_heads, d_rotary):
+    """The order is right, but the heads have an axis of their own. The checkpoint needs a matrix as it was."""
+    heads = _heads(weight, n_heads)
+    return torch.cat((_woven(heads[:, :d_rotary]), heads[:, d_rotary:]), 1)

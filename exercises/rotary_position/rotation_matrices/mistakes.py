@@ -1,0 +1,90 @@
+import torch
+
+
+def _blocks(angles):
+    """(n_pairs, 2, 2)"""
+    cos, sin = angles.cos(), angles.sin()
+    return torch.stack((cos, -sin, sin, cos), -1).unflatten(-1, (2, 2))
+
+
+def _one(angles):
+    return torch.block_diag(*_blocks(angles))
+
+
+def _each(angles, make=_one):
+    return torch.stack([make(row) for row in angles])
+
+
+def clockwise(angles):
+    """Your matrices turn clockwise: they are transposes of the right ones. In which corner of a block is the minus?"""
+    return _each(angles).transpose(-2, -1)
+
+
+def no_minus(angles):
+    """All your sines are positive, so lengths change. One of the two in each block has a minus."""
+    signs = torch.tensor([[1, -1], [1, 1]], dtype=angles.dtype)
+    return _each(angles, lambda row: torch.block_diag(*(_blocks(row) * signs)))
+
+
+def mirrored(angles):
+    """Your blocks mirror a plane: the minus stands at a cosine. Angles of zero should give the identity: try it."""
+    mirror = torch.tensor([[1, 0], [0, -1]], dtype=angles.dtype)
+    return _each(angles, lambda row: torch.block_diag(*(_blocks(row) @ mirror)))
+
+
+def sine_and_cosine_exchanged(angles):
+    """Sine and cosine have changed places. Angles of zero should give the identity: try it."""
+    return _each(torch.pi / 2 - angles)
+
+
+def paired_across_halves(angles):
+    """You pair entry i with entry i + d/2. That is how Llama stores them; here neighbours form a plane."""
+    cos, sin = angles.cos().diag_embed(), angles.sin().diag_embed()
+    return torch.cat((torch.cat((cos, -sin), -1), torch.cat((sin, cos), -1)), -2)
+
+
+def one_angle_for_all(angles):
+    """You turn all planes by the first angle of the row. Each has its own."""
+    return _each(angles[:, :1].expand_as(angles))
+
+
+def one_place_for_all(angles):
+    """All your matrices are those of the first place. Each row of angles is a place of its own."""
+    return _each(angles[:1].expand_as(angles))
+
+
+def angles_dealt_in_turn(angles):
+    """The two rows of a block have different angles: you go through the list once per entry, not once per pair."""
+    dealt = angles.repeat(1, 2)
+    matrices = dealt.cos().diag_embed()
+    first = torch.arange(0, dealt.shape[-1], 2)
+    matrices[:, first, first + 1] = -dealt[:, first].sin()
+    matrices[:, first + 1, first] = dealt[:, first + 1].sin()
+    return matrices
+
+
+def sines_between_the_blocks(angles):
+    """Your sines fill the whole line beside the diagonal, between the blocks too. Different planes never mix."""
+    each = angles.repeat_interleave(2, -1)
+    beside = each[:, :-1].sin()
+    return each.cos().diag_embed() + beside.diag_embed(-1) - beside.diag_embed(1)
+
+
+def cosines_only(angles):
+    """You have the cosines on the diagonal and no sines. A turn mixes the two entries of its plane."""
+    return angles.repeat_interleave(2, -1).cos().diag_embed()
+
+
+def blocks_not_joined(angles):
+    """You return the blocks one after another. They are right; put those of a place along one diagonal."""
+    return torch.stack([_blocks(row) for row in angles])
+
+
+def all_places_in_one(angles):
+    """You put the blocks of all places along one diagonal. Each place has a matrix of its own."""
+    return torch.block_diag(*_each(angles))
+
+
+def places_multiplied(angles):
+    """You return one matrix, with the turns of all places one after another. Each place has a matrix of its own."""
+    return _one(angles.sum(0))

@@ -1,0 +1,64 @@
+import torch
+
+
+def _between(x, y):
+    return y[None, :] - x[:, None]
+
+
+def own_directions_forgotten(angles, positions, theta):
+    """You compare the turns alone, as if all words pointed the same way at first. Each has a direction of its own."""
+    return _between(positions, positions).mul(theta).cos()
+
+
+def places_forgotten(angles, positions, theta):
+    """You compare the words as they are without RoPE. How far does each turn at its place?"""
+    return _between(angles, angles).cos()
+
+
+def turned_back(angles, positions, theta):
+    """You turn against the direction of the angles. A later place turns a word further, not back."""
+    return _between(angles - positions * theta, angles - positions * theta).cos()
+
+
+def distance_without_sign(angles, positions, theta):
+    """You use how far apart the words are and not which comes first. The order of the two matters."""
+    return (_between(angles, angles) + _between(positions, positions).abs() * theta).cos()
+
+
+def turns_added(angles, positions, theta):
+    """You add the turns of two words. Two hands of a clock that move together keep the angle between them."""
+    return (_between(angles, angles) + (positions[:, None] + positions) * theta).cos()
+
+
+def one_of_the_two_turned(angles, positions, theta):
+    """You turn one word of each two and leave the other where it was. Then its absolute place is seen."""
+    return _between(angles, angles + positions * theta).cos()
+
+
+def same_turn_for_all(angles, positions, theta):
+    """You turn one word of each two by theta, whatever the places. The turn grows with each place."""
+    return (_between(angles, angles) + theta).cos()
+
+
+def order_in_the_list(angles, positions, theta):
+    """You count the words as they are listed. Their places are given, and may have gaps and any order."""
+    turned = angles + torch.arange(len(positions)) * theta
+    return _between(turned, turned).cos()
+
+
+def angle_not_cosine(angles, positions, theta):
+    """You return the angles. One step is left."""
+    turned = angles + positions * theta
+    return _between(turned, turned)
+
+
+def sine(angles, positions, theta):
+    """You return sines. A word compared with itself should give 1."""
+    turned = angles + positions * theta
+    return _between(turned, turned).sin()
+
+
+def in_degrees(angles, positions, theta):
+    """You read the angles as degrees. PyTorch's cosine takes radians, and that is what you are given."""
+    turned = angles + positions * theta
+    return torch.deg2rad(_between(turned, turned)).cos()

@@ -154,7 +154,7 @@ def test_one_head_leaves_no_choice_of_heads(show):
 
 
 def numbers(page):
-    return page.locator(".la-numbers b").all_inner_texts()
+    return page.locator(".la-facts b").all_inner_texts()
 
 
 @pytest.mark.syllabus("UCL-19")
@@ -198,7 +198,7 @@ def test_marker_stands_on_the_curve_that_is_chosen(show, scores):
         )
         assert on_it == [not scaled, scaled]
     inside = page.evaluate(
-        """() => [...document.querySelectorAll('.la-curve text')].every(word => {
+        """() => [...document.querySelectorAll('.la-chart text')].every(word => {
             const [a, b] = [word, word.closest('svg')].map(node => node.getBoundingClientRect());
             return a.left >= b.left && a.right <= b.right && a.top >= b.top && a.bottom <= b.bottom; })"""
     )

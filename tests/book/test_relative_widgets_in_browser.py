@@ -251,7 +251,7 @@ def test_buckets_by_mouse_and_sizes(show):
     says(page, widget._sentence(8, False))
     assert page.get_by_role("radio", name="16 –").is_disabled()
     assert page.get_by_text("Never used: 16.").is_visible()
-    chart = page.locator(".la-axes svg").bounding_box()
+    chart = page.locator(".la-chart svg").bounding_box()
     page.mouse.move(chart["x"] + chart["width"] / 2, chart["y"] + 50)
     page.mouse.down()
     page.mouse.move(chart["x"] + 2, chart["y"] + 50)  # beyond the end
@@ -280,12 +280,37 @@ def test_buckets_by_keys_and_by_finger(show):
     says(page, widget._sentence(-32, False))
 
 
+def test_a_finger_picks_on_the_chart_and_a_scroll_moves_nothing(show):
+    page = show(BucketExplorer(), width=390, has_touch=True, is_mobile=True)
+    cdp, chart = page.context.new_cdp_session(page), page.locator(".la-chart").bounding_box()
+    right, high = chart["x"] + chart["width"] - 14, chart["y"] + 150
+    middle = (chart["x"] + 46 + right) / 2
+
+    def touch(kind, *points):
+        cdp.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y} for x, y in points]})
+
+    page.touchscreen.tap(right, high)
+    says(page, BucketExplorer()._sentence(160, False))
+    touch("touchStart", (middle, high))
+    for up in (30, 60, 90):
+        touch("touchMove", (middle, high - up))
+    touch("touchEnd")
+    page.wait_for_function("scrollY > 20")
+    assert page.get_by_role("slider", name="offset").input_value() == "160"
+    page.evaluate("scrollTo(0, 0)")
+    touch("touchStart", (right, high))
+    for left in (20, 60, right - middle):
+        touch("touchMove", (right - left, high))
+    touch("touchEnd")
+    says(page, BucketExplorer()._sentence(0, False))
+
+
 def test_the_band_holds_the_offsets_that_share(show):
     page = show(BucketExplorer(8, 20))
     page.get_by_role("slider", name="offset").fill("-3")
     first, last = BucketExplorer(8, 20).shared(-3)
-    band, spot = (page.locator(f".la-axes {name}").first.bounding_box() for name in ("rect", "circle"))
-    pixels = (page.locator(".la-axes svg").bounding_box()["width"] - 58) / 50  # offsets −25 to 25
+    band, spot = (page.locator(f".la-chart {name}").first.bounding_box() for name in (".la-band", "circle"))
+    pixels = (page.locator(".la-chart svg").bounding_box()["width"] - 60) / 50  # offsets −25 to 25
     assert band["width"] == pytest.approx((last - first + 1) * pixels, abs=0.5)
     assert band["x"] < spot["x"] + spot["width"] / 2 < band["x"] + band["width"]
     assert page.locator(".la-step.la-now").count() == 1
@@ -311,7 +336,7 @@ def test_slopes_by_slider_keys_and_mouse(show):
     for key in ("ArrowRight", "ArrowRight", "Shift+Tab", "ArrowLeft"):
         page.keyboard.press(key)
     says(page, SlopesExplorer(15)._sentence(4))
-    chart = page.locator(".la-axes svg").nth(1).bounding_box()
+    chart = page.locator(".la-chart svg").nth(1).bounding_box()
     page.mouse.click(chart["x"] + chart["width"] - 14, chart["y"] + 60)
     says(page, SlopesExplorer(15)._sentence(15))
 
@@ -339,7 +364,7 @@ def test_fit_and_can_be_read_and_touched(show, width, theme):
     )
     assert cut == []
     outside = page.evaluate(
-        """() => [...document.querySelectorAll('.la-axes text')].filter(word => {
+        """() => [...document.querySelectorAll('.la-chart text')].filter(word => {
             const [a, b] = [word, word.closest('svg')].map(node => node.getBoundingClientRect());
             return a.left < b.left - 1 || a.right > b.right + 1 || a.top < b.top - 1 || a.bottom > b.bottom + 1;
         }).map(word => word.textContent)"""

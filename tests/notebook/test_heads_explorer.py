@@ -57,10 +57,10 @@ def test_live_control_takes_other_sizes():
 @pytest.mark.parametrize(
     "sizes, sentence",
     [
-        ((0, 3, 2), "n_tokens=0; it must be a whole number, at least 1"),
-        ((5, 1.5, 2), "n_heads=1.5; it must be a whole number, at least 1"),
-        ((5, 3, True), "d_head=True; it must be a whole number, at least 1"),
-        ((13, 3, 2), "n_tokens=13; more than 12 rows cannot be shown"),
+        ((0, 3, 2), "n_tokens=0; it must be a whole number from 1 to 12"),
+        ((5, 1.5, 2), "n_heads=1.5; it must be a whole number from 1 to 24"),
+        ((5, 3, True), "d_head=True; it must be a whole number from 1 to 24"),
+        ((13, 3, 2), "n_tokens=13; it must be a whole number from 1 to 12"),
         ((5, 5, 5), "n_heads=5 of d_head=5 are 25 columns; more than 24 cannot be shown"),
     ],
 )

@@ -3,7 +3,7 @@
 import torch
 
 from llm_anatomy.notebook.figures import attention_map, colours, figure
-from llm_anatomy.notebook.widgets.base import PageWidget, fixed
+from llm_anatomy.notebook.widgets.base import PageWidget, fixed, list_of_words
 
 
 class AttentionExplorer(PageWidget):
@@ -43,10 +43,11 @@ class AttentionExplorer(PageWidget):
         if not callable(attend):
             raise ValueError(f"{attend=}; it must be a function of (tokens, masked)")
         self.attend = attend
-        self.vocabulary = None if vocabulary is None else _words("vocabulary", vocabulary)
-        self.tokens = self._known(_words("tokens", tokens))
+        self.vocabulary = None if vocabulary is None else list_of_words("vocabulary", vocabulary)
+        self.tokens = self._known(list_of_words("tokens", tokens))
         self.weights = [self.look(self.tokens, masked) for masked in (False, True)]
-        self.heads = [f"head {n + 1}" for n in range(len(self.weights[0]))] if heads is None else _words("heads", heads)
+        names = [f"head {n + 1}" for n in range(len(self.weights[0]))] if heads is None else heads
+        self.heads = list_of_words("heads", names)
         for weights in self.weights:
             if len(weights) != len(self.heads):
                 raise ValueError(f"heads={self.heads}; attend returned weights of {len(weights)} heads")
@@ -81,19 +82,19 @@ class AttentionExplorer(PageWidget):
             controls = {"sentence": sentence} | controls
         return self.panel(controls, self._picture)
 
-    def _picture(self, query, head, masked, sentence=None) -> tuple[bytes, str]:
+    def _picture(self, show, query, head, masked, sentence=None):
         tokens = self.tokens if sentence is None else self._known(sentence.split())
         if len(tokens) != len(self.tokens):
             raise ValueError(f"sentence={sentence!r} has {len(tokens)} words; it must have {len(self.tokens)}")
-        weights, drawn = self.look(tokens, masked), []
-        row, words = weights[head][query - 1], self._sentence(tokens, weights, query - 1, head, masked)
+        weights = self.look(tokens, masked)
+        row = weights[head][query - 1]
         with figure(
             f"Where does the word {query}, {tokens[query - 1]}, look?",
-            alt=words,
+            alt=self._sentence(tokens, weights, query - 1, head, masked),
             width=7.5,
             height=1.5 + 0.4 * len(tokens),
             ncols=2,
-            show=lambda *png: drawn.append(png),
+            show=show,
         ) as (bars, whole):
             bars.barh(range(len(tokens)), row, color=colours["weights"])
             for place, weight in enumerate(row):
@@ -103,7 +104,6 @@ class AttentionExplorer(PageWidget):
             bars.invert_yaxis()
             attention_map(whole, weights[head], tokens, tokens)
             whole.axhspan(query - 1.47, query - 0.53, facecolor="none", edgecolor=colours["query"], linewidth=2.5)
-        return drawn[0][0], words
 
     def _known(self, tokens: list[str]) -> list[str]:
         for token in tokens if self.vocabulary else []:
@@ -117,10 +117,3 @@ class AttentionExplorer(PageWidget):
         )
         mask = "with" if masked else "without"
         return f"Query {query + 1}, {tokens[query]}, in {self.heads[head]} {mask} the mask: {each}."
-
-
-def _words(name: str, words) -> list[str]:
-    as_list = list(words) if isinstance(words, list | tuple) else []
-    if not as_list or not all(isinstance(word, str) and word.strip() for word in as_list):
-        raise ValueError(f"{name}={words!r}; it must be a list of words, at least one")
-    return as_list

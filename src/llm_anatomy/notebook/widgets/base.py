@@ -83,25 +83,27 @@ class PageWidget:
         """HTML that follows the text where JavaScript is switched off."""
         return "<p>This figure moves where JavaScript is switched on.</p>"
 
-    def panel(self, controls: Mapping, picture: Callable[..., tuple[bytes, str]]):
+    def panel(self, controls: Mapping, picture: Callable[..., None]):
         """Controls above a picture that follows them.
 
         Args:
             controls: ipywidgets controls by name.
-            picture: called with the value of each control by that name; returns a PNG and its text, or raises a
-                ValueError, whose sentence is shown in place of the text.
+            picture: called with what its ``figure`` takes as ``show``, and the value of each control by that name; the
+                figure's alternative text is shown below it. The sentence of a ValueError takes the text's place.
         """
         import ipywidgets
 
         image, words = ipywidgets.Image(format="png"), ipywidgets.HTML()
         image.layout.max_width = "100%"
 
+        def show(png, text, _):
+            image.value, words.value = png, html.escape(text)
+
         def redraw(_=None):
             try:
-                image.value, text = picture(**{name: control.value for name, control in controls.items()})
+                picture(show, **{name: control.value for name, control in controls.items()})
             except ValueError as error:
-                text = str(error)
-            words.value = html.escape(text)
+                words.value = html.escape(str(error))
 
         for control in controls.values():
             control.observe(redraw, "value")
@@ -159,6 +161,30 @@ def whole(name: str, number, low: int, high: int, *, even: bool = False) -> int:
         kind = "an even" if even else "a whole"
         raise ValueError(f"{name}={number!r}; it must be {kind} number from {low} to {high}")
     return number
+
+
+def above_one(name: str, number) -> float:
+    """The number as a float above 1: a base of RoPE's speeds."""
+    as_float = finite(name, number)
+    if as_float <= 1:
+        raise ValueError(f"{name}={number!r}; it must be above 1, so that planes differ in pace")
+    return as_float
+
+
+def list_of_words(name: str, words) -> list[str]:
+    """The words as a list, or a sentence that says what is wrong with them."""
+    as_list = list(words) if isinstance(words, list | tuple) else []
+    if not as_list or not all(isinstance(word, str) and word.strip() for word in as_list):
+        raise ValueError(f"{name}={words!r}; it must be a list of words, at least one")
+    return as_list
+
+
+def parsed(name: str, text: str, example: str):
+    """What a reader typed, as JSON, or a sentence that shows how it is written."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise ValueError(f"{name}={text!r}; it must be written like {example}") from None
 
 
 def first_rise(values) -> int | None:

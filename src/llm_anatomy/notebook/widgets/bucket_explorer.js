@@ -16,10 +16,9 @@ function draw({ n: most, max, offset: start }) {
   const directions = la.choice("offsets", ["both directions", "past only (causal)"], i => resize({ causal: i === 1 }));
   const many = la.slider({ name: "buckets", min: 4, max: 64, step: 2, input: n => resize({ n }) });
   const far = la.slider({ name: "farthest", min: 2, max: 256, step: 1, input: max => resize({ max }) });
-  const place = la.slider({ name: "offset", step: 1, min: -1, max: 1, ends: ["past", "future"], input: v => { offset = v; update(); } });
-  place.row.classList.add("la-of-position");
+  const place = la.slider({ name: "offset", hue: "position", step: 1, min: -1, max: 1, ends: ["past", "future"], input: v => { offset = v; update(); } });
   const boxes = el("div", { class: "la-boxes" }), result = el("p"), idle = el("small");
-  const chart = la.axes(paint, v => { offset = Math.round(Math.min(Math.max(v, -reach()), reach())); update(); });
+  const chart = la.chart(paint, v => { offset = v; update(); });
   la.show(
     el("div", { class: "la-bucket-explorer" }, chart.node, place.row, result, boxes, idle,
       el("div", { class: "la-settings" }, el("span", {}, "offsets"), directions.node), many.row, far.row));
@@ -54,17 +53,17 @@ function draw({ n: most, max, offset: start }) {
     update();
   }
 
-  function paint(c) {
+  function paint(chart) {
     const edge = reach(), now = bucket(offset, sizes), half = Math.round(sizes.max / 2);
     const steps = spans.flatMap((span, b) => span ? [[Math.max(span[0], -edge), Math.min(span[1], edge), b]] : []).sort((a, b) => a[0] - b[0]);
-    c.axes(
+    chart.frame(
       { from: -edge, to: edge, ticks: [-sizes.max, -half, 0, half, sizes.max], name: "offset: key − query" },
       { from: 0, to: sizes.n - 1, ticks: [0, Math.floor(sizes.n / 2), sizes.n - 1], name: "bucket" });
     const [first, last] = steps.find(step => step[2] === now);
-    const band = [Math.max(first - .5, -edge), Math.min(last + .5, edge)];
-    c.add("rect", { class: "la-band", x: c.x(band[0]), width: c.x(band[1]) - c.x(band[0]), y: c.y(sizes.n - 1), height: c.y(0) - c.y(sizes.n - 1) });
-    for (const [a, b, row] of steps) c.path([[Math.max(a - .5, -edge), row], [Math.min(b + .5, edge), row]], { class: row === now ? "la-step la-now" : "la-step" });
-    c.add("circle", { cx: c.x(offset), cy: c.y(now), r: 7 });
+    const [left, right, top] = [Math.max(first - .5, -edge), Math.min(last + .5, edge), sizes.n - 1];
+    chart.line([[left, 0], [left, top], [right, top], [right, 0]], { class: "la-band" });
+    for (const [a, b, row] of steps) chart.line([[Math.max(a - .5, -edge), row], [Math.min(b + .5, edge), row]], { class: row === now ? "la-step la-now" : "la-step" });
+    chart.dot(offset, now);
   }
   function update() {
     const now = bucket(offset, sizes), [first, last] = spans[now];

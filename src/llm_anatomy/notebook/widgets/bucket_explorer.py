@@ -35,7 +35,7 @@ class BucketExplorer(PageWidget):
     Both directions, farthest 128. Offset −20: bucket 10 of 32, shared by the offsets −22 to −16.
     """
 
-    tools = ("choice", "axes")
+    tools = ("choice", "parts", "chart")
 
     def __init__(self, n_buckets=32, max_distance=128, *, caption: str = ""):
         super().__init__(caption)
@@ -81,22 +81,16 @@ class BucketExplorer(PageWidget):
         }
         return self.panel(controls, self._picture)
 
-    def _picture(self, offset, causal, n_buckets, max_distance) -> tuple[bytes, str]:
+    def _picture(self, show, offset, causal, n_buckets, max_distance):
         if causal and max_distance <= n_buckets // 2:
             raise ValueError(f"{max_distance=}; for the past only it must be above {n_buckets // 2}")
-        asked = BucketExplorer(n_buckets, max_distance)
-        return asked._png(offset, causal), asked._sentence(offset, causal)
+        BucketExplorer(n_buckets, max_distance)._draw(show, offset, causal)
 
-    def _png(self, offset, causal) -> bytes:
-        reach, drawn = self.max_distance + math.ceil(self.max_distance / 4), []
-        reach = max(reach, abs(offset))
+    def _draw(self, show, offset, causal):
+        reach = max(self.max_distance + math.ceil(self.max_distance / 4), abs(offset))
         offsets = torch.arange(-reach, reach + 1)
         buckets, now = self._buckets(causal)(offsets), self.bucket(offset, causal)
-        with figure(
-            "Which offsets share a number?",
-            alt=self._sentence(offset, causal),
-            show=lambda *png: drawn.append(png),
-        ) as ax:
+        with figure("Which offsets share a number?", alt=self._sentence(offset, causal), show=show) as ax:
             for bucket in buckets.unique():
                 of_it = offsets[buckets == bucket]
                 kind = {"color": colours["position"], "linewidth": 5} if bucket == now else {"color": "#50555c"}
@@ -105,7 +99,6 @@ class BucketExplorer(PageWidget):
             ax.axvspan(same[0] - 0.5, same[-1] + 0.5, color=colours["position"], alpha=0.15, linewidth=0)
             ax.plot(offset, now, "o", color=colours["position"], markersize=9)
             ax.set(xlabel="offset: key − query / tokens", ylabel="bucket", ylim=(-1, self.n_buckets))
-        return drawn[0][0]
 
     def _sentence(self, offset, causal) -> str:
         first, last = self.shared(offset, causal)

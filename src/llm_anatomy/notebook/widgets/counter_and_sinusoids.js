@@ -37,7 +37,7 @@ function draw({ bits, start }) {
       el("div", {}, own.clock, el("span", {}, ...own.values)));
     return own;
   });
-  const row = la.slider({ name: "number", min: 0, max: count - 1, step: 1, input: go }), word = el("b"), verdict = el("small");
+  const row = la.slider({ name: "number", hue: "position", min: 0, max: count - 1, step: 1, input: go }), word = el("b"), verdict = el("small");
   la.show(
     el("div", { class: "la-counter-and-sinusoids" },
       el("div", { class: "la-digit la-heads" }, word, el("small", {}, "where the digit is 1"),
@@ -45,7 +45,6 @@ function draw({ bits, start }) {
       ...rows.map(own => own.node), verdict),
     row.row,
     el("div", { class: "la-settings" }, la.tick("the paper's periods, 2π to almost 2π · 10000", paper, on => { paper = on; build(); })));
-  row.row.classList.add("la-of-position");
 
   // A number's cell is one wide, and its curves pass there in the middle.
   function build() {

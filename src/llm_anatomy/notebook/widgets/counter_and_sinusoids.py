@@ -80,10 +80,10 @@ class CounterAndSinusoids(PageWidget):
             "number": w.IntSlider(self._start, min=0, max=self.n_numbers - 1, description="number"),
             "paper": w.Checkbox(False, description="the paper's periods"),
         }
-        return self.panel(controls, lambda number, paper: (self._png(number, paper), self._sentence(number, paper)))
+        return self.panel(controls, self._picture)
 
-    def _png(self, number, paper) -> bytes:
-        drawn, numbers = [], torch.arange(self.n_numbers)
+    def _picture(self, show, number, paper):
+        numbers = torch.arange(self.n_numbers)
         digits = BinaryCounter(self.n_bits).encoding(numbers)
         with figure(
             f"Number {number}: how do its digits flip, and its sinusoids turn?",
@@ -93,7 +93,7 @@ class CounterAndSinusoids(PageWidget):
             nrows=self.n_bits,
             ncols=2,
             sharex=True,
-            show=lambda *png: drawn.append(png),
+            show=show,
         ) as rows:
             fine = torch.arange(0, self.n_numbers - 1 + 1 / 16, 1 / 16).numpy()
             for k, ((counter, waves), period) in enumerate(zip(rows, self.periods(paper), strict=True)):
@@ -106,7 +106,6 @@ class CounterAndSinusoids(PageWidget):
                     ax.axvline(number, color="black", linewidth=1.2)
             rows[-1, 0].set_xlabel("number")
             rows[-1, 1].set_xlabel("position; sine solid, cosine dashed")
-        return drawn[0][0]
 
     def _sentence(self, number, paper) -> str:
         rest = number % (self.n_numbers // 2)

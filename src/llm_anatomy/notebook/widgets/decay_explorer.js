@@ -31,13 +31,13 @@ function draw({ widths, bases, start, kinds, aim, farthest, drawn }) {
 
   const pick = at => { distance = at; update(); };
   const chart = (name, low) => la.chart(chart => {
-    const own = values.map(value => value[name]), rise = rises[name], [least, most] = [Math.min(low, ...own), Math.max(...own)];
-    chart.frame([0, farthest], [least, most + .08 * (most - least)]);
+    const own = values.map(value => value[name]), rise = rises[name], [least, most] = [Math.min(low, ...own), Math.max(...own)], top = most + .08 * (most - least);
+    chart.frame({ from: 0, to: farthest, name: "distance / places" }, { from: least, to: top });
     if (rise > 0) {
-      chart.upright(rise, { class: "la-rise" });
+      chart.line([[rise, least], [rise, top]], { class: "la-rise" });
       chart.word(rise, most, `first rises at ${rise}`, { class: "la-early" });
     }
-    chart.line(own, { class: `la-${name}` });
+    chart.line(own.entries(), { class: `la-${name}` });
     chart.dot(distance, own[distance], { class: `la-${name}` });
     chart.word(distance, own[distance], fixed(own[distance], 2));
   }, pick);

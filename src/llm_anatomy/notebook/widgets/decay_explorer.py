@@ -4,7 +4,7 @@ import torch
 
 from llm_anatomy.layers.positions.rotary import decay_bound, rotate_complex
 from llm_anatomy.notebook.figures import colours, figure
-from llm_anatomy.notebook.widgets.base import PageWidget, finite, first_rise, fixed, whole
+from llm_anatomy.notebook.widgets.base import PageWidget, above_one, first_rise, fixed, whole
 
 FARTHEST, WIDEST, AIM = 256, 256, 40
 WIDTHS, BASES = (16, 64, 128, 256), (100.0, 10000.0, 500000.0)
@@ -39,7 +39,7 @@ class DecayExplorer(PageWidget):
     def __init__(self, d_head=128, base=10000.0, *, caption: str = ""):
         super().__init__(caption)
         self.d_head = whole("d_head", d_head, 4, WIDEST, even=True)
-        self.base = _above_one(base)
+        self.base = above_one("base", base)
 
     def vectors(self, width: int, base: float | int, kind: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Query and key of one of KINDS, before they are turned, each (1, width)."""
@@ -93,12 +93,9 @@ class DecayExplorer(PageWidget):
         }
         return self.panel(controls, self._picture)
 
-    def _picture(self, distance, kind, width, base) -> tuple[bytes, str]:
-        asked = (whole("d_head", width, 4, WIDEST, even=True), _above_one(base), kind, distance)
-        return self._png(*asked), self._sentence(*asked)
-
-    def _png(self, width, base, kind, distance) -> bytes:
-        drawn, (curve, _, products) = [], self.measure(width, base, kind)
+    def _picture(self, show, distance, kind, width, base):
+        width, base = whole("d_head", width, 4, WIDEST, even=True), above_one("base", base)
+        curve, _, products = self.measure(width, base, kind)
         with figure(
             "Do products fall with distance as the curve does?",
             alt=self._sentence(width, base, kind, distance),
@@ -106,7 +103,7 @@ class DecayExplorer(PageWidget):
             height=5.5,
             nrows=2,
             sharex=True,
-            show=lambda *png: drawn.append(png),
+            show=show,
         ) as (above, below):
             for ax, values, colour in ((above, curve, colours["position"]), (below, products, "black")):
                 ax.axhline(0, color="#b9bdc3", linewidth=0.8)
@@ -117,7 +114,6 @@ class DecayExplorer(PageWidget):
                     ax.legend(loc="upper right")
             above.set(ylabel="the paper's curve")
             below.set(ylabel=f"product, {KINDS[kind]}", xlabel="distance / places")
-        return drawn[0][0]
 
     def _sentence(self, width, base, kind, distance) -> str:
         curve, bound, products = self.measure(width, base, kind)
@@ -134,13 +130,6 @@ class DecayExplorer(PageWidget):
 
 def _speeds(width: int, base: float | int) -> torch.Tensor:
     return base ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
-
-
-def _above_one(base) -> float:
-    number = finite("base", base)
-    if number <= 1:
-        raise ValueError(f"{base=}; it must be above 1, so that planes differ in pace")
-    return number
 
 
 def _plain(number: float) -> float | int:

@@ -34,14 +34,14 @@ function draw({ places, widths, start, pair }) {
   const gutter = i => el("div", {}, tags[i]);
   const chart = la.chart(chart => {
     const last = places - 1, low = Math.min(0, ...curve), k = Math.abs(pair[0] - pair[1]);
-    chart.frame([0, last], [low, width / 2]);
-    chart.line(curve, { class: "la-curve" });
+    chart.frame({ from: 0, to: last, name: "distance / places" }, { from: low, to: width / 2 });
+    chart.line(curve.entries(), { class: "la-curve" });
     if (rise) {
-      chart.upright(rise, { class: "la-rise" });
+      chart.line([[rise, low], [rise, width / 2]], { class: "la-rise" });
       chart.word(rise, width / 2 * .94, `first rises at ${rise}`);
     }
-    chart.dot(0, curve[0]);
-    chart.dot(k, curve[k], { class: "la-now" });
+    chart.dot(0, curve[0], { r: 5 });
+    chart.dot(k, curve[k]);
     chart.word(k, curve[k], fixed(curve[k], 2));
   });
 

@@ -73,19 +73,16 @@ class EncodingExplorer(PageWidget):
         }
         return self.panel(controls, self._picture)
 
-    def _picture(self, first, second, width) -> tuple[bytes, str]:
+    def _picture(self, show, first, second, width):
         width = whole("d_model", width, 2, WIDEST, even=True)
-        return self._png(first, second, width), self._sentence(first, second, width)
-
-    def _png(self, first, second, width) -> bytes:
-        drawn, products, apart = [], self.dot_products(width), self.differences(first, second, width)
+        products, apart = self.dot_products(width), self.differences(first, second, width)
         with figure(
             "What do two places have in common?",
             alt=self._sentence(first, second, width),
             width=7.5,
             height=8,
             nrows=3,
-            show=lambda *png: drawn.append(png),
+            show=show,
         ) as (whole_map, pairs, curve):
             extent = (0, width, self.n_places - 0.5, -0.5)
             style = {"cmap": signed_map, "vmin": -1, "vmax": 1, "aspect": "auto", "interpolation": "nearest"}
@@ -101,7 +98,6 @@ class EncodingExplorer(PageWidget):
                 curve.axvline(rise, color="#50555c", linestyle=":", linewidth=1.5, label=f"first rises at {rise}")
                 curve.legend(loc="upper right")
             curve.set(xlabel="distance / places", ylabel="dot product")
-        return drawn[0][0]
 
     def _sentence(self, first, second, width) -> str:
         products, apart = self.dot_products(width), self.differences(first, second, width)

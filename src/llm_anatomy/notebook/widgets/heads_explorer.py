@@ -6,7 +6,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import Rectangle
 
 from llm_anatomy.notebook.figures import colours, figure
-from llm_anatomy.notebook.widgets.base import PageWidget
+from llm_anatomy.notebook.widgets.base import PageWidget, whole
 
 MOST_TOKENS, WIDEST = 12, 24
 TINTS = ("feedforward", "position", "weights", "normalization")  # tell neighbours apart; numbers say which head
@@ -39,12 +39,8 @@ class HeadsExplorer(PageWidget):
 
     def __init__(self, n_tokens=5, n_heads=3, d_head=2, *, caption: str = ""):
         super().__init__(caption)
-        self.n_tokens, self.n_heads, self.d_head = n_tokens, n_heads, d_head
-        for name in ("n_tokens", "n_heads", "d_head"):
-            if isinstance(size := getattr(self, name), bool) or not isinstance(size, int) or size < 1:
-                raise ValueError(f"{name}={size!r}; it must be a whole number, at least 1")
-        if n_tokens > MOST_TOKENS:
-            raise ValueError(f"{n_tokens=}; more than {MOST_TOKENS} rows cannot be shown")
+        self.n_tokens = whole("n_tokens", n_tokens, 1, MOST_TOKENS)
+        self.n_heads, self.d_head = whole("n_heads", n_heads, 1, WIDEST), whole("d_head", d_head, 1, WIDEST)
         if self.width > WIDEST:
             raise ValueError(f"{n_heads=} of {d_head=} are {self.width} columns; more than {WIDEST} cannot be shown")
 
@@ -89,23 +85,23 @@ class HeadsExplorer(PageWidget):
         }
         return self.panel(controls, self._picture)
 
-    def _picture(self, n_tokens, n_heads, d_head, token, column, plain) -> tuple[bytes, str]:
+    def _picture(self, show, n_tokens, n_heads, d_head, token, column, plain):
         asked = HeadsExplorer(n_tokens, n_heads, d_head)
         for name, value, size in (("token", token, n_tokens), ("column", column, asked.width)):
             if value >= size:
                 raise ValueError(f"{name}={value}; it must be below {size}")
-        return asked._png(token, column, plain), asked._sentence(token, column, plain)
+        asked._draw(show, token, column, plain)
 
-    def _png(self, token, column, plain) -> bytes:
+    def _draw(self, show, token, column, plain):
         numbers = torch.arange(self.n_tokens * self.width).view(self.n_tokens, self.width)
-        drawn, apart = [], rearrange(self.split(numbers, plain), "heads tokens d_head -> tokens (heads d_head)")
+        apart = rearrange(self.split(numbers, plain), "heads tokens d_head -> tokens (heads d_head)")
         with figure(
             "Where does each number of x stand in the heads?",
             alt=self._sentence(token, column, plain),
             width=max(6, 1.5 + 0.34 * self.width),
             height=2 * (1 + 0.34 * self.n_tokens),
             nrows=2,
-            show=lambda *png: drawn.append(png),
+            show=show,
         ) as axes:
             for ax, rows, gap, name in ((axes[0], numbers, 0, "x"), (axes[1], apart, 0.4, "heads")):
                 for row, line in enumerate(rows.tolist()):
@@ -124,7 +120,6 @@ class HeadsExplorer(PageWidget):
                 ax.set(xlabel="each cell: its token and column in x", ylabel=f"{name}: row t")
                 ax.spines[:].set_visible(False)
                 ax.tick_params(length=0)
-        return drawn[0][0]
 
     def _sentence(self, token, column, plain) -> str:
         head, row, i = self.place(token, column, plain)

@@ -27,8 +27,7 @@ function draw({ base, last, vectors, at }) {
       el("small", {}, apart), el("span", {}, "share ", share), el("div", { class: "la-share", "aria-hidden": true }, bar));
     return { node, starts, arrows, arc, apart, share, bar };
   });
-  const rows = names.map((name, i) => la.slider({ name: `${name} at`, min: 0, max: last, step: 1, input: v => move(i, v) }));
-  rows.forEach((row, i) => row.row.classList.add(`la-of-${names[i]}`));
+  const rows = names.map((name, i) => la.slider({ name: `${name} at`, hue: name, min: 0, max: last, step: 1, input: v => move(i, v) }));
   const kinds = la.choice("q and k", ["alike", "unlike"], i => { alike = !i; update(); });
   const facts = la.facts(["offset, key − query", "product, the sum of the shares", `score, product / √${width}`]);
   const [offset, product, score] = facts.values;

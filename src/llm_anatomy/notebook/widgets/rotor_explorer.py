@@ -7,7 +7,7 @@ from matplotlib.patches import Circle
 
 from llm_anatomy.layers.positions.rotary import rotate_complex
 from llm_anatomy.notebook.figures import colours, figure
-from llm_anatomy.notebook.widgets.base import PageWidget, finite, fixed, whole
+from llm_anatomy.notebook.widgets.base import PageWidget, above_one, fixed, whole
 
 LAST_POSITION, WIDEST = 100, 16
 
@@ -41,9 +41,7 @@ class RotorExplorer(PageWidget):
     def __init__(self, d_head=8, base=10000.0, query_position=2, key_position=5, *, caption: str = ""):
         super().__init__(caption)
         self.d_head = whole("d_head", d_head, 2, WIDEST, even=True)
-        self.base = finite("base", base)
-        if self.base <= 1:
-            raise ValueError(f"{base=}; it must be above 1, so that planes differ in pace")
+        self.base = above_one("base", base)
         self.query_position = whole("query_position", query_position, 0, LAST_POSITION)
         self.key_position = whole("key_position", key_position, 0, LAST_POSITION)
 
@@ -90,12 +88,11 @@ class RotorExplorer(PageWidget):
         }
         return self.panel(controls, self._picture)
 
-    def _picture(self, m, n, alike, d_head, base) -> tuple[bytes, str]:
-        asked = RotorExplorer(d_head, base)
-        return asked._png(m, n, alike), asked._sentence(m, n, alike)
+    def _picture(self, show, m, n, alike, d_head, base):
+        RotorExplorer(d_head, base)._draw(show, m, n, alike)
 
-    def _png(self, m, n, alike) -> bytes:
-        drawn, (planes, product) = [], self.turn(m, n, alike)
+    def _draw(self, show, m, n, alike):
+        planes, product = self.turn(m, n, alike)
         reach = 1.15 * max(math.hypot(*arrow) for plane in planes for arrow in plane[:2])
         columns = min(4, len(planes))
         with figure(
@@ -105,7 +102,7 @@ class RotorExplorer(PageWidget):
             height=0.6 + 2.6 * math.ceil(len(planes) / columns),
             nrows=math.ceil(len(planes) / columns),
             ncols=columns,
-            show=lambda *png: drawn.append(png),
+            show=show,
         ) as axes:
             dials = list(getattr(axes, "flat", [axes]))
             for spare in dials[len(planes) :]:
@@ -118,7 +115,6 @@ class RotorExplorer(PageWidget):
                 dial.spines[:].set_visible(False)
                 dial.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xticks=[], yticks=[])
                 dial.set(title=f"plane {i}", ylabel=" ", xlabel=f"{_degrees(angle)} apart\nshare {fixed(share, 2)}")
-        return drawn[0][0]
 
     def _sentence(self, m, n, alike) -> str:
         planes, product = self.turn(m, n, alike)

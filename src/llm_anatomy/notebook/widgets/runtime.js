@@ -37,13 +37,13 @@ const la = {
   // So many digits, a true minus sign, no negative zero: as Python's `fixed`.
   fixed: (x, digits) => x.toFixed(digits).replace(/^-(?=[0.]*$)/, "").replace("-", "\u2212"),
 
-  // A row: name, slider with words at its ends, value. `set` moves it from outside.
-  slider({ name, ends = [], input, ...range }) {
+  // A row: name, slider with words at its ends, in a colour of the palette, value. `set` moves it from outside.
+  slider({ name, ends = [], hue, input, ...range }) {
     const node = la.el("input", { type: "range", "aria-label": name, input: () => input(+node.value), ...range });
     const shown = la.el("output");
     const track = la.el("span", { class: "la-track" }, node, ...ends.map(word => la.el("small", {}, word)));
     return {
-      row: la.el("label", { class: "la-row" }, la.el("span", {}, name), track, shown),
+      row: la.el("label", { class: "la-row", ...hue && { style: `--la-hue:var(--la-${hue})` } }, la.el("span", {}, name), track, shown),
       set(value, words) {
         node.value = value;
         node.setAttribute("aria-valuetext", words);

@@ -6,7 +6,7 @@ import math
 import torch
 
 from llm_anatomy.notebook.figures import colours, figure
-from llm_anatomy.notebook.widgets.base import PageWidget, finite, fixed
+from llm_anatomy.notebook.widgets.base import PageWidget, finite, fixed, parsed
 
 WIDTHS = tuple(2**n for n in range(10))
 
@@ -34,7 +34,7 @@ class ScalingExplorer(PageWidget):
     (0.982, 2.8284, 0.0177)
     """
 
-    tools = ("choice",)
+    tools = ("choice", "parts", "chart")
 
     def __init__(self, scores, widths=WIDTHS, *, caption: str = ""):
         super().__init__(caption)
@@ -72,20 +72,19 @@ class ScalingExplorer(PageWidget):
         }
         return self.panel(controls, self._picture)
 
-    def _picture(self, width, scaled, scores) -> tuple[bytes, str]:
-        width = _width(width)
-        asked = ScalingExplorer(_parsed("scores", scores), self.widths)
-        return asked._png(width, scaled), asked._sentence(width, scaled)
+    def _picture(self, show, width, scaled, scores):
+        scores = parsed("scores", scores, "[0.3, -1.2]")
+        ScalingExplorer(scores, self.widths)._draw(show, _width(width), scaled)
 
-    def _png(self, width, scaled) -> bytes:
-        drawn, (weights, _, slope) = [], self.soften(width, scaled)
+    def _draw(self, show, width, scaled):
+        weights, _, slope = self.soften(width, scaled)
         widths = sorted({*self.widths, width})
         with figure(
             "How hard is the softmax, and does it still learn?",
             alt=self._sentence(width, scaled),
             width=7.5,
             ncols=2,
-            show=lambda *png: drawn.append(png),
+            show=show,
         ) as (bars, curves):
             bars.bar(range(1, len(weights) + 1), sorted(weights, reverse=True), color=colours["weights"])
             bars.set(ylim=(0, 1), xlabel="key, the best first", ylabel="weight")
@@ -95,7 +94,6 @@ class ScalingExplorer(PageWidget):
             curves.plot(width, slope, "o", color=colours["weights"], markersize=9)
             curves.set(xscale="log", ylim=(0, 0.29), xlabel="width of the head, d_head", ylabel="gradient α(1 − α)")
             curves.legend()
-        return drawn[0][0]
 
     def _sentence(self, width, scaled) -> str:
         weights, deviation, slope = self.soften(width, scaled)
@@ -117,10 +115,3 @@ def _width(width) -> float | int:
     if width <= 0:
         raise ValueError(f"{width=}; it must be a positive number")
     return int(width) if width == int(width) else width
-
-
-def _parsed(name: str, text: str):
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        raise ValueError(f"{name}={text!r}; it must be written like [0.3, -1.2]") from None

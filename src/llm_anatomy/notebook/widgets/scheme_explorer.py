@@ -178,22 +178,20 @@ class SchemeExplorer(PageWidget):
         }
         return self.panel(controls, self._picture)
 
-    def _picture(self, scheme, part, query, masked, soft) -> tuple[bytes, str]:
-        part, drawn = min(part or 0, len(self.parts(scheme)) - 1), []
-        words = self._sentence(scheme, part, query, masked, soft)
+    def _picture(self, show, scheme, part, query, masked, soft):
+        part = min(part or 0, len(self.parts(scheme)) - 1)
         everywhere = [score for p in range(len(self.parts(scheme))) for row in self.scores(scheme, p) for score in row]
         rows, names = self._shown(scheme, part, masked, soft), [str(place) for place in range(self.n_places)]
         with figure(
             f"What does {scheme} make of the scores?" if scheme != "none" else "What do scores know without a scheme?",
-            alt=words,
+            alt=self._sentence(scheme, part, query, masked, soft),
             width=7.5,
             height=4,
             ncols=2,
-            show=lambda *png: drawn.append(png),
+            show=show,
         ) as (whole, bars):
             map_of_scores(whole, rows, names, query, max(map(abs, everywhere)), soft)
             bars_of_row(bars, rows[query], names, (min(0, *everywhere), max(0, *everywhere)), soft)
-        return drawn[0][0], words
 
     def _shown(self, scheme, part, masked, soft) -> list[list[float]]:
         return hide_future(self.scores(scheme, part), masked, soft)

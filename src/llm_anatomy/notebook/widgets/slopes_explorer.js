@@ -11,29 +11,26 @@ function draw({ heads: first, most }) {
 
   const set = (count, which) => { n = count; head = Math.min(which, n - 1); update(); };
   const many = la.slider({ name: "heads", min: 1, max: most, step: 1, input: count => set(count, head) });
-  const one = la.slider({ name: "head", min: 1, max: most, step: 1, input: h => set(n, h - 1) });
-  one.row.classList.add("la-of-position");
-  const lines = la.axes(c => {
-    c.axes({ from: 0, to: 256, ticks: [0, 64, 128, 192, 256], name: "tokens back" }, { from: -4, to: 0, ticks: [0, -1, -2, -3, -4], name: "bias" });
-    const line = (m, kind) => { const end = Math.min(256, 4 / m); c.path([[0, 0], [end, -m * end]], { class: kind }); };
+  const one = la.slider({ name: "head", hue: "position", min: 1, max: most, step: 1, input: h => set(n, h - 1) });
+  const lines = la.chart(chart => {
+    chart.frame({ from: 0, to: 256, ticks: [0, 64, 128, 192, 256], name: "tokens back" }, { from: -4, to: 0, ticks: [0, -1, -2, -3, -4], name: "bias" });
+    const line = (m, kind) => { const end = Math.min(256, 4 / m); chart.line([[0, 0], [end, -m * end]], { class: kind }); };
     all.forEach(m => line(m, "la-line"));
-    c.path([[0, -1], [256, -1]], { class: "la-level" });
+    chart.line([[0, -1], [256, -1]], { class: "la-level" });
     line(all[head], "la-line la-now");
-    c.add("circle", { cx: c.x(1 / all[head]), cy: c.y(-1), r: 7 });
+    chart.dot(1 / all[head], -1);
   });
-  const dots = la.axes(c => {
-    c.axes({ from: .5, to: n + .5, ticks: n < 9 ? all.map((_, h) => h + 1) : [1, Math.round(n / 2), n], name: "head" },
+  const dots = la.chart(chart => {
+    chart.frame({ from: .5, to: n + .5, ticks: n < 9 ? all.map((_, h) => h + 1) : [1, Math.round(n / 2), n], name: "head" },
       { from: 1, to: 256, ticks: [1, 4, 16, 64, 256], name: "tokens back until −1", log: true });
-    all.forEach((m, h) => c.add("circle", { cx: c.x(h + 1), cy: c.y(1 / m), r: h === head ? 7 : n > 40 ? 2.5 : 4, class: h === head ? "la-now" : h < lower() ? "la-dot" : "la-dot la-extra" }));
-  }, v => set(n, Math.min(Math.max(Math.round(v), 1), n) - 1));
+    all.forEach((m, h) => chart.dot(h + 1, 1 / m, { r: h === head ? 7 : n > 40 ? 2.5 : 4, class: h === head ? "la-now" : h < lower() ? "la-dot" : "la-dot la-extra" }));
+  }, h => set(n, h - 1));
   const lower = () => 2 ** Math.floor(Math.log2(n));
-  const [slope, reach, half] = ["b", "b", "b"].map(name => el(name)), note = el("p");
+  const facts = la.facts(["slope", "tokens back until the bias is −1", "tokens back until the weight is halved"]);
+  const [slope, reach, half] = facts.values, note = el("p");
   la.show(
     el("div", { class: "la-slopes-explorer" }, lines.node, dots.node),
-    many.row, one.row,
-    el("div", { class: "la-numbers" }, ...[["slope", slope], ["tokens back until the bias is −1", reach], ["tokens back until the weight is halved", half]]
-      .map(([name, value]) => el("div", {}, el("small", {}, name), value))),
-    note);
+    many.row, one.row, facts.node, note);
 
   function update() {
     all = slopes(n);

@@ -33,7 +33,7 @@ class SlopesExplorer(PageWidget):
     first 2 heads have the slopes of 2 heads, the other 1 every second one of 4.
     """
 
-    tools = ("choice", "axes")
+    tools = ("parts", "chart")
 
     def __init__(self, n_heads=8, *, caption: str = ""):
         super().__init__(caption)
@@ -62,20 +62,19 @@ class SlopesExplorer(PageWidget):
         }
         return self.panel(controls, self._picture)
 
-    def _picture(self, n_heads, head) -> tuple[bytes, str]:
+    def _picture(self, show, n_heads, head):
         if head > n_heads:
             raise ValueError(f"{head=}; it must be at most {n_heads}")
-        asked = SlopesExplorer(n_heads)
-        return asked._png(head), asked._sentence(head)
+        SlopesExplorer(n_heads)._draw(show, head)
 
-    def _png(self, head) -> bytes:
-        slopes, drawn = self.slopes(), []
+    def _draw(self, show, head):
+        slopes = self.slopes()
         with figure(
             "How steeply does each head forget?",
             alt=self._sentence(head),
             width=7.5,
             ncols=2,
-            show=lambda *png: drawn.append(png),
+            show=show,
         ) as (lines, dots):
             for slope in [*slopes, slopes[head - 1]]:
                 lines.plot([0, 256], [0, -256 * slope], color="#b9bdc3", linewidth=1)
@@ -92,7 +91,6 @@ class SlopesExplorer(PageWidget):
             dots.set_yscale("log", base=2)
             dots.set_yticks(TICKS, TICKS)
             dots.xaxis.get_major_locator().set_params(integer=True)
-        return drawn[0][0]
 
     @property
     def _lower(self) -> int:

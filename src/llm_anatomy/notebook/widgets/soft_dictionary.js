@@ -39,13 +39,12 @@ function draw(data) {
 
   const set = (q, t = temperature) => { query = q; temperature = t; update(); };
   const handle = keyPlane.handle({ name: "query", step, at: () => query, move: set });
-  const coordinate = (name, input) => la.slider({ name, min: -reach, max: reach, step, input });
+  const coordinate = (name, input) => la.slider({ name, hue: "query", min: -reach, max: reach, step, input });
   const x = coordinate("query x", v => set([v, query[1]])), y = coordinate("query y", v => set([query[0], v]));
   // Forty steps, the finer the nearer to the hard end.
   const heat = la.slider({
     name: "temperature", min: 0, max: 40, step: 1, ends: ["hard", "soft"], input: v => set(query, hottest * (v / 40) ** 2),
   });
-  for (const node of [keyPlane.node, x.row, y.row]) node.classList.add("la-of-query");
 
   const bars = keys.map((_, i) => {
     const [score, weight, bar] = ["span", "b", "i"].map(name => el(name));

@@ -7,7 +7,7 @@ import torch
 
 from llm_anatomy.layers.attention import scaled_dot_product_attention
 from llm_anatomy.notebook.figures import colours, figure
-from llm_anatomy.notebook.widgets.base import PageWidget, finite, fixed
+from llm_anatomy.notebook.widgets.base import PageWidget, finite, fixed, parsed
 
 
 class SoftDictionary(PageWidget):
@@ -85,15 +85,15 @@ class SoftDictionary(PageWidget):
         }
         return self.panel(controls, self._picture)
 
-    def _picture(self, x, y, temperature, keys, values) -> tuple[bytes, str]:
-        asked = SoftDictionary(_parsed("keys", keys), _parsed("values", values), (x, y), temperature)
-        return asked._png(), asked.text()
+    def _picture(self, show, x, y, temperature, keys, values):
+        points = {"keys": keys, "values": values}
+        points = {name: parsed(name, text, "[[1, 0], [0, 1]]") for name, text in points.items()}
+        SoftDictionary(**points, query=(x, y), temperature=temperature)._draw(show)
 
-    def _png(self) -> bytes:
+    def _draw(self, show):
         _, weights, output = self.look_up(self.query, self.temperature)
-        drawn = []
         title = "Which key does the query match, and what comes out?"
-        with figure(title, alt=self.text(), width=7.5, height=4, ncols=2, show=lambda *png: drawn.append(png)) as axes:
+        with figure(title, alt=self.text(), width=7.5, height=4, ncols=2, show=show) as axes:
             for ax, name, points in ((axes[0], "key", [*self.keys, self.query]), (axes[1], "value", self.values)):
                 reach = _reach(points)
                 ax.axhline(0, color="#b9bdc3", linewidth=0.8, zorder=0)
@@ -113,7 +113,6 @@ class SoftDictionary(PageWidget):
                 axes[1].plot(*value, "o", color=colours["value"])
             axes[1].plot(*output, "D", color=colours["value"], markersize=10, markeredgecolor="black")
             axes[1].annotate("output", output, (0, -20), textcoords="offset points", ha="center")
-        return drawn[0][0]
 
     def _sentence(self, query, temperature) -> str:
         scores, weights, output = self.look_up(query, temperature)
@@ -153,13 +152,6 @@ def _temperature(temperature) -> float:
     if temperature and temperature < 0.001:
         raise ValueError(f"{temperature=}; it must be 0 for the hard lookup, or at least 0.001")
     return temperature
-
-
-def _parsed(name: str, text: str):
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        raise ValueError(f"{name}={text!r}; it must be written like [[1, 0], [0, 1]]") from None
 
 
 def _reach(points) -> float:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import torch
 
 from llm_anatomy.notebook.figures import figure
-from llm_anatomy.notebook.widgets.base import PageWidget
+from llm_anatomy.notebook.widgets.base import PageWidget, list_of_words
 from llm_anatomy.notebook.widgets.score_map import bars_of_row, hide_future, map_of_scores, written
 
 MOST_WORDS, MOST_TERMS = 16, 6
@@ -38,7 +38,9 @@ class TermMixer(PageWidget):
 
     def __init__(self, terms, words, *, causal: bool = False, caption: str = ""):
         super().__init__(caption)
-        self.words = _words(words)
+        self.words = list_of_words("words", words)
+        if not 2 <= len(self.words) <= MOST_WORDS:
+            raise ValueError(f"{words=}; it must be a list of 2 to {MOST_WORDS} words")
         if not isinstance(terms, Mapping) or not 1 <= len(terms) <= MOST_TERMS:
             raise ValueError(f"{terms=}; it must hold 1 to {MOST_TERMS} matrices by name")
         self.terms = {str(name): _matrix(f"terms[{name!r}]", term, len(self.words)) for name, term in terms.items()}
@@ -72,21 +74,19 @@ class TermMixer(PageWidget):
         }
         return self.panel(controls, self._picture)
 
-    def _picture(self, query, masked, soft, **ticked) -> tuple[bytes, str]:
+    def _picture(self, show, query, masked, soft, **ticked):
         chosen = [name for t, name in enumerate(self.terms) if ticked[f"term {t}"]]
-        words, drawn = self._sentence(chosen, query - 1, masked, soft), []
         rows, ends = hide_future(self.mix(chosen), masked, soft), self._ends()
         with figure(
             f"What do the terms make of the query {self.words[query - 1]}?",
-            alt=words,
+            alt=self._sentence(chosen, query - 1, masked, soft),
             width=7.5,
             height=4.4,
             ncols=2,
-            show=lambda *png: drawn.append(png),
+            show=show,
         ) as (whole, bars):
             map_of_scores(whole, rows, self.words, query - 1, max(-ends[0], ends[1]), soft)
             bars_of_row(bars, rows[query - 1], self.words, ends, soft)
-        return drawn[0][0], words
 
     def _ends(self) -> tuple[float, float]:
         """How far below and above zero a sum of terms can be."""
@@ -98,13 +98,6 @@ class TermMixer(PageWidget):
         each = ", ".join(f"{written(score)} on {word}" for score, word in zip(row, self.words, strict=True))
         how = f"{'with' if masked else 'without'} the mask, {'weights' if soft else 'scores'}"
         return f"{' + '.join(chosen) or 'no term'}, query {query + 1}, {self.words[query]}, {how}: {each}."
-
-
-def _words(words) -> list[str]:
-    as_list = list(words) if isinstance(words, list | tuple) else []
-    if not 2 <= len(as_list) <= MOST_WORDS or not all(isinstance(word, str) and word.strip() for word in as_list):
-        raise ValueError(f"{words=}; it must be a list of 2 to {MOST_WORDS} words")
-    return as_list
 
 
 def _matrix(name: str, term, n: int) -> list[list[float]]:

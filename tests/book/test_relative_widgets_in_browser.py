@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from llm_anatomy.layers.positions.relative import T5Buckets, T5CausalBuckets, alibi_slopes
+from llm_anatomy.layers.positions.buckets import T5Buckets, T5CausalBuckets
+from llm_anatomy.layers.positions.relative import alibi_slopes
 from llm_anatomy.notebook import BucketExplorer, SchemeExplorer, SlopesExplorer, TermMixer
 from llm_anatomy.notebook.figures import PALETTE
 from llm_anatomy.notebook.widgets.base import fixed

@@ -18,17 +18,15 @@ from llm_anatomy.layers.positions.absolute import (
     Sinusoidal,
 )
 from llm_anatomy.layers.positions.base import PositionScheme
+from llm_anatomy.layers.positions.buckets import Clip, DeBERTaLogBuckets, T5CausalBuckets
 from llm_anatomy.layers.positions.relative import (
     TUPE,
     ALiBi,
-    Clip,
     DeBERTa,
-    DeBERTaLogBuckets,
     ReleasedDeBERTa,
     ScalarBias,
     Shaw,
     T5Bias,
-    T5CausalBuckets,
     TransformerXL,
     UntiedTUPE,
 )

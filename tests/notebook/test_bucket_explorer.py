@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import pytest
 import torch
 
-from llm_anatomy.layers.positions.relative import T5Buckets, T5CausalBuckets
+from llm_anatomy.layers.positions.buckets import T5Buckets, T5CausalBuckets
 from llm_anatomy.notebook import BucketExplorer
 
 

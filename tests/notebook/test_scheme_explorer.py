@@ -9,7 +9,7 @@ import torch
 
 from llm_anatomy.data import table
 from llm_anatomy.layers.positions.absolute import Sinusoidal
-from llm_anatomy.layers.positions.relative import T5CausalBuckets
+from llm_anatomy.layers.positions.buckets import T5CausalBuckets
 from llm_anatomy.layers.positions.rotary import HalfSplitRotary
 from llm_anatomy.notebook import SchemeExplorer
 from llm_anatomy.notebook.widgets.scheme_explorer import CLIPPED, SCHEMES

@@ -18,17 +18,8 @@ from llm_anatomy.layers.latent_attention import LatentAttention
 from llm_anatomy.layers.normalization import AcrossHeads, LayerNorm, RMSNorm, UnitOffsetRMSNorm
 from llm_anatomy.layers.positions.absolute import Learned, Sinusoidal
 from llm_anatomy.layers.positions.base import PositionScheme
-from llm_anatomy.layers.positions.relative import (
-    TUPE,
-    ALiBi,
-    Clip,
-    ReleasedDeBERTa,
-    Shaw,
-    T5Bias,
-    T5Buckets,
-    T5CausalBuckets,
-    TransformerXL,
-)
+from llm_anatomy.layers.positions.buckets import Clip, T5Buckets, T5CausalBuckets
+from llm_anatomy.layers.positions.relative import TUPE, ALiBi, ReleasedDeBERTa, Shaw, T5Bias, TransformerXL
 from llm_anatomy.layers.positions.rotary import (
     Frequencies,
     HalfSplitRotary,

@@ -16,6 +16,7 @@ from llm_anatomy.layers.positions.absolute import (
     Sinusoidal,
 )
 from llm_anatomy.layers.positions.base import PositionScheme
+from llm_anatomy.layers.positions.buckets import Clip
 from llm_anatomy.layers.positions.measures import (
     asymmetry,
     half_distance,
@@ -24,7 +25,7 @@ from llm_anatomy.layers.positions.measures import (
     score_matrix,
     translation_variance,
 )
-from llm_anatomy.layers.positions.relative import ALiBi, Clip, ScalarBias, alibi_slopes
+from llm_anatomy.layers.positions.relative import ALiBi, ScalarBias, alibi_slopes
 from llm_anatomy.layers.positions.rotary import HalfSplitRotary, InterleavedRotary
 
 MEASURES = [monotonicity, translation_variance, asymmetry, mean_by_distance, half_distance]

@@ -13,18 +13,15 @@ from torch import nn
 
 from llm_anatomy.layers.positions import relative
 from llm_anatomy.layers.positions.base import offsets
+from llm_anatomy.layers.positions.buckets import Clip, DeBERTaLogBuckets, T5Buckets, T5CausalBuckets
 from llm_anatomy.layers.positions.relative import (
     TUPE,
     ALiBi,
-    Clip,
     DeBERTa,
-    DeBERTaLogBuckets,
     ReleasedDeBERTa,
     ScalarBias,
     Shaw,
     T5Bias,
-    T5Buckets,
-    T5CausalBuckets,
     TransformerXL,
     UntiedTUPE,
     alibi_slopes,
@@ -778,6 +775,7 @@ def test_a_scheme_follows_its_inputs_to_their_device(name, device):
 def test_all_schemes_compile_without_a_graph_break(run_without_shape_checks):
     code = (
         "import torch; from torch import nn; from llm_anatomy.layers.positions.relative import *\n"
+        "from llm_anatomy.layers.positions.buckets import *\n"
         "q, k, p = torch.randn(2, 6, 3, 4), torch.randn(2, 2, 5, 4), torch.arange(5)[None]\n"
         "d = nn.Embedding(8, 10), DeBERTaLogBuckets(4, 12), (nn.Linear(10, 24), nn.Linear(10, 8))\n"
         "t = T5Bias(6, T5Buckets())\n"

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from llm_anatomy.layers.positions.relative import T5Buckets, T5CausalBuckets
+from llm_anatomy.layers.positions.buckets import T5Buckets, T5CausalBuckets
 from llm_anatomy.notebook.figures import colours, figure
 from llm_anatomy.notebook.widgets.base import PageWidget, fixed, whole
 

@@ -5,8 +5,9 @@ import torch
 from llm_anatomy.data import table
 from llm_anatomy.layers.positions.absolute import Sinusoidal
 from llm_anatomy.layers.positions.base import PositionScheme
+from llm_anatomy.layers.positions.buckets import Clip
 from llm_anatomy.layers.positions.measures import score_matrix
-from llm_anatomy.layers.positions.relative import ALiBi, Clip, ScalarBias, alibi_slopes
+from llm_anatomy.layers.positions.relative import ALiBi, ScalarBias, alibi_slopes
 from llm_anatomy.layers.positions.rotary import InterleavedRotary
 from llm_anatomy.notebook.figures import figure
 from llm_anatomy.notebook.widgets.base import PageWidget, whole

@@ -34,29 +34,29 @@ class Part:
     colour: str
     x: int
     y: int
-    width: int = 148
+    width: int = 153
     height: int = 30
     wire: str = ""
 
 
-SIDE = 230  # x of the parts that stand beside the stream
+SIDE = 225  # x of the parts that stand beside the stream
 PARTS = (  # in the order in which the Tab key visits them
     Part(1, "Tokens", "residual", 14, 42, 124),
-    Part(15, "Instruction data", "residual", SIDE, 2, wire="M230 17H160"),
+    Part(15, "Instruction data", "residual", SIDE, 2, wire="M225 17H160"),
     Part(2, "Embeddings", "residual", 14, 88, 124),
-    Part(5, "Absolute position", "position", SIDE, 122, wire="M230 137H44"),
+    Part(5, "Absolute position", "position", SIDE, 122, wire="M225 137H44"),
     Part(4, "The block", "residual", 18, 153, 104),
     Part(8, "Normalization", "normalization", 58, 200, 146),
     Part(3, "Attention", "weights", 58, 262, 146, 40),
-    Part(6, "Relative position", "position", SIDE, 229, wire="M230 244H217V274H206"),
-    Part(7, "Rotary position", "position", SIDE, 267, wire="M230 282H206"),
-    Part(11, "KV cache", "key", SIDE, 305, wire="M230 320H217V290H206"),
+    Part(6, "Relative position", "position", SIDE, 229, wire="M225 244H217V274H206"),
+    Part(7, "Rotary position", "position", SIDE, 267, wire="M225 282H206"),
+    Part(11, "KV cache", "key", SIDE, 305, wire="M225 320H217V290H206"),
     Part(9, "Norm placement", "normalization", 58, 342, 146),
     Part(10, "Feed-forward", "feedforward", 58, 388, 146, 40),
-    Part(14, "What helps?", "residual", SIDE, 367, wire="M230 382H216"),
-    Part(13, "Open models", "residual", SIDE, 405, wire="M230 420H216"),
-    Part(12, "Optimization", "residual", SIDE, 474, wire="M230 489H140"),
-    Part(16, "Evaluation", "residual", SIDE, 520, wire="M230 535H72"),
+    Part(14, "What helps?", "residual", SIDE, 367, wire="M225 382H216"),
+    Part(13, "Open models", "residual", SIDE, 405, wire="M225 420H216"),
+    Part(12, "Optimization", "residual", SIDE, 474, wire="M225 489H140"),
+    Part(16, "Evaluation", "residual", SIDE, 520, wire="M225 535H72"),
 )
 SUMS = (137, 312, 438)  # y of the places where something is added to the stream
 PROJECTIONS = {"q": 85, "k": 131, "v": 177}  # x of the lines into attention

@@ -36,7 +36,7 @@ def test_the_width_hardens_the_softmax_until_it_is_scaled(page):
     slider = scaling.get_by_role("slider", name="d_head")
     slider.focus()
     page.keyboard.press("End")
-    largest = scaling.locator(".la-numbers b").nth(1)
+    largest = scaling.locator(".la-facts b").nth(1)
     assert float(largest.inner_text()) > 0.95
     scaling.get_by_text("divide by √d_head").click()
     assert float(largest.inner_text()) < 0.8

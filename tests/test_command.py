@@ -105,8 +105,9 @@ def test_what_is_no_command_gets_the_usage_and_code_2(capsys, words):
     assert code == 2 and not out and err.startswith("usage: python -m llm_anatomy")
 
 
-HELP = {(): ["models", "experiment", "example"], ("models",): ["show", "diff", "--json", "examples"]}
+HELP = {(): ["models", "generate", "experiment", "example"], ("models",): ["show", "diff", "--json", "examples"]}
 HELP |= {("models", "show"): ["NAME", "such as gpt-2"], ("models", "diff"): ["FIRST", "SECOND"]}
+HELP |= {("generate",): ["NAME", "PROMPT", "--tokens", "--temperature", "--top-k", "--top-p", "--seed", "example"]}
 HELP |= {("experiment",): ["positions"], ("experiment", "positions"): ["--seeds", "--steps", "--out", "half an hour"]}
 
 

@@ -31,7 +31,19 @@ MAY_IMPORT = {
         "llm_anatomy.config",
         "llm_anatomy.models",
     },
-    "llm_anatomy.__main__": {"llm_anatomy.models", "llm_anatomy.config", "llm_anatomy.training.experiments"},
+    "llm_anatomy.models.checkpoints": {  # the tokenizer lies beside the weights
+        "llm_anatomy.shapes",
+        "llm_anatomy.config",
+        "llm_anatomy.models",
+        "llm_anatomy.models.checkpoints",
+        "llm_anatomy.tokenizers",
+    },
+    "llm_anatomy.__main__": {
+        "llm_anatomy.models",
+        "llm_anatomy.models.checkpoints",
+        "llm_anatomy.config",
+        "llm_anatomy.training.experiments",
+    },
     "llm_anatomy.tokenizers": {"llm_anatomy.tokenizers"},
     "llm_anatomy.training": {
         "llm_anatomy.shapes",
@@ -55,9 +67,13 @@ MAY_IMPORT = {
 }
 # What Colab ships, so that --no-deps is enough there; jaxtyping is optional (llm_anatomy.shapes).
 THIRD_PARTY = {"torch", "numpy", "einops", "matplotlib", "ipywidgets", "IPython", "jaxtyping", "PIL", "regex", "tqdm"}
+THIRD_PARTY |= {"safetensors"}
 
 # Imported only where somebody asks for it, inside a function.
-OPTIONAL = {"llm_anatomy.tokenizers.bpe": {"tiktoken"}}
+OPTIONAL = {
+    "llm_anatomy.tokenizers.bpe": {"tiktoken"},
+    "llm_anatomy.models.checkpoints.hub": {"huggingface_hub"},
+}
 
 
 def modules(package):

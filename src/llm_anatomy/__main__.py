@@ -6,12 +6,17 @@ import sys
 import textwrap
 from pathlib import Path
 
+import torch
+
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.models.checkpoints import load
 from llm_anatomy.models.costs import costs
+from llm_anatomy.models.generation import Sample, Temperature, TopK, TopP, greedy
 from llm_anatomy.models.presets import Preset, find, preset, presets
 from llm_anatomy.training.experiments import positions
 
 WIDTH = 118
+DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "float64": torch.float64}
 
 
 def list_models(args) -> None:
@@ -59,6 +64,20 @@ def diff(args) -> None:
 def run_positions(args) -> None:
     positions.experiment(args.out, args.seeds, args.steps)
     print(f"The tables are in {args.out}.")
+
+
+def generate(args) -> None:
+    filters = [Temperature(args.temperature)]
+    filters += [TopK(args.top_k)] if args.top_k is not None else []
+    filters += [TopP(args.top_p)] if args.top_p is not None else []
+    checkpoint = load(args.name, dtype=args.dtype and DTYPES[args.dtype], device=args.device)
+    generator = torch.Generator(args.device)
+    generator = generator.manual_seed(generator.seed() if args.seed is None else args.seed)
+    choose = greedy if args.temperature == 0 else Sample(*filters, generator=generator)
+    pieces = checkpoint.texts.write(checkpoint.model, args.prompt, n_new=args.tokens, choose=choose)
+    for piece in pieces:
+        print(piece, end="", flush=True)
+    print()
 
 
 def _n_parameters(config: ModelConfig) -> int:
@@ -114,7 +133,7 @@ def _sentence(says: str) -> str:
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="python -m llm_anatomy",
-        description="Look at the models of the lectures, and repeat the book's experiments, from the command line.",
+        description="Look at the models of the lectures, run released weights, and repeat the book's experiments.",
         epilog="examples: models diff gpt-2 llama-3-8b; experiment positions --seeds 0 1",
     )
     commands = top.add_subparsers(required=True, metavar="COMMAND")
@@ -140,6 +159,24 @@ def parser() -> argparse.ArgumentParser:
     named = "a name from the list, such as gpt-2"
     action(show, "show", "all that is known of one model, and where each value comes from", name=named)
     action(diff, "diff", "what changes from one model to another", first=named, second="such as llama-3-8b")
+
+    says = "go on after a prompt with released weights, piece by piece as they are written"
+    writer = commands.add_parser(
+        "generate",
+        help=says,
+        description=_sentence(says),
+        epilog="example: generate openai-community/gpt2 'The lake is' --tokens 40 --temperature 0.7 --top-p 0.9",
+    )
+    writer.add_argument("name", metavar="NAME", help="a folder, or a name on the Hugging Face hub, like owner/model")
+    writer.add_argument("prompt", metavar="PROMPT", help="what to go on after, or to answer for an encoder-decoder")
+    writer.add_argument("--tokens", type=int, default=50, help="how many at most: %(default)s")
+    writer.add_argument("--temperature", type=float, default=1.0, help="0 takes the likeliest token: %(default)s")
+    writer.add_argument("--top-k", type=int, help="draw from so many tokens only")
+    writer.add_argument("--top-p", type=float, help="draw from the fewest tokens with this probability together")
+    writer.add_argument("--seed", type=int, help="one seed gives one text; another each time by default")
+    writer.add_argument("--dtype", choices=DTYPES, help="of the weights; that of the file by default")
+    writer.add_argument("--device", default="cpu", help="such as cuda: %(default)s")
+    writer.set_defaults(action=generate)
 
     says = "repeat an experiment of the book and write its tables"
     experiments = commands.add_parser("experiment", help=says, description=_sentence(says))

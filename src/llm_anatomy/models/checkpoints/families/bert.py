@@ -1,0 +1,98 @@
+"""BERT with its head for masked tokens: segments, norms after the sum, learned positions."""
+
+from llm_anatomy.config import ModelConfig
+from llm_anatomy.models.checkpoints.family import Family
+from llm_anatomy.models.checkpoints.fields import Field, Must
+from llm_anatomy.models.checkpoints.rules import Rule
+
+AT = "stack.blocks.{layer}."
+
+
+def rules(config: ModelConfig, model: str = "bert") -> list[Rule]:
+    """The rules for tensors.
+
+    Args:
+        config: of the model.
+        model: what their names begin with.
+
+    Source: Devlin et al. (2019), "BERT", the released code, in the layout of Hugging Face; GT-43.
+
+    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[0].theirs
+    ('bert.embeddings.word_embeddings.weight',)
+    """
+    theirs, head = model + ".encoder.layer.{layer}.", "cls.predictions."
+    return [
+        Rule(model + ".embeddings.word_embeddings.weight", "embedding.weight"),
+        Rule(model + ".embeddings.position_embeddings.weight", "position.table"),
+        Rule(model + ".embeddings.token_type_embeddings.weight", "segment_embedding.weight"),
+        Rule(model + ".embeddings.LayerNorm.{kind}", "embedding_norm.{kind}"),
+        Rule(theirs + "attention.self.query.{kind}", AT + "attention.w_query.{kind}"),
+        Rule(theirs + "attention.self.key.{kind}", AT + "attention.w_key.{kind}"),
+        Rule(theirs + "attention.self.value.{kind}", AT + "attention.w_value.{kind}"),
+        Rule(theirs + "attention.output.dense.{kind}", AT + "attention.w_output.{kind}"),
+        Rule(theirs + "attention.output.LayerNorm.{kind}", AT + "around_attention.norm.{kind}"),
+        Rule(theirs + "intermediate.dense.{kind}", AT + "feedforward.w_up.{kind}"),
+        Rule(theirs + "output.dense.{kind}", AT + "feedforward.w_down.{kind}"),
+        Rule(theirs + "output.LayerNorm.{kind}", AT + "around_feedforward.norm.{kind}"),
+        Rule(head + "transform.dense.{kind}", "token_head.0.{kind}"),
+        Rule(head + "transform.LayerNorm.{kind}", "token_head.2.{kind}"),
+        Rule(head + "bias", "unembedding.bias"),
+    ]
+
+
+FIELDS = (
+    Field("vocab_size", "n_vocab"),
+    Field("hidden_size", "d_model"),
+    Field("num_hidden_layers", "n_layers"),
+    Field("num_attention_heads", "n_heads"),
+    Field("intermediate_size", "d_ff"),
+    Field("type_vocab_size", "n_segments", default=2),
+    Field("hidden_act", "feedforward", {"gelu": "gelu", "gelu_new": "gelu_tanh", "relu": "relu"}, default="gelu"),
+    Field("layer_norm_eps", "norm_eps", default=1e-12),
+    Must("add_cross_attention", False),
+    Must("tie_word_embeddings", True),
+)
+"""The fields that models of BERT's shape share."""
+
+FIXED = dict(
+    norm_placement="post",
+    embedding_norm=True,
+    token_head=True,
+    unembedding_bias=True,
+    tie_embeddings=True,
+    attention_bias=True,
+    output_bias=True,
+    ff_bias=True,
+)
+"""Ours, in all of them."""
+
+RENAMED = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+"""What norms were called in TensorFlow, and still are in some files."""
+
+OTHER_HEADS = ("cls.seq_relationship.{kind}",)
+"""The head that judges whether one sentence follows another; it has no part in predicting tokens."""
+
+
+FAMILY = Family(
+    name="bert",
+    architectures=("BertForMaskedLM", "BertForPreTraining"),
+    model_type="bert",
+    fields=(
+        *FIELDS,
+        Field("max_position_embeddings", "n_ctx", default=512),
+        Must("position_embedding_type", "absolute"),
+        Must("is_decoder", False),
+    ),
+    fixed=FIXED | dict(kind="encoder", position="learned"),
+    rules=rules,
+    harmless=(
+        "directionality pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type"
+    ),
+    prefix="bert.",
+    renamed=RENAMED,
+    ignored=("bert.pooler.dense.{kind}", "bert.embeddings.position_ids", *OTHER_HEADS),
+    copies={
+        "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
+        "cls.predictions.decoder.bias": "cls.predictions.bias",
+    },
+)

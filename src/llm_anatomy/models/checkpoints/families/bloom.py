@@ -1,0 +1,93 @@
+"""BLOOM: ALiBi, a norm right after the embeddings, projections fused by head."""
+
+from llm_anatomy.config import ModelConfig
+from llm_anatomy.models.checkpoints.family import Family
+from llm_anatomy.models.checkpoints.fields import Field, Must
+from llm_anatomy.models.checkpoints.rules import Rule, Split
+
+AT, THEIRS = "stack.blocks.{layer}.", "transformer.h.{layer}."
+
+
+def rules(config: ModelConfig) -> list[Rule]:
+    """The rules for tensors.
+
+    Args:
+        config: of the model.
+
+    Source: BigScience (2022), "BLOOM", section 3.2, in the layout of Hugging Face; GT-43.
+
+    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[0].theirs
+    ('transformer.word_embeddings.weight',)
+    """
+    projections = tuple(f"{AT}attention.w_{name}.{{kind}}" for name in ("query", "key", "value"))
+    fused = Split((config.d_head,) * 3, config.n_heads)
+    return [
+        Rule("transformer.word_embeddings.weight", "embedding.weight"),
+        Rule("transformer.word_embeddings_layernorm.{kind}", "embedding_norm.{kind}"),
+        Rule(THEIRS + "self_attention.query_key_value.{kind}", projections, fused),
+        Rule(THEIRS + "self_attention.dense.{kind}", AT + "attention.w_output.{kind}"),
+        Rule(THEIRS + "input_layernorm.{kind}", AT + "around_attention.norm.{kind}"),
+        Rule(THEIRS + "post_attention_layernorm.{kind}", AT + "around_feedforward.norm.{kind}"),
+        Rule(THEIRS + "mlp.dense_h_to_4h.{kind}", AT + "feedforward.w_up.{kind}"),
+        Rule(THEIRS + "mlp.dense_4h_to_h.{kind}", AT + "feedforward.w_down.{kind}"),
+        Rule("transformer.ln_f.{kind}", "stack.norm.{kind}"),
+        Rule("lm_head.weight", "unembedding.embedding.weight"),
+    ]
+
+
+class FourTimesTheWidth:
+    """BLOOM does not say the width of its feed-forward layer: it is four times that of the stream.
+
+    Source: BigScience (2022), table 3.
+
+    >>> from llm_anatomy.tokenizers.base import Record
+    >>> FourTimesTheWidth().inward(Record("config.json", {"hidden_size": 8}))
+    {'d_ff': 32}
+    """
+
+    names = ("n_inner",)
+
+    def inward(self, record) -> dict[str, object]:
+        """Ours from theirs."""
+        d_ff = 4 * (record.fields.get("hidden_size") or record.fields.get("n_embed") or 0)
+        if record.fields.get("n_inner") not in (None, d_ff):
+            record.refuse("n_inner", f"{record.fields['n_inner']!r} is not supported; it must be {d_ff}")
+        return {"d_ff": d_ff}
+
+    def outward(self, config: ModelConfig) -> dict[str, object]:
+        """Nothing: it is said by the width."""
+        return {}
+
+
+FAMILY = Family(
+    name="bloom",
+    architectures=("BloomForCausalLM",),
+    model_type="bloom",
+    fields=(
+        Field("vocab_size", "n_vocab"),
+        Field(("hidden_size", "n_embed"), "d_model"),
+        Field(("n_layer", "num_hidden_layers"), "n_layers"),
+        Field(("n_head", "num_attention_heads"), "n_heads"),
+        Field("seq_length", "n_ctx", default=None),
+        FourTimesTheWidth(),
+        Field("layer_norm_epsilon", "norm_eps", default=1e-5),
+        Field("tie_word_embeddings", "tie_embeddings", default=True),
+        Must("apply_residual_connection_post_layernorm", False),
+    ),
+    fixed=dict(
+        position="alibi",
+        embedding_norm=True,
+        feedforward="gelu_tanh",
+        attention_bias=True,
+        output_bias=True,
+        ff_bias=True,
+    ),
+    rules=rules,
+    # the last ones are of the code that trained it: how kernels are fused, and a bound of its table of distances
+    harmless=(
+        "slow_but_exact attention_softmax_in_fp32 bias_dropout_fusion masked_softmax_fusion skip_bias_add "
+        "skip_bias_add_qkv offset_alibi"
+    ),
+    prefix="transformer.",
+    copies={"lm_head.weight": "transformer.word_embeddings.weight"},
+)

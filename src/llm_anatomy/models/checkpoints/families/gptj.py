@@ -1,0 +1,108 @@
+"""GPT-J: sublayers side by side behind one norm, RoPE that turns neighbours in a part of each head."""
+
+import math
+
+from llm_anatomy.config import ModelConfig
+from llm_anatomy.models.checkpoints.family import Family
+from llm_anatomy.models.checkpoints.fields import NEEDED, Field, Must, given
+from llm_anatomy.models.checkpoints.rules import Rule
+from llm_anatomy.models.parts import rotary_width
+
+AT, THEIRS = "stack.blocks.{layer}.", "transformer.h.{layer}."
+WIDTH, HEADS = ("n_embd", "hidden_size"), ("n_head", "num_attention_heads")
+
+
+def rules(config: ModelConfig) -> list[Rule]:
+    """The rules for tensors.
+
+    Args:
+        config: of the model.
+
+    Source: Wang and Komatsuzaki (2021), GPT-J, in the layout of Hugging Face; GT-43.
+
+    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[0].theirs
+    ('transformer.wte.weight',)
+    """
+    return [
+        Rule("transformer.wte.weight", "embedding.weight"),
+        Rule(THEIRS + "attn.q_proj.{kind}", AT + "attention.w_query.{kind}"),
+        Rule(THEIRS + "attn.k_proj.{kind}", AT + "attention.w_key.{kind}"),
+        Rule(THEIRS + "attn.v_proj.{kind}", AT + "attention.w_value.{kind}"),
+        Rule(THEIRS + "attn.out_proj.{kind}", AT + "attention.w_output.{kind}"),
+        Rule(THEIRS + "ln_1.{kind}", AT + "attention_norm.{kind}"),
+        Rule(THEIRS + "mlp.fc_in.{kind}", AT + "feedforward.w_up.{kind}"),
+        Rule(THEIRS + "mlp.fc_out.{kind}", AT + "feedforward.w_down.{kind}"),
+        Rule("transformer.ln_f.{kind}", "stack.norm.{kind}"),
+        Rule("lm_head.weight", "unembedding.embedding.weight"),
+        Rule("lm_head.bias", "unembedding.bias"),
+    ]
+
+
+class RotaryDim:
+    """How many entries of a head RoPE turns; ours says which fraction.
+
+    Raises:
+        ValueError: from ``inward``, for a number that is odd or larger than a head, and for null.
+
+    Source: Wang and Komatsuzaki (2021), the released code; IITD-26.
+
+    >>> from llm_anatomy.tokenizers.base import Record
+    >>> RotaryDim().inward(Record("config.json", {"n_embd": 4096, "n_head": 16, "rotary_dim": 64}))
+    {'rope_fraction': 0.25}
+    """
+
+    names = ("rotary_dim",)
+
+    def inward(self, record) -> dict[str, object]:
+        """Ours from theirs."""
+        turned = record.fields.get("rotary_dim", 64)
+        d_head = given(record, WIDTH, NEEDED)[1] // max(1, given(record, HEADS, NEEDED)[1])
+        if type(turned) is not int or turned not in range(2, d_head + 1, 2):
+            record.refuse("rotary_dim", f"{turned!r:.60} is not supported; it must be even, from 2 to {d_head}")
+        fraction = turned / d_head
+        if d_head * fraction < turned:  # rounded down, it would lose a pair
+            fraction = math.nextafter(fraction, 1)
+        return {"rope_fraction": fraction}
+
+    def outward(self, config: ModelConfig) -> dict[str, object]:
+        """Theirs from ours."""
+        return {"rotary_dim": rotary_width(config)}
+
+
+FAMILY = Family(
+    name="gptj",
+    architectures=("GPTJForCausalLM",),
+    model_type="gptj",
+    fields=(
+        Field("vocab_size", "n_vocab"),
+        Field(WIDTH, "d_model"),
+        Field(("n_layer", "num_hidden_layers"), "n_layers"),
+        Field(HEADS, "n_heads"),
+        Field(("n_positions", "max_position_embeddings"), "n_ctx", default=2048),
+        Field("n_inner", "d_ff", default=lambda theirs: 4 * theirs.get("n_embd", theirs.get("hidden_size", 0))),
+        RotaryDim(),
+        Field(
+            "activation_function",
+            "feedforward",
+            {"gelu_new": "gelu_tanh", "gelu": "gelu", "relu": "relu"},
+            default="gelu_new",
+        ),
+        Field("layer_norm_epsilon", "norm_eps", default=1e-5),
+        Field("tie_word_embeddings", "tie_embeddings", default=False),
+        Must("rotary", True),
+        Must("scale_attn_weights", True),
+    ),
+    fixed=dict(position="rope", rope_pairing="neighbours", parallel_block=True, ff_bias=True, unembedding_bias=True),
+    rules=rules,
+    harmless=(
+        "resid_pdrop embd_pdrop attn_pdrop summary_type summary_use_proj summary_activation summary_proj_to_labels "
+        "summary_first_dropout"
+    ),
+    prefix="transformer.",
+    ignored=(
+        "transformer.h.{layer}.attn.bias",
+        "transformer.h.{layer}.attn.masked_bias",
+        "transformer.h.{layer}.attn.embed_positions",
+    ),
+    copies={"lm_head.weight": "transformer.wte.weight"},
+)

@@ -1,0 +1,90 @@
+"""GPT-NeoX and Pythia: sublayers side by side, RoPE on a part of each head, projections fused by head."""
+
+from llm_anatomy.config import ModelConfig
+from llm_anatomy.models.checkpoints.family import Family
+from llm_anatomy.models.checkpoints.fields import Field, Rope, Shared
+from llm_anatomy.models.checkpoints.rules import Rule, Split
+
+AT, THEIRS = "stack.blocks.{layer}.", "gpt_neox.layers.{layer}."
+
+
+def rules(config: ModelConfig) -> list[Rule]:
+    """The rules for tensors.
+
+    Args:
+        config: of the model.
+
+    Source: Black et al. (2022), "GPT-NeoX-20B", section 2.1, in the layout of Hugging Face; GT-43.
+
+    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[0].theirs
+    ('gpt_neox.embed_in.weight',)
+    """
+    projections = tuple(f"{AT}attention.w_{name}.{{kind}}" for name in ("query", "key", "value"))
+    attention_norm, feedforward_norm = "around_attention.norm.{kind}", "around_feedforward.norm.{kind}"
+    if config.parallel_block:
+        attention_norm, feedforward_norm = "attention_norm.{kind}", "feedforward_norm.{kind}"
+    return [
+        Rule("gpt_neox.embed_in.weight", "embedding.weight"),
+        Rule(THEIRS + "attention.query_key_value.{kind}", projections, Split((config.d_head,) * 3, config.n_heads)),
+        Rule(THEIRS + "attention.dense.{kind}", AT + "attention.w_output.{kind}"),
+        Rule(THEIRS + "input_layernorm.{kind}", AT + attention_norm),
+        Rule(THEIRS + "post_attention_layernorm.{kind}", AT + feedforward_norm),
+        Rule(THEIRS + "mlp.dense_h_to_4h.{kind}", AT + "feedforward.w_up.{kind}"),
+        Rule(THEIRS + "mlp.dense_4h_to_h.{kind}", AT + "feedforward.w_down.{kind}"),
+        Rule("gpt_neox.final_layer_norm.{kind}", "stack.norm.{kind}"),
+        Rule("embed_out.weight", "unembedding.embedding.weight"),
+    ]
+
+
+class ParallelResidual:
+    """Whether the sublayers stand side by side, each with a norm of its own.
+
+    Source: Black et al. (2022), section 2.1.
+
+    >>> from llm_anatomy.tokenizers.base import Record
+    >>> ParallelResidual().inward(Record("config.json", {"use_parallel_residual": False}))
+    {'parallel_block': False, 'n_parallel_norms': 1}
+    """
+
+    names = ("use_parallel_residual",)
+
+    def inward(self, record) -> dict[str, object]:
+        """Ours from theirs."""
+        parallel = record.fields.get("use_parallel_residual") is not False
+        return {"parallel_block": parallel, "n_parallel_norms": 1 + parallel}
+
+    def outward(self, config: ModelConfig) -> dict[str, object]:
+        """Theirs from ours."""
+        return {"use_parallel_residual": config.parallel_block}
+
+
+FAMILY = Family(
+    name="gptneox",
+    architectures=("GPTNeoXForCausalLM",),
+    model_type="gpt_neox",
+    fields=(
+        Field("vocab_size", "n_vocab"),
+        Field("hidden_size", "d_model"),
+        Field("num_hidden_layers", "n_layers"),
+        Field("num_attention_heads", "n_heads"),
+        Field("intermediate_size", "d_ff"),
+        Field("max_position_embeddings", "n_ctx", default=None),
+        Field("hidden_act", "feedforward", {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_fast": "gelu_tanh"}, "gelu"),
+        Field("layer_norm_eps", "norm_eps", default=1e-5),
+        Field("tie_word_embeddings", "tie_embeddings", default=False),
+        Shared("attention_bias", ("attention_bias", "output_bias"), default=True),
+        ParallelResidual(),
+        Rope(fraction=0.25, base_name="rotary_emb_base", fraction_name="rotary_pct"),
+    ),
+    fixed=dict(position="rope", ff_bias=True),
+    rules=rules,
+    harmless="is_decoder",
+    prefix="gpt_neox.",
+    renamed={"lm_head.weight": "embed_out.weight"},
+    ignored=(
+        "gpt_neox.layers.{layer}.attention.bias",
+        "gpt_neox.layers.{layer}.attention.masked_bias",
+        "gpt_neox.layers.{layer}.attention.rotary_emb.inv_freq",
+    ),
+    copies={"embed_out.weight": "gpt_neox.embed_in.weight"},
+)

@@ -1,0 +1,91 @@
+"""Llama, Llama 2, 3 and 3.1: RoPE with its scaling, RMSNorm, SwiGLU, and the table that many others start from."""
+
+from llm_anatomy.config import ModelConfig
+from llm_anatomy.models.checkpoints.family import Family
+from llm_anatomy.models.checkpoints.fields import Field, OrNull, Rope, Shared
+from llm_anatomy.models.checkpoints.rules import Reversed, Rule, Split
+
+AT, THEIRS = "stack.blocks.{layer}.", "model.layers.{layer}."
+
+
+def rules(config: ModelConfig) -> list[Rule]:
+    """The rules for tensors.
+
+    Args:
+        config: of the model.
+
+    Source: Touvron et al. (2023), "LLaMA", section 2.2, in the layout of Hugging Face; GT-43.
+
+    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[0].theirs
+    ('model.embed_tokens.weight',)
+    """
+    return [
+        Rule("model.embed_tokens.weight", "embedding.weight"),
+        Rule(THEIRS + "self_attn.q_proj.{kind}", AT + "attention.w_query.{kind}"),
+        Rule(THEIRS + "self_attn.k_proj.{kind}", AT + "attention.w_key.{kind}"),
+        Rule(THEIRS + "self_attn.v_proj.{kind}", AT + "attention.w_value.{kind}"),
+        Rule(THEIRS + "self_attn.o_proj.{kind}", AT + "attention.w_output.{kind}"),
+        Rule(THEIRS + "input_layernorm.{kind}", AT + "around_attention.norm.{kind}"),
+        Rule(THEIRS + "post_attention_layernorm.{kind}", AT + "around_feedforward.norm.{kind}"),
+        Rule(
+            (THEIRS + "mlp.gate_proj.{kind}", THEIRS + "mlp.up_proj.{kind}"),
+            AT + "feedforward.w_gate_up.{kind}",
+            Reversed(Split((config.d_ff, config.d_ff))),
+        ),
+        Rule(THEIRS + "mlp.down_proj.{kind}", AT + "feedforward.w_down.{kind}"),
+        Rule("model.norm.{kind}", "stack.norm.{kind}"),
+        Rule("lm_head.weight", "unembedding.embedding.weight"),
+    ]
+
+
+GATES = {"silu": "swiglu", "gelu": "geglu", "gelu_pytorch_tanh": "geglu_tanh", "relu": "reglu"}
+"""What ``hidden_act`` makes of a gated layer."""
+
+SIZES = (
+    Field("vocab_size", "n_vocab"),
+    Field("hidden_size", "d_model"),
+    Field("num_hidden_layers", "n_layers"),
+    Field("num_attention_heads", "n_heads"),
+    Field("num_key_value_heads", "n_kv_heads", default=None),
+    Field("intermediate_size", "d_ff"),
+    Field("max_position_embeddings", "n_ctx", default=None),
+)
+"""The fields that most families after Llama share."""
+
+
+def sizes(n_kv_heads: int) -> tuple[Field, ...]:
+    """The fields of sizes in models after Llama, whose key-value heads are as many as the heads where they are null.
+
+    Args:
+        n_kv_heads: what the architecture takes where the field is missing.
+
+    Source: the configurations of Hugging Face's models; GT-43.
+
+    >>> from llm_anatomy.tokenizers.base import Record
+    >>> sizes(8)[4].inward(Record("config.json", {}))
+    {'n_kv_heads': 8}
+    """
+    kv_heads = OrNull("num_key_value_heads", "n_kv_heads", default=n_kv_heads)
+    return tuple(kv_heads if field.ours == kv_heads.ours else field for field in SIZES)
+
+
+FAMILY = Family(
+    name="llama",
+    architectures=("LlamaForCausalLM",),
+    model_type="llama",
+    fields=(
+        *SIZES,
+        Field("head_dim", "d_head", default=None),
+        Field("hidden_act", "feedforward", GATES, default="silu"),
+        Field("rms_norm_eps", "norm_eps", default=1e-6),
+        Field("tie_word_embeddings", "tie_embeddings", default=False),
+        Field("mlp_bias", "ff_bias", default=False),
+        Shared("attention_bias", ("attention_bias", "output_bias"), default=False),
+        Rope(),
+    ),
+    fixed=dict(position="rope", norm="rmsnorm"),
+    rules=rules,
+    prefix="model.",
+    ignored=("model.layers.{layer}.self_attn.rotary_emb.inv_freq",),
+    copies={"lm_head.weight": "model.embed_tokens.weight"},
+)

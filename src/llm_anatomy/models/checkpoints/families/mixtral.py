@@ -1,0 +1,55 @@
+"""Mixtral: Mistral with a mixture of experts, one after the other in the files."""
+
+from llm_anatomy.config import ModelConfig
+from llm_anatomy.models.checkpoints.families import llama
+from llm_anatomy.models.checkpoints.family import Family
+from llm_anatomy.models.checkpoints.fields import Field, Rope
+from llm_anatomy.models.checkpoints.rules import Reversed, Rule, Split, Stacked
+
+AT, THEIRS = llama.AT + "feedforward.", llama.THEIRS + "block_sparse_moe."
+
+
+def rules(config: ModelConfig) -> list[Rule]:
+    """The rules for tensors.
+
+    Args:
+        config: of the model.
+
+    Source: Jiang et al. (2024), "Mixtral of Experts", section 2.1, in the layout of Hugging Face; GT-19.
+
+    >>> sizes = dict(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5)
+    >>> rules(ModelConfig(feedforward="swiglu", n_experts=4, n_experts_per_token=2, **sizes))[-1].theirs
+    ('model.layers.{layer}.block_sparse_moe.experts.{expert}.w2.weight',)
+    """
+    gate_and_up = Reversed(Split((config.d_expert,) * 2))
+    expert = THEIRS + "experts.{expert}."
+    return [
+        *llama.rules(config),
+        Rule(THEIRS + "gate.weight", AT + "router.w_router.weight"),
+        Rule((expert + "w1.weight", expert + "w3.weight"), AT + "experts.w_up", Stacked(config.n_experts, gate_and_up)),
+        Rule(expert + "w2.weight", AT + "experts.w_down", Stacked(config.n_experts)),
+    ]
+
+
+FAMILY = Family(
+    name="mixtral",
+    architectures=("MixtralForCausalLM",),
+    model_type="mixtral",
+    fields=(
+        *llama.sizes(n_kv_heads=8),
+        Field("head_dim", "d_head", default=None),
+        Field("hidden_act", "feedforward", llama.GATES, default="silu"),
+        Field("rms_norm_eps", "norm_eps", default=1e-5),
+        Field("tie_word_embeddings", "tie_embeddings", default=False),
+        Field("sliding_window", "window", default=None),
+        Field(("num_local_experts", "num_experts"), "n_experts", default=8),
+        Field("num_experts_per_tok", "n_experts_per_token", default=2),
+        Rope(base=1e6),
+    ),
+    fixed=dict(position="rope", norm="rmsnorm", router="softmax_of_top_k"),
+    rules=rules,
+    harmless="output_router_logits router_aux_loss_coef router_jitter_noise",  # of training
+    prefix=llama.FAMILY.prefix,
+    ignored=llama.FAMILY.ignored,
+    copies=llama.FAMILY.copies,
+)

@@ -1,0 +1,18 @@
+"""mT5: T5 1.1 under a name of its own, with a gated feed-forward layer unless it says otherwise."""
+
+from dataclasses import replace
+
+from llm_anatomy.models.checkpoints.families import t5
+from llm_anatomy.models.checkpoints.fields import Field, Must
+
+FAMILY = replace(
+    t5.FAMILY,
+    name="mt5",
+    architectures=("MT5ForConditionalGeneration",),
+    model_type="mt5",
+    fields=(
+        *(entry for entry in t5.FAMILY.fields if not {"feed_forward_proj", "tie_word_embeddings"} & set(entry.names)),
+        Field("feed_forward_proj", "feedforward", t5.FEEDFORWARDS, default="gated-gelu"),
+        Must("tie_word_embeddings", False, True),  # released files and today's class differ; logits are never scaled
+    ),
+)

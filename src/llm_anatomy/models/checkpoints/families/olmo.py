@@ -1,0 +1,24 @@
+"""OLMo: Llama's table with a layer norm that has neither weights nor biases."""
+
+from llm_anatomy.models.checkpoints.families.llama import GATES, SIZES, rules
+from llm_anatomy.models.checkpoints.family import Family
+from llm_anatomy.models.checkpoints.fields import Field, Must, Rope, Shared
+
+FAMILY = Family(
+    name="olmo",
+    architectures=("OlmoForCausalLM",),
+    model_type="olmo",
+    fields=(
+        *SIZES,
+        Field("hidden_act", "feedforward", GATES, default="silu"),
+        Field("tie_word_embeddings", "tie_embeddings", default=False),
+        Shared("attention_bias", ("attention_bias", "output_bias"), default=False),
+        Rope(),
+        Must("clip_qkv", None),  # bounds of queries, keys and values, in some models after the first
+    ),
+    fixed=dict(position="rope", norm="layernorm", norm_eps=1e-5, norm_weight=False, norm_bias=False),
+    rules=rules,
+    prefix="model.",
+    ignored=("model.layers.{layer}.self_attn.rotary_emb.inv_freq",),
+    copies={"lm_head.weight": "model.embed_tokens.weight"},
+)

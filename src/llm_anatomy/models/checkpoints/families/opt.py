@@ -1,0 +1,67 @@
+"""OPT: learned positions whose first two rows no token reads, ReLU."""
+
+from llm_anatomy.config import ModelConfig
+from llm_anatomy.models.checkpoints.family import Family
+from llm_anatomy.models.checkpoints.fields import Field, Must, Shared, WidthOfEmbeddings
+from llm_anatomy.models.checkpoints.rules import Rule
+
+AT, THEIRS = "stack.blocks.{layer}.", "model.decoder.layers.{layer}."
+
+
+def rules(config: ModelConfig) -> list[Rule]:
+    """The rules for tensors.
+
+    Args:
+        config: of the model.
+
+    Source: Zhang et al. (2022), "OPT", section 2, in the layout of Hugging Face; GT-43.
+
+    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[0].theirs
+    ('model.decoder.embed_tokens.weight',)
+    """
+    return [
+        Rule("model.decoder.embed_tokens.weight", "embedding.weight"),
+        Rule("model.decoder.embed_positions.weight", "position.table"),
+        Rule(THEIRS + "self_attn.q_proj.{kind}", AT + "attention.w_query.{kind}"),
+        Rule(THEIRS + "self_attn.k_proj.{kind}", AT + "attention.w_key.{kind}"),
+        Rule(THEIRS + "self_attn.v_proj.{kind}", AT + "attention.w_value.{kind}"),
+        Rule(THEIRS + "self_attn.out_proj.{kind}", AT + "attention.w_output.{kind}"),
+        Rule(THEIRS + "self_attn_layer_norm.{kind}", AT + "around_attention.norm.{kind}"),
+        Rule(THEIRS + "final_layer_norm.{kind}", AT + "around_feedforward.norm.{kind}"),
+        Rule(THEIRS + "fc1.{kind}", AT + "feedforward.w_up.{kind}"),
+        Rule(THEIRS + "fc2.{kind}", AT + "feedforward.w_down.{kind}"),
+        Rule("model.decoder.final_layer_norm.{kind}", "stack.norm.{kind}"),
+        Rule("lm_head.weight", "unembedding.embedding.weight"),
+    ]
+
+
+FAMILY = Family(
+    name="opt",
+    architectures=("OPTForCausalLM",),
+    model_type="opt",
+    fields=(
+        Field("vocab_size", "n_vocab"),
+        Field("hidden_size", "d_model"),
+        Field("num_hidden_layers", "n_layers"),
+        Field("num_attention_heads", "n_heads"),
+        Field("ffn_dim", "d_ff"),
+        Field("max_position_embeddings", "n_ctx", default=2048),
+        Field(
+            "activation_function",
+            "feedforward",
+            {"relu": "relu", "gelu": "gelu", "gelu_new": "gelu_tanh"},
+            default="relu",
+        ),
+        Field("do_layer_norm_before", "norm_placement", {True: "pre", False: "post"}, default=True),
+        Field("tie_word_embeddings", "tie_embeddings", default=True),
+        Shared("enable_bias", ("attention_bias", "output_bias", "ff_bias"), default=True),
+        Shared("layer_norm_elementwise_affine", ("norm_weight", "norm_bias"), default=True),
+        WidthOfEmbeddings("word_embed_proj_dim"),
+        Must("_remove_final_layer_norm", False),
+    ),
+    fixed=dict(position="learned", position_offset=2, norm_eps=1e-5),
+    rules=rules,
+    harmless="dropout activation_dropout layerdrop init_std prefix",
+    prefix="model.",
+    copies={"lm_head.weight": "model.decoder.embed_tokens.weight"},
+)

@@ -1,0 +1,74 @@
+"""Qwen 1.5, 2 and 2.5: Llama's layout with biases at queries, keys and values, and windows from some layer on."""
+
+from llm_anatomy.config import ModelConfig
+from llm_anatomy.models.checkpoints import windows
+from llm_anatomy.models.checkpoints.families import llama
+from llm_anatomy.models.checkpoints.family import Family
+from llm_anatomy.models.checkpoints.fields import Field, Must, OrNull, Rope, given
+
+
+class Windows:
+    """Windows where a switch is on: of the layers that a list names, or else of all but the first few.
+
+    Raises:
+        ValueError: from ``inward``, for windows that only some last layers have.
+
+    Source: Yang et al. (2024), "Qwen2", section 2.2, in the words of Hugging Face's configurations.
+
+    >>> from llm_anatomy.tokenizers.base import Record
+    >>> theirs = {"num_hidden_layers": 2, "use_sliding_window": True, "sliding_window": 8, "max_window_layers": 0}
+    >>> Windows().inward(Record("config.json", theirs))
+    {'window': 8, 'global_every': None}
+    >>> Windows().inward(Record("config.json", theirs | {"use_sliding_window": False}))
+    {'window': None, 'global_every': None}
+    """
+
+    names = ("use_sliding_window", "sliding_window", "max_window_layers", "layer_types")
+
+    def inward(self, record) -> dict[str, object]:
+        """Ours from theirs."""
+        window = OrNull("sliding_window", "window", default=4096).inward(record)["window"]
+        name, is_used = given(record, ("use_sliding_window",), False)
+        if not isinstance(is_used, bool):
+            record.refuse(name, f"{is_used!r:.60} must be true or false")
+        window = window if is_used else None
+        n_layers = record.take("num_hidden_layers", int)
+        name, n_whole = given(record, ("max_window_layers",), 28)
+        if not isinstance(n_whole, int) or isinstance(n_whole, bool) or n_whole < 0:
+            record.refuse(name, f"{n_whole!r:.60} must be a number from 0")
+        n_whole = n_layers if window is None else min(n_whole, n_layers)
+        kinds = [windows.FULL] * n_whole + [windows.SLIDING] * (n_layers - n_whole)
+        name = "max_window_layers" if record.fields.get("layer_types") is None else "layer_types"
+        return windows.window_of(record, name, given(record, ("layer_types",), kinds)[1], window)
+
+    def outward(self, config: ModelConfig) -> dict[str, object]:
+        """Theirs from ours."""
+        kinds = windows.layer_types(config)
+        return {
+            "use_sliding_window": config.window is not None,
+            "sliding_window": config.window,
+            "max_window_layers": (kinds + [windows.SLIDING]).index(windows.SLIDING),
+            "layer_types": kinds,
+        }
+
+
+FAMILY = Family(
+    name="qwen2",
+    architectures=("Qwen2ForCausalLM",),
+    model_type="qwen2",
+    fields=(
+        *llama.sizes(n_kv_heads=32),
+        Field("head_dim", "d_head", default=None),
+        Field("hidden_act", "feedforward", llama.GATES, default="silu"),
+        Field("rms_norm_eps", "norm_eps", default=1e-6),
+        Field("tie_word_embeddings", "tie_embeddings", default=False),
+        Windows(),
+        Must("use_mrope", False),
+        Rope(),
+    ),
+    fixed=dict(position="rope", norm="rmsnorm", attention_bias=True),
+    rules=llama.rules,
+    prefix=llama.FAMILY.prefix,
+    ignored=llama.FAMILY.ignored,
+    copies=llama.FAMILY.copies,
+)

@@ -1,0 +1,51 @@
+"""RoFormer: BERT with RoPE that turns neighbours in place of learned positions; also read from left to right."""
+
+from functools import partial
+
+from llm_anatomy.config import ModelConfig
+from llm_anatomy.models.checkpoints.families import bert
+from llm_anatomy.models.checkpoints.family import Family
+from llm_anatomy.models.checkpoints.fields import Field, Must, WidthOfEmbeddings
+
+ARCHITECTURES = {"encoder": "RoFormerForMaskedLM", "decoder": "RoFormerForCausalLM"}
+
+
+class Direction(Field):
+    """Whether tokens see only what came before; another class is written then, with the same tensors.
+
+    Source: Su et al. (2021), "RoFormer", section 4, in the layout of Hugging Face; IITD-32.
+
+    >>> from llm_anatomy.tokenizers.base import Record
+    >>> direction = Direction("is_decoder", "kind", {False: "encoder", True: "decoder"}, default=False)
+    >>> direction.inward(Record("config.json", {"is_decoder": True}))
+    {'kind': 'decoder'}
+    """
+
+    def outward(self, config: ModelConfig) -> dict[str, object]:
+        """Theirs from ours."""
+        architecture = ARCHITECTURES.get(config.kind)
+        return super().outward(config) | ({"architectures": [architecture]} if architecture else {})
+
+
+FAMILY = Family(
+    name="roformer",
+    architectures=tuple(ARCHITECTURES.values()),
+    model_type="roformer",
+    fields=(
+        *bert.FIELDS,
+        Field("max_position_embeddings", "n_ctx", default=1536),
+        Direction("is_decoder", "kind", {False: "encoder", True: "decoder"}, default=False),
+        WidthOfEmbeddings("embedding_size"),
+        Must("rotary_value", False),
+    ),
+    fixed=bert.FIXED | dict(position="rope", rope_pairing="neighbours"),
+    rules=partial(bert.rules, model="roformer"),
+    prefix="roformer.",
+    renamed=bert.RENAMED,
+    # RoPE's table of sines and cosines is no weight, though files hold it
+    ignored=("roformer.encoder.embed_positions.weight", "roformer.pooler.dense.{kind}", *bert.OTHER_HEADS),
+    copies={
+        "cls.predictions.decoder.weight": "roformer.embeddings.word_embeddings.weight",
+        "cls.predictions.decoder.bias": "cls.predictions.bias",
+    },
+)

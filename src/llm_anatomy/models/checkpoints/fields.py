@@ -1,0 +1,366 @@
+"""Entries of the table that translates a ``config.json`` to our config and back.
+
+An entry knows ``names``, the fields of theirs that it reads, and two directions: ``inward`` gives fields of ours,
+``outward`` fields of theirs. A family may have entries of its own for what no plain one can say.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import get_type_hints
+
+from llm_anatomy.config import ModelConfig
+from llm_anatomy.tokenizers.base import Record
+
+NEEDED = object()
+"""In place of a default: the field must be there."""
+
+HARMLESS = """
+architectures model_type transformers_version torch_dtype dtype _name_or_path use_cache initializer_range
+initializer_factor bos_token_id eos_token_id pad_token_id unk_token_id sep_token_id cls_token_id mask_token_id
+decoder_start_token_id is_encoder_decoder task_specific_params pretraining_tp attention_dropout hidden_dropout
+classifier_dropout gradient_checkpointing output_attentions output_hidden_states output_past return_dict
+problem_type id2label label2id finetuning_task auto_map max_length language language_codes _attn_implementation
+attn_implementation attention_probs_dropout_prob hidden_dropout_prob tokenizer_class torchscript
+chunk_size_feed_forward
+"""
+"""Fields that say nothing of the mathematics, in any family."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One of theirs is one of ours.
+
+    Args:
+        theirs: its name there, or several: the first is written, all are read.
+        ours: its name in ``ModelConfig``.
+        values: from what it may hold there to what it means here; the value itself by default.
+        default: what the architecture takes where the field is missing or null, or a function of all of theirs.
+
+    Raises:
+        ValueError: from ``inward``, for a field that is missing, and for a value that is not among ``values``.
+
+    Source: the configurations of Hugging Face's models; GT-43.
+
+    >>> Field("hidden_act", "feedforward", {"silu": "swiglu"}).inward(Record("config.json", {"hidden_act": "silu"}))
+    {'feedforward': 'swiglu'}
+    >>> Field("hidden_act", "feedforward", {"silu": "swiglu"}).inward(Record("config.json", {"hidden_act": "relu"}))
+    Traceback (most recent call last):
+    ValueError: config.json, key 'hidden_act': 'relu' is not supported; it must be 'silu'
+    """
+
+    theirs: str | tuple[str, ...]
+    ours: str
+    values: Mapping | None = None
+    default: object | Callable[[dict], object] = NEEDED
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.theirs,) if isinstance(self.theirs, str) else self.theirs
+
+    def inward(self, record: Record) -> dict[str, object]:
+        """Ours from theirs."""
+        name, value = given(record, self.names, self.default)
+        if self.values is None:
+            return {self.ours: of_right_type(record, name, self.ours, value)}
+        return {self.ours: self.values[_one_of(record, name, value, self.values)]}
+
+    def outward(self, config: ModelConfig) -> dict[str, object]:
+        """Theirs from ours; what cannot be said there is left out, and found missing when the result is read again."""
+        value = getattr(config, self.ours)
+        if self.values is not None:
+            value = next((theirs for theirs, ours in self.values.items() if ours == value), None)
+        return {} if value is None else {self.names[0]: value}
+
+
+@dataclass(frozen=True)
+class OrNull(Field):
+    """A field whose null says None, where a missing one means something else.
+
+    Args:
+        theirs, ours, values, default: as in :class:`Field`.
+
+    Source: the configurations of Hugging Face's models; later releases of Mistral 7B, whose window is null.
+
+    >>> window = OrNull("sliding_window", "window", default=4096)
+    >>> window.inward(Record("config.json", {})), window.inward(Record("config.json", {"sliding_window": None}))
+    ({'window': 4096}, {'window': None})
+    """
+
+    def inward(self, record: Record) -> dict[str, object]:
+        """Ours from theirs."""
+        return {self.ours: None} if is_null(record, self.names[0]) else super().inward(record)
+
+    def outward(self, config: ModelConfig) -> dict[str, object]:
+        """Theirs from ours, null included."""
+        return {self.names[0]: getattr(config, self.ours)}
+
+
+@dataclass(frozen=True)
+class Shared:
+    """One of theirs that several of ours follow.
+
+    Args:
+        theirs: its name.
+        ours: their names.
+        default: what the architecture takes where the field is missing or null.
+
+    Source: the configurations of Hugging Face's models.
+
+    >>> Shared("attention_bias", ("attention_bias", "output_bias"), default=False).inward(Record("config.json", {}))
+    {'attention_bias': False, 'output_bias': False}
+    """
+
+    theirs: str
+    ours: tuple[str, ...]
+    default: object = NEEDED
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.theirs,)
+
+    def inward(self, record: Record) -> dict[str, object]:
+        """Ours from theirs."""
+        name, value = given(record, self.names, self.default)
+        return {ours: of_right_type(record, name, ours, value) for ours in self.ours}
+
+    def outward(self, config: ModelConfig) -> dict[str, object]:
+        """Theirs from the first of ours; where they differ, that is seen when the result is read again."""
+        return {self.theirs: getattr(config, self.ours[0])}
+
+
+@dataclass(frozen=True)
+class Must:
+    """One of theirs that must have a certain value, because we have no other.
+
+    Args:
+        theirs: its name.
+        allowed: what it may hold, the default of the architecture first; all must mean the same.
+
+    Raises:
+        ValueError: from ``inward``, for another value.
+
+    Source: the configurations of Hugging Face's models.
+
+    >>> Must("add_cross_attention", False).inward(Record("config.json", {"add_cross_attention": True}))
+    Traceback (most recent call last):
+    ValueError: config.json, key 'add_cross_attention': True is not supported; it must be False
+    """
+
+    theirs: str
+    allowed: tuple
+
+    def __init__(self, theirs: str, *allowed: object):
+        object.__setattr__(self, "theirs", theirs)
+        object.__setattr__(self, "allowed", allowed)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.theirs,)
+
+    def inward(self, record: Record) -> dict[str, object]:
+        """Nothing, if all is well."""
+        _one_of(record, *given(record, self.names, self.allowed[0]), self.allowed)
+        return {}
+
+    def outward(self, config: ModelConfig) -> dict[str, object]:
+        """The value."""
+        return {self.theirs: self.allowed[0]}
+
+
+@dataclass(frozen=True)
+class WidthOfEmbeddings:
+    """The width of the table of embeddings, which must be that of the stream: there is no projection between them.
+
+    Args:
+        theirs: its name.
+
+    Raises:
+        ValueError: from ``inward``, for another width, as OPT-350M has it.
+
+    Source: Zhang et al. (2022), the released models; GT-43.
+
+    >>> fields = {"hidden_size": 1024, "word_embed_proj_dim": 512}
+    >>> WidthOfEmbeddings("word_embed_proj_dim").inward(Record("config.json", fields))
+    Traceback (most recent call last):
+    ValueError: config.json, key 'word_embed_proj_dim': 512 is not supported; it must be hidden_size=1024
+    """
+
+    theirs: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.theirs,)
+
+    def inward(self, record: Record) -> dict[str, object]:
+        """Nothing, if all is well."""
+        width, d_model = record.fields.get(self.theirs), record.fields.get("hidden_size")
+        if width not in (None, d_model):
+            record.refuse(self.theirs, f"{width!r:.60} is not supported; it must be hidden_size={d_model!r}")
+        return {}
+
+    def outward(self, config: ModelConfig) -> dict[str, object]:
+        """The width of the stream."""
+        return {self.theirs: config.d_model}
+
+
+@dataclass(frozen=True)
+class Rope:
+    """The base, the fraction and the scaling of RoPE, in the old fields and in the new one; both are written.
+
+    Args:
+        base, fraction: what the architecture takes by default.
+        base_name, fraction_name: of the old fields; a family without the second turns whole heads.
+
+    Raises:
+        ValueError: from ``inward``, for a kind of scaling that is not supported, and for parameters that are unknown.
+
+    Source: Su et al. (2021), section 3.4; Chen et al. (2023), section 3.2; Peng et al. (2023), section 3.4; code of
+    Llama 3.1; GT-35.
+
+    >>> old = {"rope_theta": 500.0, "rope_scaling": {"type": "linear", "factor": 2.0}}
+    >>> Rope().inward(Record("config.json", old))
+    {'rope_scaling': 'linear', 'rope_factor': 2.0, 'rope_base': 500.0, 'rope_fraction': 1.0}
+    """
+
+    base: float = 10000.0
+    fraction: float = 1.0
+    base_name: str = "rope_theta"
+    fraction_name: str | None = None
+
+    kinds = {
+        "default": {},
+        "linear": {"factor": "rope_factor"},
+        "llama3": {
+            "factor": "rope_factor",
+            "original_max_position_embeddings": "rope_n_trained",
+            "low_freq_factor": "rope_slow_turns",
+            "high_freq_factor": "rope_fast_turns",
+        },
+        "yarn": {
+            "factor": "rope_factor",
+            "original_max_position_embeddings": "rope_n_trained",
+            "beta_slow": "rope_slow_turns",
+            "beta_fast": "rope_fast_turns",
+            "attention_factor": "rope_temperature",
+        },
+    }
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        more = (self.fraction_name,) if self.fraction_name else ()
+        return ("rope_parameters", "rope_scaling", self.base_name, *more)
+
+    def inward(self, record: Record) -> dict[str, object]:
+        """Ours from theirs."""
+        name, said = given(record, ("rope_parameters", "rope_scaling"), {})
+        if not isinstance(said, dict):
+            record.refuse(name, f"{said!r:.60} must be an object")
+        said = {key: value for key, value in said.items() if value is not None}
+        base = said.pop("rope_theta", given(record, (self.base_name,), self.base)[1])
+        fraction = given(record, (self.fraction_name,), self.fraction)[1] if self.fraction_name else self.fraction
+        fraction = said.pop("partial_rotary_factor", fraction)
+        if not self.fraction_name and fraction != 1:
+            record.refuse(name, f"partial_rotary_factor={fraction!r} is not supported; it must be 1")
+        kind = _one_of(record, name, said.pop("rope_type", said.pop("type", "default")), self.kinds)
+        said.pop("type", None)
+        unknown = set(said) - set(self.kinds[kind])
+        if unknown:
+            key = min(unknown)
+            record.refuse(name, f"{key}={said[key]!r} is not supported with {kind!r}")
+        scaling = {} if kind == "default" else {"rope_scaling": kind}
+        values = {ours: said[key] for key, ours in self.kinds[kind].items() if key in said}
+        values |= {"rope_base": base, "rope_fraction": fraction}
+        their_names = {"rope_base": "rope_theta", "rope_fraction": "partial_rotary_factor"}
+        their_names |= {ours: key for key, ours in self.kinds[kind].items()}
+        checked = {o: of_right_type(record, name, o, value, f"{their_names[o]}=") for o, value in values.items()}
+        return scaling | checked
+
+    def outward(self, config: ModelConfig) -> dict[str, object]:
+        """Theirs from ours."""
+        kind = config.rope_scaling or "default"
+        values = {key: getattr(config, ours) for key, ours in self.kinds.get(kind, {}).items()}
+        scaling = {key: value for key, value in values.items() if value is not None}
+        fraction = {"partial_rotary_factor": config.rope_fraction} if self.fraction_name else {}
+        new = {"rope_type": kind, "rope_theta": config.rope_base, **scaling, **fraction}
+        old = {self.base_name: config.rope_base}
+        if kind != "default":
+            old["rope_scaling"] = {"rope_type": kind, "type": kind, **scaling}
+        if self.fraction_name:
+            old[self.fraction_name] = config.rope_fraction
+        return {"rope_parameters": new, **old}
+
+
+def is_null(record: Record, name: str) -> bool:
+    """Whether a field is there, and null.
+
+    Args:
+        record: of ``config.json``.
+        name: of the field.
+
+    Source: RFC 8259, section 3.
+
+    >>> is_null(Record("config.json", {"sliding_window": None}), "sliding_window")
+    True
+    """
+    return name in record.fields and record.fields[name] is None
+
+
+def given(record: Record, names: tuple[str, ...], default: object) -> tuple[str, object]:
+    """The first of these fields that is there and not null, with its name; the default where none is.
+
+    Args:
+        record: of ``config.json``.
+        names: of the field, the newest first.
+        default: a value, a function of all fields, or ``NEEDED``.
+
+    Raises:
+        ValueError: for a field that is needed and missing.
+
+    Source: as :class:`Field`.
+
+    >>> given(Record("config.json", {"n_embed": 8}), ("hidden_size", "n_embed"), NEEDED)
+    ('n_embed', 8)
+    """
+    for name in names:
+        if record.fields.get(name) is not None:
+            return name, record.fields[name]
+    if default is NEEDED:
+        record.refuse(names[0], "it is missing")
+    return names[0], default(record.fields) if callable(default) else default
+
+
+def of_right_type(record: Record, name: str, ours: str, value: object, before: str = "") -> object:
+    """The value, if a field of our config may hold such a one; a float where that wants one and an integer is given.
+
+    Args:
+        record: of ``config.json``.
+        name: of the field there.
+        ours: of our field; what ``ModelConfig`` does not have may hold anything.
+        value: what it is to hold.
+        before: what the message says before the value.
+
+    Raises:
+        ValueError: for another type.
+
+    Source: RFC 8259, section 3, whose values have types of their own.
+
+    >>> of_right_type(Record("config.json", {}), "hidden_size", "d_model", 2.5)
+    Traceback (most recent call last):
+    ValueError: config.json, key 'hidden_size': 2.5 must be a number without fraction
+    """
+    kind = get_type_hints(ModelConfig).get(ours, object)
+    names = {int: "a number without fraction", float: "a number", str: "a text", bool: "true or false"}
+    for base, said in names.items():
+        if kind in (base, base | None):
+            fits = isinstance(value, (int, float) if base is float else base)
+            if not (fits and (base is bool or not isinstance(value, bool)) or value is None and kind != base):
+                record.refuse(name, f"{before}{value!r:.60} must be {said}")
+            return float(value) if base is float and value is not None else value
+    return value
+
+
+def _one_of(record: Record, name: str, value: object, allowed) -> object:
+    # 1 is no True here: JSON tells them apart
+    if not any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in allowed):
+        record.refuse(name, f"{value!r:.60} is not supported; it must be {' or '.join(map(repr, allowed))}")
+    return value

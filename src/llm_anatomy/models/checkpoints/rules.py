@@ -1,0 +1,264 @@
+"""Rules: how tensors of others become ours and back, by names with holes and changes that lose nothing.
+
+Legend of shapes: ``out``, ``in`` (a weight matrix is (out, in), as in ``torch.nn.Linear``).
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from einops import rearrange
+
+from llm_anatomy.shapes import Tensor
+
+HOLES = {"layer": r"\d+", "kind": "weight|bias"}
+"""What the holes of a name may hold. ``{expert}`` stands in their names only, and counts all experts."""
+
+
+class Change:
+    """What happens to the tensors between the two layouts. ``outward`` undoes ``inward``, to the last bit.
+
+    Source: the layouts of Hugging Face's models; GT-43.
+
+    >>> Change().inward(torch.ones(2))  # the plain one: names change, the tensor stays
+    (tensor([1., 1.]),)
+    """
+
+    def inward(self, *theirs: Tensor) -> tuple[Tensor, ...]:
+        """Ours from theirs."""
+        return theirs
+
+    def outward(self, *ours: Tensor) -> tuple[Tensor, ...]:
+        """Theirs from ours."""
+        return ours
+
+
+Same = Change
+
+
+class Transpose(Change):
+    """A matrix stored as (in, out); a vector stays.
+
+    Source: Radford et al. (2019), whose released code multiplies rows by weights of shape (in, out).
+
+    >>> [tuple(t.shape) for t in Transpose().inward(torch.ones(2, 3))], Transpose().inward(torch.ones(2))[0].shape
+    ([(3, 2)], torch.Size([2]))
+    """
+
+    def inward(self, *theirs: Tensor) -> tuple[Tensor, ...]:
+        return tuple(tensor.T if tensor.ndim == 2 else tensor for tensor in theirs)
+
+    outward = inward
+
+
+@dataclass(frozen=True)
+class Split(Change):
+    """Parts that lie under each other in one tensor, along ``out``.
+
+    Args:
+        sizes: rows of each part, within one group.
+        n_groups: how often the parts follow each other: 1 for all queries, then all keys, then all values; the number
+            of heads where each head has its queries, keys and values side by side.
+
+    Source: fused projections in the code of GPT-2 (one group) and of GPT-NeoX and BLOOM (a group a head); IITD-26.
+
+    >>> rows = torch.arange(6)
+    >>> Split((1, 2), n_groups=2).inward(rows)
+    (tensor([0, 3]), tensor([1, 2, 4, 5]))
+    >>> Split((2, 4)).inward(rows)
+    (tensor([0, 1]), tensor([2, 3, 4, 5]))
+    """
+
+    sizes: tuple[int, ...]
+    n_groups: int = 1
+
+    def inward(self, *theirs: Tensor) -> tuple[Tensor, ...]:
+        (whole,) = theirs
+        groups = rearrange(whole, "(groups rows) ... -> groups rows ...", groups=self.n_groups)
+        return tuple(rearrange(part, "groups rows ... -> (groups rows) ...") for part in groups.split(self.sizes, 1))
+
+    def outward(self, *ours: Tensor) -> tuple[Tensor, ...]:
+        parts = [rearrange(part, "(groups rows) ... -> groups rows ...", groups=self.n_groups) for part in ours]
+        return (rearrange(torch.cat(parts, 1), "groups rows ... -> (groups rows) ..."),)
+
+
+@dataclass(frozen=True)
+class Reversed(Change):
+    """A change from the other side.
+
+    Args:
+        change: whose two directions are exchanged. ``Reversed(Split(…))`` joins what others keep apart.
+
+    Source: as :class:`Split`.
+
+    >>> Reversed(Split((1, 2))).inward(torch.tensor([7]), torch.tensor([8, 9]))
+    (tensor([7, 8, 9]),)
+    """
+
+    change: Change
+
+    def inward(self, *theirs: Tensor) -> tuple[Tensor, ...]:
+        return self.change.outward(*theirs)
+
+    def outward(self, *ours: Tensor) -> tuple[Tensor, ...]:
+        return self.change.inward(*ours)
+
+
+class Then(Change):
+    """One change after the other, inward; outward the last is undone first.
+
+    Args:
+        changes: in the order of ``inward``.
+
+    Source: GPT-2's fused projection, which is transposed too.
+
+    >>> [tuple(t.shape) for t in Then(Transpose(), Split((1, 2))).inward(torch.ones(5, 3))]
+    [(1, 5), (2, 5)]
+    """
+
+    def __init__(self, *changes: Change):
+        self.changes = changes
+
+    def inward(self, *theirs: Tensor) -> tuple[Tensor, ...]:
+        for change in self.changes:
+            theirs = change.inward(*theirs)
+        return theirs
+
+    def outward(self, *ours: Tensor) -> tuple[Tensor, ...]:
+        for change in reversed(self.changes):
+            ours = change.outward(*ours)
+        return ours
+
+
+@dataclass(frozen=True)
+class Stacked(Change):
+    """Tensors of single experts in one tensor with the experts along its first axis.
+
+    Args:
+        n_experts: how many. Theirs come expert by expert.
+        change: of the tensors of one expert.
+
+    Source: the layout of Mixtral's released weights; GT-19.
+
+    >>> stacked = Stacked(2, Reversed(Split((1, 1))))
+    >>> stacked.inward(*torch.arange(4).split(1))
+    (tensor([[0, 1],
+            [2, 3]]),)
+    """
+
+    n_experts: int
+    change: Change = Same()
+
+    def inward(self, *theirs: Tensor) -> tuple[Tensor, ...]:
+        each = len(theirs) // self.n_experts
+        of_experts = [self.change.inward(*theirs[i : i + each]) for i in range(0, len(theirs), each)]
+        return tuple(torch.stack(tensors) for tensors in zip(*of_experts, strict=True))
+
+    def outward(self, *ours: Tensor) -> tuple[Tensor, ...]:
+        of_experts = zip(*(tensor.unbind(0) for tensor in ours), strict=True)
+        return tuple(theirs for tensors in of_experts for theirs in self.change.outward(*tensors))
+
+
+# --- Rules, and what they say of a given model ---
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Where some of our tensors come from.
+
+    Args:
+        theirs: one name or several, with holes ``{layer}``, ``{kind}`` (weight or bias) and ``{expert}``.
+        ours: the same of our names, without ``{expert}``.
+        change: from theirs to ours.
+
+    Source: the layouts of Hugging Face's models.
+
+    >>> Rule("h.{layer}.mlp.{kind}", "stack.blocks.{layer}.feedforward.{kind}").change.__class__.__name__
+    'Change'
+    """
+
+    theirs: str | tuple[str, ...]
+    ours: str | tuple[str, ...]
+    change: Change = Same()
+
+    def __post_init__(self):
+        for field in ("theirs", "ours"):
+            if isinstance(getattr(self, field), str):
+                object.__setattr__(self, field, (getattr(self, field),))
+
+
+@dataclass(frozen=True)
+class Move:
+    """A rule with its holes filled: these tensors of theirs are these tensors of ours.
+
+    Args:
+        theirs, ours, change: as in :class:`Rule`.
+
+    Source: as :class:`Rule`.
+
+    >>> Move(("wte.weight",), ("embedding.weight",), Same()).ours
+    ('embedding.weight',)
+    """
+
+    theirs: tuple[str, ...]
+    ours: tuple[str, ...]
+    change: Change
+
+
+def moves(rules: Sequence[Rule], ours: Iterable[str], n_experts: int = 0) -> list[Move]:
+    """What the rules say of a model with tensors of these names: a rule without any of them says nothing.
+
+    Args:
+        rules: of the family.
+        ours: the names of all tensors of our model; each must have one rule.
+        n_experts: what ``{expert}`` counts to.
+
+    Raises:
+        LookupError: for a tensor that has no rule, or two; the table of the family is wrong then.
+
+    Source: as :class:`Rule`.
+
+    >>> moves([Rule("h.{layer}.fc.{kind}", "blocks.{layer}.w_up.{kind}")], ["blocks.0.w_up.bias"])[0].theirs
+    ('h.0.fc.bias',)
+    """
+    ours = list(ours)
+    found = [move for rule in rules for move in _filled(rule, ours, n_experts)]
+    claimed = Counter(name for move in found for name in move.ours)
+    for name in ours:
+        if claimed[name] != 1:
+            raise LookupError(f"{name} has {claimed[name]} rules; it must have one")
+    return found
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Whether a name fits a pattern with holes.
+
+    Args:
+        pattern: a name with holes.
+        name: of a tensor.
+
+    Source: as :class:`Rule`.
+
+    >>> matches("h.{layer}.attn.bias", "h.11.attn.bias"), matches("h.{layer}.attn.bias", "h.x.attn.bias")
+    (True, False)
+    """
+    return _regex(pattern).fullmatch(name) is not None
+
+
+def _filled(rule: Rule, ours: list[str], n_experts: int) -> Iterator[Move]:
+    first = _regex(rule.ours[0])
+    for name in ours:
+        match = first.fullmatch(name)
+        if match is None:
+            continue
+        holes = match.groupdict()
+        experts = range(n_experts) if "{expert}" in rule.theirs[0] else [None]
+        theirs = tuple(pattern.format(**holes, expert=expert) for expert in experts for pattern in rule.theirs)
+        yield Move(theirs, tuple(pattern.format(**holes) for pattern in rule.ours), rule.change)
+
+
+def _regex(pattern: str) -> re.Pattern:
+    parts = re.split(r"\{(\w+)\}", pattern)
+    return re.compile("".join(f"(?P<{p}>{HOLES[p]})" if i % 2 else re.escape(p) for i, p in enumerate(parts)))

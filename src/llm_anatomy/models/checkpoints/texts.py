@@ -1,0 +1,154 @@
+"""From text to a checkpoint's model and back: its tokenizer, the tokens that stand around a text, and writing."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from llm_anatomy.models.generation import stream
+from llm_anatomy.models.transformer import Transformer
+from llm_anatomy.tokenizers.base import Record, Tokenizer
+from llm_anatomy.tokenizers.files import read_gpt2, read_hugging_face, read_sentencepiece
+
+FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt", "tokenizer.model", "spiece.model")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Texts:
+    """What is known beside the weights: how a text becomes ids, and where writing begins and ends.
+
+    Args:
+        tokenizer: None where there is none that we can read; ``note`` says why.
+        note: a sentence about a tokenizer that is missing or was not read.
+        before, after: ids that the model expects around a text.
+        start: the first id of what an encoder-decoder writes.
+        stop: ids that end a text.
+
+    Source: tokenizer.json, tokenizer_config.json and generation_config.json of Hugging Face; GT-40.
+
+    >>> Texts(note="there is no tokenizer").encode("a")
+    Traceback (most recent call last):
+    ValueError: a text cannot be read: there is no tokenizer
+    """
+
+    tokenizer: Tokenizer | None = None
+    note: str = ""
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
+    start: int | None = None
+    stop: tuple[int, ...] = ()
+
+    def encode(self, text: str, whole: bool = True) -> list[int]:
+        """The ids of a text, with those around it; ``whole=False`` for one that shall go on, without those after it."""
+        if self.tokenizer is None:
+            raise ValueError(f"a text cannot be read: {self.note}")
+        return [*self.before, *self.tokenizer.encode(text), *(self.after if whole else ())]
+
+    def write(self, model: Transformer, prompt: str, **settings) -> Iterator[str]:
+        """Go on after a prompt, or answer it where the model is an encoder-decoder, piece by piece.
+
+        Args:
+            model: a decoder or encoder-decoder.
+            prompt: any text.
+            settings: of :func:`~llm_anatomy.models.generation.stream`; ``n_new`` must be among them.
+
+        Raises:
+            ValueError: without a tokenizer, for a prompt without tokens, and as ``stream`` does.
+        """
+        if model.config.kind == "encoder-decoder":
+            settings["sources"] = [self.encode(prompt)]
+            ids = [0 if self.start is None else self.start]
+            known = []
+        else:
+            ids = known = self.encode(prompt, whole=False)
+        if not ids:
+            raise ValueError(f"{prompt=} has no tokens; it must have one")
+        steps = stream(model, [ids], stop_tokens=self.stop, **settings)
+        return self._pieces(steps, known)
+
+    def _pieces(self, steps, known: list[int]) -> Iterator[str]:
+        """What each step adds to the text; a character whose bytes are not yet all there waits for them."""
+        ids, said = list(known), len(self.tokenizer.decode(known))
+        for step in steps:
+            if step.ids[0] in self.stop:
+                break
+            ids.append(step.ids[0])
+            text = self.tokenizer.decode(ids)
+            if not text.endswith("\N{REPLACEMENT CHARACTER}"):
+                yield text[said:]
+                said = len(text)
+        yield self.tokenizer.decode(ids)[said:]
+
+
+def read_texts(folder: str | os.PathLike, fields: dict) -> Texts:
+    """What a folder says of texts.
+
+    Args:
+        folder: of the checkpoint.
+        fields: of its ``config.json``.
+
+    Raises:
+        ValueError: for a JSON file that is malformed. A tokenizer of a kind that is not supported is no error.
+
+    Source: tokenizer.json, tokenizer_config.json and generation_config.json of Hugging Face.
+
+    >>> read_texts("no such folder", {"eos_token_id": 3})
+    Texts(tokenizer=None, note='there is no tokenizer beside the weights', before=(), after=(), start=None, stop=(3,))
+    """
+    folder = Path(folder)
+    tokenizer, notes = None, []
+    for needed, reader in (
+        (("tokenizer.json",), read_hugging_face),
+        (("vocab.json", "merges.txt"), read_gpt2),
+        (("tokenizer.model",), read_sentencepiece),
+        (("spiece.model",), read_sentencepiece),
+    ):
+        if tokenizer is None and all((folder / name).is_file() for name in needed):
+            try:
+                tokenizer = reader(*(folder / name for name in needed))
+            except ValueError as error:
+                notes.append(str(error))
+    note = "" if tokenizer else "; ".join(notes) or "there is no tokenizer beside the weights"
+    generation = _fields_of(folder / "generation_config.json")
+    stop = generation.get("eos_token_id", fields.get("eos_token_id"))
+    start = generation.get("decoder_start_token_id", fields.get("decoder_start_token_id"))
+    start = fields.get("pad_token_id") if start is None else start  # as T5 has it
+    before, after = _around(folder, tokenizer)
+    stop = tuple(stop) if isinstance(stop, list) else () if stop is None else (stop,)
+    return Texts(tokenizer=tokenizer, note=note, before=before, after=after, start=start, stop=stop)
+
+
+def _fields_of(path: Path) -> dict:
+    return Record.read(path).fields if path.is_file() else {}
+
+
+def _around(folder: Path, tokenizer: Tokenizer | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The ids before and after a text: what tokenizer.json does at its end, or what its settings say."""
+    if tokenizer is None:
+        return (), ()
+    if (folder / "tokenizer.json").is_file():
+        last = _fields_of(folder / "tokenizer.json").get("post_processor") or {}
+        for step in last.get("processors", [last]):
+            if step.get("type") == "TemplateProcessing":
+                return _around_in_template(step)
+            if step.get("type") in ("BertProcessing", "RobertaProcessing"):
+                return (step["cls"][1],), (step["sep"][1],)
+        return (), ()
+    settings, ids = _fields_of(folder / "tokenizer_config.json"), tokenizer.special_tokens
+
+    def named(which: str) -> tuple[int, ...]:
+        token = settings.get(f"{which}_token")
+        token = token.get("content") if isinstance(token, dict) else token
+        return (ids[token],) if settings.get(f"add_{which}_token") and token in ids else ()
+
+    return named("bos"), named("eos")
+
+
+def _around_in_template(step: dict) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    sides, side = ([], []), 0
+    for part in step["single"]:
+        if "Sequence" in part:
+            side = 1
+        else:
+            sides[side].extend(step["special_tokens"][part["SpecialToken"]["id"]]["ids"])
+    return tuple(sides[0]), tuple(sides[1])

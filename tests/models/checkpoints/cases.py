@@ -1,0 +1,853 @@
+"""One entry for each family: a tiny model of Hugging Face's, what must be seen when it is wrong, and what is refused.
+
+No option stands at its default, sizes are pairwise different where they can be, and windows are shorter than the text.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import torch
+import transformers
+from torch import nn
+
+from llm_anatomy.layers.positions.rotary import Frequencies
+from llm_anatomy.models.checkpoints import families
+from llm_anatomy.models.checkpoints.rules import Reversed, Same, Split
+
+VOCAB = 101
+NO_TOKENS = dict(bos_token_id=None, eos_token_id=None, pad_token_id=None)
+SIZES = dict(vocab_size=VOCAB, hidden_size=24, intermediate_size=36, num_hidden_layers=2, num_attention_heads=4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What ``test_parity.py`` asks of a family.
+
+    ``theirs`` makes a model of Hugging Face's, with any values: the test draws them. Each of ``faults`` is a dict of
+    fields to change in our config, or a function that changes our model, or one that gives wrong rules for the right
+    ones (``WrongRules``); with it the logits must differ. ``refused`` are changes to ``config.json``. ``exact`` puts
+    right what their code rounds to fewer digits than float64 has.
+    """
+
+    family: str
+    theirs: Callable[[], transformers.PreTrainedModel]
+    faults: dict[str, dict | Callable[[nn.Module], None] | Callable] = field(default_factory=dict)
+    refused: tuple[dict, ...] = ()
+    exact: Callable[[nn.Module], None] = lambda theirs: None
+
+
+class WrongRules:
+    """The family with a fault in its rules: ``change`` gets each rule, and returns it or another."""
+
+    def __init__(self, change):
+        self.change = change
+
+    def __call__(self, name):
+        family = families()[name]
+        return replace(family, rules=lambda config: [self.change(rule) for rule in family.rules(config)])
+
+
+def as_thirds(rule):
+    """A fused projection read as all queries, all keys, all values, where each head has its own three."""
+    if isinstance(rule.change, Split):
+        sizes = tuple(size * rule.change.n_groups for size in rule.change.sizes)
+        return replace(rule, change=Split(sizes))
+    return rule
+
+
+def gate_and_up_exchanged(rule):
+    return replace(rule, theirs=rule.theirs[::-1]) if isinstance(rule.change, Reversed) else rule
+
+
+def output_as_it_is(rule):
+    """A square weight fits, transposed or not."""
+    return replace(rule, change=Same()) if rule.ours[0].endswith("w_output.{kind}") else rule
+
+
+def gpt2(**more):
+    sizes = dict(vocab_size=VOCAB, n_embd=24, n_inner=36, n_layer=2, n_head=4, n_positions=40)
+    config = transformers.GPT2Config(layer_norm_epsilon=1e-3, **sizes, **NO_TOKENS, **more)
+    return transformers.GPT2LMHeadModel(config)
+
+
+def llama(rope=None, **more):
+    rope = dict(rope_type="default", rope_theta=500.0) if rope is None else rope
+    options = dict(num_key_value_heads=2, head_dim=10, rms_norm_eps=1e-3, max_position_embeddings=48)
+    config = transformers.LlamaConfig(rope_parameters=rope, **SIZES, **options, **NO_TOKENS, **more)
+    return transformers.LlamaForCausalLM(config)
+
+
+LLAMA3_ROPE = dict(rope_type="llama3", rope_theta=500.0, factor=4.0, low_freq_factor=1.0, high_freq_factor=3.0)
+LLAMA3_ROPE |= dict(original_max_position_embeddings=32)
+YARN_ROPE = dict(rope_type="yarn", rope_theta=500.0, factor=4.0, original_max_position_embeddings=16)
+YARN_ROPE |= dict(beta_fast=3.0, beta_slow=1.5)
+
+
+def gptneox(**more):
+    rope = dict(rope_type="default", rope_theta=500.0, partial_rotary_factor=0.5)
+    sizes = SIZES | dict(hidden_size=32)
+    options = dict(rope_parameters=rope, layer_norm_eps=1e-3, max_position_embeddings=48)
+    return transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(**sizes, **options, **NO_TOKENS, **more))
+
+
+def bloom(**more):
+    sizes = dict(vocab_size=VOCAB, hidden_size=24, n_layer=2, n_head=3)  # slopes of no power of two
+    config = transformers.BloomConfig(layer_norm_epsilon=1e-3, **sizes, **NO_TOKENS, **more)
+    return transformers.BloomForCausalLM(config)
+
+
+def with_all_digits_of_gelu(theirs):
+    """Their constant has eight."""
+    for block in theirs.transformer.h:
+        block.mlp.gelu_impl = nn.GELU("tanh")
+
+
+def t5(own_head=False, kind=("T5Config", "T5ForConditionalGeneration"), **more):
+    sizes = dict(vocab_size=VOCAB, d_model=24, d_kv=5, d_ff=36, num_layers=3, num_decoder_layers=2, num_heads=4)
+    options = dict(relative_attention_num_buckets=8, relative_attention_max_distance=9, layer_norm_epsilon=1e-3)
+    tokens = NO_TOKENS | dict(pad_token_id=0, decoder_start_token_id=0)
+    config = getattr(transformers, kind[0])(**sizes, **options, **tokens, **more)
+    model = getattr(transformers, kind[1])(config)
+    if own_head:  # as the released T5 1.1 has it, and the class of today makes it no more
+        model.lm_head.weight = nn.Parameter(torch.empty(VOCAB, 24))
+        model.all_tied_weights_keys.pop("lm_head.weight")
+    return model
+
+
+CASES = {
+    "gpt2": Case(
+        family="gpt2",
+        theirs=gpt2,
+        faults={
+            "exact gelu": dict(feedforward="gelu"),
+            "epsilon": dict(norm_eps=1e-5),
+            "output not transposed": WrongRules(output_as_it_is),
+        },
+        refused=(
+            dict(scale_attn_by_inverse_layer_idx=True),
+            dict(scale_attn_weights=False),
+            dict(add_cross_attention=True),
+            dict(activation_function="mish"),
+            dict(quantization_config={"bits": 8}),
+        ),
+    ),
+    "gpt2, own head": Case(family="gpt2", theirs=lambda: gpt2(tie_word_embeddings=False)),
+    "llama": Case(
+        family="llama",
+        theirs=llama,
+        faults={
+            "rotary pairing": dict(rope_pairing="neighbours"),
+            "rotary base": dict(rope_base=10000.0),
+            "gate for up": WrongRules(gate_and_up_exchanged),
+        },
+        refused=(
+            dict(hidden_act="relu6"),
+            dict(rope_parameters=dict(rope_type="dynamic", factor=2.0)),
+            dict(rope_parameters=dict(rope_type="default", partial_rotary_factor=0.5)),
+            dict(rope_parameters=dict(rope_type="linear", factor=2.0, temperature=3)),
+            dict(rope_parameters=[]),
+            dict(sliding_window=8),
+        ),
+    ),
+    "llama 3.1": Case(family="llama", theirs=lambda: llama(LLAMA3_ROPE), faults={"turns": dict(rope_fast_turns=4.0)}),
+    "llama, linear, biases": Case(
+        family="llama",
+        theirs=lambda: llama(
+            dict(rope_type="linear", rope_theta=500.0, factor=4.0), attention_bias=True, mlp_bias=True
+        ),
+        faults={"no scaling": dict(rope_scaling=None, rope_factor=None)},
+    ),
+    "llama, yarn, tied": Case(
+        family="llama",
+        theirs=lambda: llama(YARN_ROPE, tie_word_embeddings=True),
+        faults={"temperature": dict(rope_temperature=1.0)},
+    ),
+    "gptneox": Case(
+        family="gptneox",
+        theirs=gptneox,
+        faults={
+            "whole heads turned": dict(rope_fraction=1.0),
+            "rotary pairing": dict(rope_pairing="neighbours"),
+            "projections as thirds": WrongRules(as_thirds),
+        },
+        refused=(dict(hidden_act="relu6"), dict(use_cache=True, attention_window=3)),
+    ),
+    "gptneox, serial": Case(
+        family="gptneox",
+        theirs=lambda: gptneox(use_parallel_residual=False, attention_bias=False, hidden_act="gelu_new"),
+        faults={"exact gelu": dict(feedforward="gelu")},
+    ),
+    "bloom": Case(
+        family="bloom",
+        theirs=bloom,
+        faults={"no positions": dict(position="none"), "projections as thirds": WrongRules(as_thirds)},
+        exact=with_all_digits_of_gelu,
+        refused=(dict(apply_residual_connection_post_layernorm=True), dict(n_inner=7)),
+    ),
+    "t5": Case(
+        family="t5",
+        theirs=t5,
+        faults={"logits not scaled": dict(scale_logits=False), "distance": dict(max_distance=128)},
+        refused=(dict(feed_forward_proj="gated-mish"), dict(relative_attention_max_distance=None, bias=1)),
+    ),
+    "t5 1.1": Case(
+        family="t5",
+        theirs=lambda: t5(own_head=True, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
+        faults={"exact gelu": dict(feedforward="geglu"), "gate for up": WrongRules(gate_and_up_exchanged)},
+    ),
+    "mt5": Case(
+        family="mt5",
+        theirs=lambda: t5(True, ("MT5Config", "MT5ForConditionalGeneration"), tie_word_embeddings=False),
+        faults={"buckets": dict(max_distance=20)},
+    ),
+}
+
+
+def released(text, **more):
+    """Fields of a released config.json, as words: name=value."""
+    return {name: json.loads(value) for name, _, value in (word.partition("=") for word in text.split())} | more
+
+
+LLAMA3_RELEASED = """hidden_act="silu" hidden_size=4096 initializer_range=0.02 intermediate_size=14336
+    model_type="llama" num_attention_heads=32 num_hidden_layers=32 num_key_value_heads=8 pretraining_tp=1
+    rms_norm_eps=1e-05 rope_theta=500000.0 tie_word_embeddings=false torch_dtype="bfloat16" vocab_size=128256
+    attention_bias=false attention_dropout=0.0 bos_token_id=128000"""
+T5_RELEASED = """d_ff=2048 d_kv=64 d_model=512 decoder_start_token_id=0 dropout_rate=0.1 eos_token_id=1
+    initializer_factor=1.0 is_encoder_decoder=true layer_norm_epsilon=1e-06 model_type="t5" n_positions=512 num_heads=8
+    num_layers=6 output_past=true pad_token_id=0 relative_attention_num_buckets=32 vocab_size=32128"""
+
+# What the released config.json of a preset of the lectures holds: the table must read it as that very preset.
+RELEASED = {
+    "gpt-2": (
+        "gpt2",
+        released(
+            """activation_function="gelu_new" attn_pdrop=0.1 bos_token_id=50256 embd_pdrop=0.1 eos_token_id=50256
+            initializer_range=0.02 layer_norm_epsilon=1e-05 model_type="gpt2" n_ctx=1024 n_embd=768 n_head=12 n_layer=12
+            n_positions=1024 resid_pdrop=0.1 summary_activation=null summary_first_dropout=0.1
+            summary_proj_to_labels=true summary_type="cls_index" summary_use_proj=true vocab_size=50257""",
+            task_specific_params={"text-generation": {"do_sample": True, "max_length": 50}},
+        ),
+    ),
+    "llama-3-8b": ("llama", released(LLAMA3_RELEASED, max_position_embeddings=8192, rope_scaling=None)),
+    "llama-3.1-8b": (
+        "llama",
+        released(
+            LLAMA3_RELEASED,
+            max_position_embeddings=131072,
+            mlp_bias=False,
+            rope_scaling=dict(
+                factor=8.0,
+                low_freq_factor=1.0,
+                high_freq_factor=4.0,
+                original_max_position_embeddings=8192,
+                rope_type="llama3",
+            ),
+        ),
+    ),
+    "gpt-neox": (
+        "gptneox",
+        released(
+            """attention_probs_dropout_prob=0 bos_token_id=0 eos_token_id=0 hidden_act="gelu_fast"
+            hidden_dropout_prob=0 hidden_size=6144 initializer_range=0.02 intermediate_size=24576 layer_norm_eps=1e-05
+            max_position_embeddings=2048 model_type="gpt_neox" num_attention_heads=64 num_hidden_layers=44
+            rotary_emb_base=10000 rotary_pct=0.25 tie_word_embeddings=false torch_dtype="float16" use_cache=true
+            vocab_size=50432"""
+        ),
+    ),
+    "bloom-560m": (
+        "bloom",
+        released(
+            """apply_residual_connection_post_layernorm=false attention_dropout=0.0 attention_softmax_in_fp32=true
+            bias_dropout_fusion=true bos_token_id=1 eos_token_id=2 pad_token_id=3 hidden_dropout=0.0
+            initializer_range=0.02 layer_norm_epsilon=1e-05 masked_softmax_fusion=true model_type="bloom" n_embed=1024
+            n_inner=null n_layer=24 num_attention_heads=16 offset_alibi=100 pretraining_tp=1 seq_length=2048
+            skip_bias_add=true skip_bias_add_qkv=false slow_but_exact=false unk_token_id=0 use_cache=true
+            vocab_size=250880"""
+        ),
+    ),
+    "t5-small": ("t5", released(T5_RELEASED)),
+    "t5-v1.1-small": (
+        "t5",
+        released(
+            T5_RELEASED,
+            d_ff=1024,
+            num_layers=8,
+            num_decoder_layers=8,
+            num_heads=6,
+            feed_forward_proj="gated-gelu",
+            tie_word_embeddings=False,
+        ),
+    ),
+    "mt5-small": (
+        "mt5",
+        released(
+            T5_RELEASED,
+            d_ff=1024,
+            num_layers=8,
+            num_decoder_layers=8,
+            num_heads=6,
+            feed_forward_proj="gated-gelu",
+            tie_word_embeddings=False,
+            model_type="mt5",
+            tokenizer_class="T5Tokenizer",
+            vocab_size=250112,
+        ),
+    ),
+}
+
+
+# --- Mistral, Qwen, Gemma ---
+
+GROUPED = SIZES | dict(num_key_value_heads=2, head_dim=10, rms_norm_eps=1e-3, max_position_embeddings=48)
+PLAIN_ROPE = dict(rope_type="default", rope_theta=500.0)
+SLIDING, FULL = "sliding_attention", "full_attention"
+
+
+def decoder(name, rope=PLAIN_ROPE, **more):
+    """One of the models that share Llama's names of fields."""
+    config = getattr(transformers, f"{name}Config")(rope_parameters=rope, **GROUPED | NO_TOKENS | more)
+    return getattr(transformers, f"{name}ForCausalLM")(config)
+
+
+def with_identity_for(part):
+    def change(model):
+        for block in model.stack.blocks:
+            setattr(block.attention, part, nn.Identity())
+
+    return change
+
+
+def without_bias_of_keys_and_values(model):
+    """That of keys alone would change little: RoPE apart, it adds one number to all scores of a query."""
+    for block in model.stack.blocks:
+        block.attention.w_key.bias.data.zero_()
+        block.attention.w_value.bias.data.zero_()
+
+
+def gate_and_up_of_experts_exchanged(rule):
+    return replace(rule, theirs=rule.theirs[::-1]) if rule.theirs[0].endswith("w1.weight") else rule
+
+
+def one_expert_after_the_other(theirs):
+    """The product of groups that they take by default knows no float64."""
+    theirs.set_experts_implementation("eager")
+
+
+def norms_in_the_order_of_names(rule):
+    """Gemma 2's second norm stands after attention; Llama's of that name stands before the feed-forward layer."""
+    after, before = "around_attention.norm_out", "around_feedforward.norm_in"
+    exchanged = {after: before, before: after}
+    for name, other in exchanged.items():
+        if name in rule.ours[0]:
+            return replace(rule, ours=rule.ours[0].replace(name, other))
+    return rule
+
+
+CASES |= {
+    "mistral": Case(
+        family="mistral",
+        theirs=lambda: decoder("Mistral", sliding_window=5),
+        faults={
+            "no window": dict(window=None),
+            "window of one more": dict(window=6),
+            "rotary pairing": dict(rope_pairing="neighbours"),
+            "gate for up": WrongRules(gate_and_up_exchanged),
+        },
+        refused=(
+            dict(hidden_act="relu6"),
+            dict(layer_types=[SLIDING, FULL]),
+            dict(sliding_window="5"),
+            dict(attention_bias=True),
+            dict(rope_parameters=dict(rope_type="dynamic", factor=2.0)),
+        ),
+    ),
+    "mistral, no window": Case(
+        family="mistral",
+        theirs=lambda: decoder("Mistral", sliding_window=None, tie_word_embeddings=True, hidden_act="relu"),
+        faults={"a window": dict(window=16), "gates of silu": dict(feedforward="swiglu")},
+    ),
+    "mixtral": Case(
+        family="mixtral",
+        theirs=lambda: decoder("Mixtral", sliding_window=5, num_local_experts=3, num_experts_per_tok=2),
+        faults={
+            "no window": dict(window=None),
+            "weights that do not sum to 1": dict(router="top_k_of_softmax"),
+            "one expert": dict(n_experts_per_token=1),
+            "gate for up": WrongRules(gate_and_up_of_experts_exchanged),
+        },
+        exact=one_expert_after_the_other,
+        refused=(dict(layer_types=[SLIDING, FULL]), dict(shared_expert_intermediate_size=8), dict(hidden_act="relu6")),
+    ),
+    "mixtral, no window": Case(
+        family="mixtral",
+        theirs=lambda: decoder("Mixtral", sliding_window=None, hidden_act="gelu", tie_word_embeddings=True),
+        exact=one_expert_after_the_other,
+        faults={"approximate gelu": dict(feedforward="geglu_tanh")},
+    ),
+    "qwen2": Case(
+        family="qwen2",
+        theirs=lambda: decoder("Qwen2", max_window_layers=2),
+        faults={
+            "no biases": without_bias_of_keys_and_values,
+            "rotary pairing": dict(rope_pairing="neighbours"),
+            "gate for up": WrongRules(gate_and_up_exchanged),
+        },
+        refused=(
+            dict(use_mrope=True),
+            dict(dual_chunk_attention_config={"chunk_size": 8}),
+            dict(layer_types=None, use_sliding_window=True, sliding_window=5, max_window_layers=1),
+            dict(layer_types=[FULL, SLIDING], use_sliding_window=True, sliding_window=5),
+            dict(layer_types=[SLIDING, FULL]),  # and no width
+            dict(layer_types=[FULL]),
+            dict(layer_types=["chunked_attention", FULL]),
+            dict(layer_types=None, use_sliding_window="yes"),
+            dict(layer_types=None, max_window_layers=-1),
+        ),
+    ),
+    "qwen2, windows": Case(
+        family="qwen2",
+        theirs=lambda: decoder(
+            "Qwen2",
+            YARN_ROPE,
+            use_sliding_window=True,
+            sliding_window=5,
+            max_window_layers=0,
+            tie_word_embeddings=True,
+            head_dim=6,
+            max_position_embeddings=64,
+        ),
+        faults={"window of one more": dict(window=6), "temperature": dict(rope_temperature=1.0)},
+    ),
+    "qwen2, windows by list": Case(
+        family="qwen2",
+        theirs=lambda: decoder(
+            "Qwen2",
+            num_hidden_layers=3,
+            use_sliding_window=True,
+            sliding_window=5,
+            max_window_layers=0,
+            layer_types=[SLIDING, FULL, SLIDING],
+            hidden_act="gelu_pytorch_tanh",
+        ),
+        faults={"windows everywhere": dict(global_every=None), "exact gelu": dict(feedforward="geglu")},
+    ),
+    "qwen3": Case(
+        family="qwen3",
+        theirs=lambda: decoder("Qwen3", max_window_layers=2),
+        faults={
+            "queries as they are": with_identity_for("query_norm"),
+            "keys as they are": with_identity_for("key_norm"),
+            "rotary pairing": dict(rope_pairing="neighbours"),
+        },
+        refused=(
+            dict(num_experts=4),
+            dict(layer_types=None, use_sliding_window=True, sliding_window=5, max_window_layers=1),
+            dict(hidden_act="relu6"),
+        ),
+    ),
+    "qwen3, windows, biases": Case(
+        family="qwen3",
+        theirs=lambda: decoder(
+            "Qwen3",
+            num_hidden_layers=3,
+            use_sliding_window=True,
+            sliding_window=5,
+            max_window_layers=0,
+            layer_types=[SLIDING, SLIDING, FULL],
+            attention_bias=True,
+            tie_word_embeddings=True,
+        ),
+        faults={"windows everywhere": dict(global_every=None), "no biases": without_bias_of_keys_and_values},
+    ),
+    "gemma": Case(
+        family="gemma",
+        theirs=lambda: decoder("Gemma", num_key_value_heads=1),
+        faults={
+            "w for 1 + w": dict(norm="rmsnorm"),
+            "embeddings not scaled": dict(scale_embeddings=False),
+            "exact gelu": dict(feedforward="geglu"),
+        },
+        refused=(
+            dict(hidden_act="silu"),
+            dict(hidden_activation="gelu"),
+            dict(use_bidirectional_attention=True),
+            dict(sliding_window=8),
+        ),
+    ),
+    "gemma, own head, biases": Case(
+        family="gemma",
+        theirs=lambda: decoder("Gemma", attention_bias=True, tie_word_embeddings=False),
+        faults={"no biases": without_bias_of_keys_and_values},
+    ),
+    "gemma2": Case(
+        family="gemma2",
+        theirs=lambda: decoder(
+            "Gemma2",
+            num_hidden_layers=3,
+            sliding_window=5,
+            query_pre_attn_scalar=5,
+            attn_logit_softcapping=0.8,
+            final_logit_softcapping=0.9,
+        ),
+        faults={
+            "w for 1 + w": dict(norm="rmsnorm"),
+            "windows everywhere": dict(global_every=None),
+            "scores not bounded": dict(attention_soft_cap=None),
+            "logits not bounded": dict(logit_soft_cap=None),
+            "scale of the head": dict(attention_scale=None),
+            "norms by name": WrongRules(norms_in_the_order_of_names),
+        },
+        refused=(
+            dict(use_bidirectional_attention=True),
+            dict(query_pre_attn_scalar=0),
+            dict(query_pre_attn_scalar=True),
+            dict(hidden_activation="relu6"),
+            dict(layer_types=[FULL, SLIDING, FULL]),
+            dict(sliding_window=None, layer_types=None),
+            dict(attn_logit_softcapping="50"),
+        ),
+    ),
+    "gemma2, no bounds": Case(
+        family="gemma2",
+        theirs=lambda: decoder(
+            "Gemma2",
+            num_hidden_layers=3,
+            sliding_window=5,
+            layer_types=[SLIDING, SLIDING, FULL],
+            query_pre_attn_scalar=10,
+            attn_logit_softcapping=None,
+            final_logit_softcapping=None,
+            hidden_activation="gelu",
+            attention_bias=True,
+            tie_word_embeddings=False,
+        ),
+        faults={"every other window": dict(global_every=2), "approximate gelu": dict(feedforward="geglu_tanh")},
+    ),
+}
+
+GEMMA_RELEASED = """attention_bias=false attention_dropout=0.0 bos_token_id=2 eos_token_id=1 initializer_range=0.02
+    max_position_embeddings=8192 pad_token_id=0 rms_norm_eps=1e-06 rope_theta=10000.0 torch_dtype="bfloat16"
+    use_cache=true vocab_size=256000"""
+GEMMA2_RELEASED = f"""{GEMMA_RELEASED} attn_logit_softcapping=50.0 cache_implementation="hybrid"
+    final_logit_softcapping=30.0 hidden_act="gelu_pytorch_tanh" hidden_activation="gelu_pytorch_tanh"
+    model_type="gemma2" sliding_window=4096"""
+
+RELEASED |= {
+    "mistral-7b": (
+        "mistral",
+        released(
+            """bos_token_id=1 eos_token_id=2 hidden_act="silu" hidden_size=4096 initializer_range=0.02
+            intermediate_size=14336 max_position_embeddings=32768 model_type="mistral" num_attention_heads=32
+            num_hidden_layers=32 num_key_value_heads=8 rms_norm_eps=1e-05 rope_theta=10000.0 sliding_window=4096
+            tie_word_embeddings=false torch_dtype="bfloat16" use_cache=true vocab_size=32000"""
+        ),
+    ),
+    "gemma-2b": (
+        "gemma",
+        released(
+            f"""{GEMMA_RELEASED} head_dim=256 hidden_act="gelu" hidden_size=2048 intermediate_size=16384
+            model_type="gemma" num_attention_heads=8 num_hidden_layers=18 num_key_value_heads=1 rope_scaling=null"""
+        ),
+    ),
+    "gemma-7b": (
+        "gemma",
+        released(
+            f"""{GEMMA_RELEASED} head_dim=256 hidden_act="gelu_pytorch_tanh" hidden_activation="gelu_pytorch_tanh"
+            hidden_size=3072 intermediate_size=24576 model_type="gemma" num_attention_heads=16 num_hidden_layers=28
+            num_key_value_heads=16 rope_scaling=null"""
+        ),
+    ),
+    "gemma-2-2b": (
+        "gemma2",
+        released(
+            f"""{GEMMA2_RELEASED} head_dim=256 hidden_size=2304 intermediate_size=9216 num_attention_heads=8
+            num_hidden_layers=26 num_key_value_heads=4 query_pre_attn_scalar=256"""
+        ),
+    ),
+    "gemma-2-9b": (
+        "gemma2",
+        released(
+            f"""{GEMMA2_RELEASED} head_dim=256 hidden_size=3584 intermediate_size=14336 num_attention_heads=16
+            num_hidden_layers=42 num_key_value_heads=8 query_pre_attn_scalar=256 sliding_window_size=4096"""
+        ),
+    ),
+    "gemma-2-27b": (
+        "gemma2",
+        released(
+            f"""{GEMMA2_RELEASED} head_dim=128 hidden_size=4608 intermediate_size=36864 num_attention_heads=32
+            num_hidden_layers=46 num_key_value_heads=16 query_pre_attn_scalar=144 sliding_window_size=4096"""
+        ),
+    ),
+}
+
+# Where a released file says more than the paper that the preset follows: both values.
+RELEASED_OTHERWISE = {"mistral-7b": {"n_ctx": (32768, 8192)}}
+# --- OLMo, OPT, GPT-J, BERT, RoFormer ---
+
+
+def olmo(kind="Olmo", **more):
+    options = dict(max_position_embeddings=48, num_key_value_heads=2) | more
+    options = dict(rope_parameters=dict(rope_type="default", rope_theta=500.0)) | options
+    config = getattr(transformers, f"{kind}Config")(**SIZES, **options, **NO_TOKENS)
+    return getattr(transformers, f"{kind}ForCausalLM")(config)
+
+
+def olmo2(**more):
+    return olmo("Olmo2", rms_norm_eps=1e-3, **more)
+
+
+def opt(**more):
+    sizes = dict(vocab_size=VOCAB, hidden_size=24, ffn_dim=36, num_hidden_layers=2, num_attention_heads=4)
+    config = transformers.OPTConfig(max_position_embeddings=40, **sizes, **NO_TOKENS, **more)
+    return transformers.OPTForCausalLM(config)
+
+
+def gptj(**more):
+    sizes = dict(vocab_size=VOCAB, n_embd=40, n_layer=2, n_head=4, n_positions=44)
+    options = dict(n_inner=36, rotary_dim=6, layer_norm_epsilon=1e-3) | more
+    return transformers.GPTJForCausalLM(transformers.GPTJConfig(**sizes, **options, **NO_TOKENS))
+
+
+def bert(**more):
+    options = dict(max_position_embeddings=40, type_vocab_size=3, layer_norm_eps=1e-3) | more
+    return transformers.BertForMaskedLM(transformers.BertConfig(**SIZES, **options, **NO_TOKENS))
+
+
+def roformer(kind="RoFormerForMaskedLM", **more):
+    options = dict(max_position_embeddings=40, type_vocab_size=3, layer_norm_eps=1e-3) | more
+    model = getattr(transformers, kind)(transformers.RoFormerConfig(**SIZES, **options, **NO_TOKENS))
+    table = model.roformer.encoder.embed_positions  # no weight of its own: neither drawn nor saved
+    values = table.weight.detach()
+    del table.weight
+    table.register_buffer("weight", values, persistent=False)
+    return model
+
+
+def with_our_frequencies(theirs):
+    """Their tables of sines and cosines from frequencies in float32, as ours are."""
+    for name, table in [*theirs.named_parameters(), *theirs.named_buffers()]:
+        if "embed_positions" in name:
+            angles = torch.arange(len(table))[:, None] * Frequencies()(table.shape[1], 10000.0).double()
+            exact = torch.cat((angles.sin(), angles.cos()), 1)
+            torch.testing.assert_close(table.double(), exact, rtol=0, atol=1e-5)
+            table.data = exact
+
+
+def root_mean_square(model):
+    model.stack.norm.forward = lambda x: nn.functional.rms_norm(x, x.shape[-1:], eps=1e-5)
+
+
+def each_head_by_itself(model):
+    """QK-norm with the mean square of each head in place of that of all."""
+    for block in model.stack.blocks:
+        for across in (block.attention.query_norm, block.attention.key_norm):
+            weight = across.norm.weight.unflatten(0, (-1, 1, model.config.d_head))
+            across.forward = lambda x, w=weight: nn.functional.rms_norm(x, x.shape[-1:], eps=1e-3) * w
+
+
+def no_bias_of_the_head(model):
+    model.unembedding.bias = None
+
+
+def feedforward_not_normed(model):
+    for block in model.stack.blocks:
+        block.feedforward_norm = nn.Identity()
+
+
+def one_segment(model):
+    with torch.no_grad():
+        model.segment_embedding.weight[1:] = model.segment_embedding.weight[0]
+
+
+def token_head_without_norm(model):
+    model.token_head[2] = nn.Identity()
+
+
+CASES |= {
+    "olmo": Case(
+        family="olmo",
+        theirs=lambda: olmo(hidden_act="gelu", attention_bias=True),
+        faults={
+            "mean kept": root_mean_square,
+            "epsilon": dict(norm_eps=1e-3),
+            "rotary pairing": dict(rope_pairing="neighbours"),
+            "gate for up": WrongRules(gate_and_up_exchanged),
+        },
+        refused=(dict(clip_qkv=8.0), dict(hidden_act="relu6"), dict(head_dim=10), dict(rms_norm_eps=1e-5)),
+    ),
+    "olmo, linear, tied": Case(
+        family="olmo",
+        theirs=lambda: olmo(
+            rope_parameters=dict(rope_type="linear", rope_theta=500.0, factor=4.0), tie_word_embeddings=True
+        ),
+        faults={"no scaling": dict(rope_scaling=None, rope_factor=None)},
+    ),
+    "olmo2": Case(
+        family="olmo2",
+        theirs=lambda: olmo2(hidden_act="gelu_pytorch_tanh", attention_bias=True),
+        faults={
+            "norms before sublayers": dict(norm_placement="pre"),
+            "heads normed one by one": each_head_by_itself,
+            "rotary base": dict(rope_base=10000.0),
+        },
+        refused=(dict(clip_qkv=8.0), dict(hidden_act="relu6"), dict(layer_types=["sliding_attention"] * 2)),
+    ),
+    "olmo2, yarn, tied": Case(
+        family="olmo2",
+        theirs=lambda: olmo2(hidden_act="relu", rope_parameters=YARN_ROPE, tie_word_embeddings=True),
+        faults={"temperature": dict(rope_temperature=1.0)},
+    ),
+    "opt": Case(
+        family="opt",
+        theirs=opt,
+        faults={
+            "positions from row 1": dict(position_offset=1, n_ctx=41),
+            "gelu": dict(feedforward="gelu"),
+            "epsilon": dict(norm_eps=1e-3),
+        },
+        refused=(
+            dict(word_embed_proj_dim=12),
+            dict(_remove_final_layer_norm=True),
+            dict(activation_function="mish"),
+            dict(do_layer_norm_before="no"),
+            dict(layer_norm_eps=1e-5),
+        ),
+    ),
+    "opt, norms after sublayers": Case(
+        family="opt",
+        theirs=lambda: opt(do_layer_norm_before=False, activation_function="gelu_new", tie_word_embeddings=False),
+        faults={"exact gelu": dict(feedforward="gelu")},
+    ),
+    "opt, without biases": Case(
+        family="opt",
+        theirs=lambda: opt(enable_bias=False, layer_norm_elementwise_affine=False, activation_function="gelu"),
+        faults={"approximate gelu": dict(feedforward="gelu_tanh")},
+    ),
+    "gptj": Case(
+        family="gptj",
+        theirs=gptj,
+        faults={
+            "rotary pairing": dict(rope_pairing="halves"),
+            "whole heads turned": dict(rope_fraction=1.0),
+            "feed-forward reads the stream": feedforward_not_normed,
+            "no bias of the head": no_bias_of_the_head,
+        },
+        exact=with_our_frequencies,
+        refused=(
+            dict(rotary_dim=None),
+            dict(rotary_dim=5),
+            dict(rotary_dim=12),
+            dict(rotary=False),
+            dict(scale_attn_weights=False),
+            dict(activation_function="mish"),
+            dict(rope_scaling={"type": "linear", "factor": 2.0}),
+        ),
+    ),
+    "gptj, tied": Case(
+        family="gptj",
+        theirs=lambda: gptj(n_inner=None, rotary_dim=10, activation_function="gelu", tie_word_embeddings=True),
+        faults={"approximate gelu": dict(feedforward="gelu_tanh")},
+        exact=with_our_frequencies,
+    ),
+    "gptj, relu": Case(family="gptj", theirs=lambda: gptj(activation_function="relu"), exact=with_our_frequencies),
+    "bert": Case(
+        family="bert",
+        theirs=bert,
+        faults={
+            "one segment": one_segment,
+            "token head without norm": token_head_without_norm,
+            "epsilon": dict(norm_eps=1e-12),
+            "left to right": dict(kind="decoder"),
+        },
+        refused=(
+            dict(is_decoder=True),
+            dict(add_cross_attention=True),
+            dict(position_embedding_type="relative_key"),
+            dict(hidden_act="mish"),
+            dict(tie_word_embeddings=False),
+            dict(embedding_size=12),
+        ),
+    ),
+    "bert, approximate gelu": Case(
+        family="bert", theirs=lambda: bert(hidden_act="gelu_new"), faults={"exact gelu": dict(feedforward="gelu")}
+    ),
+    "bert, relu": Case(family="bert", theirs=lambda: bert(hidden_act="relu")),
+    "roformer": Case(
+        family="roformer",
+        theirs=roformer,
+        faults={
+            "rotary pairing": dict(rope_pairing="halves"),
+            "one segment": one_segment,
+            "left to right": dict(kind="decoder"),
+        },
+        exact=with_our_frequencies,
+        refused=(
+            dict(rotary_value=True),
+            dict(embedding_size=12),
+            dict(add_cross_attention=True),
+            dict(hidden_act="mish"),
+            dict(tie_word_embeddings=False),
+            dict(rope_theta=500.0),
+        ),
+    ),
+    "roformer, left to right": Case(
+        family="roformer",
+        theirs=lambda: roformer("RoFormerForCausalLM", is_decoder=True, hidden_act="gelu_new"),
+        faults={"both ways": dict(kind="encoder"), "rotary pairing": dict(rope_pairing="halves")},
+        exact=with_our_frequencies,
+    ),
+    "roformer, relu": Case(family="roformer", theirs=lambda: roformer(hidden_act="relu"), exact=with_our_frequencies),
+}
+
+RELEASED |= {
+    "olmo-7b": (
+        "olmo",
+        released(
+            """attention_bias=false attention_dropout=0.0 clip_qkv=null eos_token_id=50279 hidden_act="silu"
+            hidden_size=4096 initializer_range=0.02 intermediate_size=11008 max_position_embeddings=2048
+            model_type="olmo" num_attention_heads=32 num_hidden_layers=32 num_key_value_heads=32 pad_token_id=1
+            rope_scaling=null rope_theta=10000.0 tie_word_embeddings=false torch_dtype="float32" use_cache=true
+            vocab_size=50304"""
+        ),
+    ),
+    "opt-125m": (
+        "opt",
+        released(
+            """_remove_final_layer_norm=false activation_dropout=0.0 activation_function="relu" attention_dropout=0.0
+            bos_token_id=2 do_layer_norm_before=true dropout=0.1 eos_token_id=2 ffn_dim=3072 hidden_size=768
+            init_std=0.02 layerdrop=0.0 max_position_embeddings=2048 model_type="opt" num_attention_heads=12
+            num_hidden_layers=12 pad_token_id=1 prefix="</s>" torch_dtype="float16" use_cache=true vocab_size=50272
+            word_embed_proj_dim=768"""
+        ),
+    ),
+    "gpt-j": (
+        "gptj",
+        released(
+            """activation_function="gelu_new" attn_pdrop=0.0 bos_token_id=50256 embd_pdrop=0.0 eos_token_id=50256
+            gradient_checkpointing=false initializer_range=0.02 layer_norm_epsilon=1e-05 model_type="gptj" n_embd=4096
+            n_head=16 n_inner=null n_layer=28 n_positions=2048 resid_pdrop=0.0 rotary=true rotary_dim=64
+            scale_attn_weights=true summary_activation=null summary_first_dropout=0.1 summary_proj_to_labels=true
+            summary_type="cls_index" summary_use_proj=true tie_word_embeddings=false tokenizer_class="GPT2Tokenizer"
+            use_cache=true vocab_size=50400"""
+        ),
+    ),
+    "bert-base": (
+        "bert",
+        released(
+            """attention_probs_dropout_prob=0.1 gradient_checkpointing=false hidden_act="gelu" hidden_dropout_prob=0.1
+            hidden_size=768 initializer_range=0.02 intermediate_size=3072 layer_norm_eps=1e-12
+            max_position_embeddings=512 model_type="bert" num_attention_heads=12 num_hidden_layers=12 pad_token_id=0
+            position_embedding_type="absolute" type_vocab_size=2 use_cache=true vocab_size=30522"""
+        ),
+    ),
+    "roformer": (
+        "roformer",
+        released(
+            """attention_probs_dropout_prob=0.1 bos_token_id=0 embedding_size=768 eos_token_id=2 hidden_act="gelu"
+            hidden_dropout_prob=0.1 hidden_size=768 initializer_range=0.02 intermediate_size=3072 layer_norm_eps=1e-12
+            max_position_embeddings=1536 model_type="roformer" num_attention_heads=12 num_hidden_layers=12
+            pad_token_id=0 rotary_value=false type_vocab_size=2 use_cache=true vocab_size=50000"""
+        ),
+    ),
+}

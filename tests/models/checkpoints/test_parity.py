@@ -1,0 +1,234 @@
+"""Every family against Hugging Face's model of the same weights: logits, files, generation, and faults that show."""
+
+import inspect
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from models.checkpoints.cases import CASES, NO_TOKENS, RELEASED, RELEASED_OTHERWISE, VOCAB, WrongRules
+from safetensors.torch import load_file
+from torch.overrides import TorchFunctionMode
+
+from llm_anatomy.models.checkpoints import engine, families, load, save
+from llm_anatomy.models.generation import generate
+from llm_anatomy.models.presets import preset
+from llm_anatomy.tokenizers.base import Record
+
+BATCH, TOKENS, SOURCE, NEW = 3, 17, 13, 12
+BOUNDS = {torch.float32: 1e-4, torch.float64: 1e-9}
+ALL = pytest.mark.parametrize("name", CASES)
+
+
+def randomize(model, seed=0):
+    """N(0, 0.3), the weights of norms around 1: default values hide faults."""
+    g = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            around = float(parameter.ndim == 1 and name.endswith("weight"))
+            parameter.copy_(around + 0.3 * torch.randn(parameter.shape, generator=g))
+    return model.eval()
+
+
+class Exact(TorchFunctionMode):
+    """Where Hugging Face's code computes in float32 whatever the model's type is, float64 is taken."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        def wide(value):
+            return torch.float64 if value is torch.float32 else value
+
+        function = torch.Tensor.double if function is torch.Tensor.float else function
+        return function(*map(wide, args), **{key: wide(value) for key, value in (kwargs or {}).items()})
+
+
+def share_frequencies(ours, theirs):
+    """Both compute the frequencies of RoPE in float32, in another order; float64 would show the last bit of it."""
+    mine = [module.frequencies for module in ours.modules() if hasattr(module, "frequencies")]
+    for module in theirs.modules():
+        if mine and hasattr(module, "inv_freq"):
+            torch.testing.assert_close(module.inv_freq.float(), mine[0], rtol=1e-6, atol=0)
+            module.inv_freq = mine[0].to(module.inv_freq.dtype)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Their model of a case, and the folder where they have saved it; made once."""
+    kept = {}
+
+    def of(name):
+        if name not in kept:
+            theirs, folder = randomize(CASES[name].theirs()), tmp_path_factory.mktemp("theirs") / "model"
+            theirs.save_pretrained(folder)
+            kept[name] = theirs, folder
+        return kept[name]
+
+    return of
+
+
+def inputs(config):
+    """Ours and theirs, without padding and with it: on the left for decoders, on the right for what is read whole."""
+    g = torch.Generator().manual_seed(1)
+    ids = torch.randint(1, VOCAB, (BATCH, TOKENS), generator=g)
+    is_token = torch.ones(BATCH, TOKENS, dtype=torch.bool)
+    if config.kind == "encoder-decoder":
+        source, here = torch.randint(1, VOCAB, (BATCH, SOURCE), generator=g), is_token[:, :SOURCE].clone()
+        yield dict(ids=ids, source=source, here=here), is_token
+        here = here.clone()
+        here[1, 9:] = here[2, 12:] = False
+        yield dict(ids=ids, source=source, here=here), is_token
+        return
+    given = dict(ids=ids)
+    if config.n_segments:
+        given["segments"] = torch.randint(0, config.n_segments, (BATCH, TOKENS), generator=g)
+    yield given, is_token
+    is_token = is_token.clone()
+    if config.kind == "encoder":
+        is_token[0, 12:] = is_token[2, 16:] = False
+    else:
+        is_token[0, :5] = is_token[2, :1] = False
+    yield given, is_token
+
+
+def our_logits(model, given, is_token):
+    if "source" in given:
+        return model(given["ids"], source=model.encode(given["source"], given["here"]))
+    return model(given["ids"], is_token=is_token, segments=given.get("segments"))
+
+
+def their_logits(model, given, is_token):
+    knows = inspect.signature(model.forward).parameters
+    if "source" in given:
+        asked = dict(input_ids=given["source"], attention_mask=given["here"].long(), decoder_input_ids=given["ids"])
+    else:
+        asked = dict(input_ids=given["ids"], attention_mask=is_token.long())
+        if "segments" in given:
+            asked["token_type_ids"] = given["segments"]
+        if "position_ids" in knows:
+            asked["position_ids"] = (is_token.cumsum(1) - 1).clamp(min=0)
+    if "use_cache" in knows:
+        asked["use_cache"] = False
+    return model(**asked).logits
+
+
+@torch.no_grad()
+def difference(ours, theirs):
+    """The largest, over both inputs and all tokens that are none of padding."""
+    largest = 0.0
+    for given, is_token in inputs(ours.config):
+        found, expected = our_logits(ours, given, is_token), their_logits(theirs, given, is_token)
+        assert found.shape == expected.shape and expected.isfinite().all()
+        largest = max(largest, (found - expected)[is_token].abs().max().item())
+    return largest
+
+
+@pytest.mark.syllabus("UCL-24", "UCL-26", "UCL-28", "UCL-31", "IITD-42", "IITD-43", "IITD-44", "IITD-45")
+@pytest.mark.syllabus("GT-11", "GT-12", "GT-43", "GT-44", "CMU-34")
+@pytest.mark.parametrize("dtype", BOUNDS, ids=["float32", "float64"])
+@ALL
+def test_logits_equal_theirs(name, dtype, made, record_property):
+    theirs, folder = made(name)
+    ours = load(folder, dtype=dtype)
+    assert ours.family == CASES[name].family and {p.dtype for p in ours.model.parameters()} == {dtype}
+    if dtype == torch.float64:
+        theirs = type(theirs).from_pretrained(folder, dtype=dtype)
+        CASES[name].exact(theirs)
+        share_frequencies(ours.model, theirs)
+        with Exact():
+            found = difference(ours.model, theirs)
+    else:
+        found = difference(ours.model, theirs)
+    record_property(f"{name} {dtype}", found)
+    print(f"{name}, {dtype}: {found:.1e}")
+    assert found <= BOUNDS[dtype]
+
+
+@ALL
+def test_files_go_round_bit_for_bit(name, made, tmp_path):
+    theirs, folder = made(name)
+    save(load(folder), tmp_path / "ours")
+    before, after = load_file(folder / "model.safetensors"), load_file(tmp_path / "ours" / "model.safetensors")
+    assert before.keys() == after.keys()
+    for key, tensor in before.items():
+        assert tensor.dtype == after[key].dtype and torch.equal(tensor, after[key]), key
+    read = type(theirs).from_pretrained(tmp_path / "ours").eval()
+    with torch.no_grad():
+        for given, is_token in inputs(load(folder).config):
+            assert torch.equal(their_logits(read, given, is_token), their_logits(theirs, given, is_token))
+    fields = [json.loads((f / "config.json").read_text()) for f in (folder, tmp_path / "ours")]
+    differ = {k for k in fields[0] if fields[0][k] is not None and fields[0][k] != fields[1].get(k)}
+    assert differ <= {"transformers_version", "tie_word_embeddings", "rope_parameters", "architectures"}
+
+
+@ALL
+def test_greedy_generation_is_theirs_token_for_token(name, made):
+    theirs, folder = made(name)
+    ours = load(folder)
+    if ours.config.kind == "encoder":
+        return
+    given, is_token = list(inputs(ours.config))[-1]
+    theirs.generation_config.update(**NO_TOKENS | dict(pad_token_id=0, decoder_start_token_id=0))
+    asked = dict(max_new_tokens=NEW, do_sample=False, use_cache=True)
+    if "source" in given:
+        found = theirs.generate(input_ids=given["source"], attention_mask=given["here"].long(), **asked)[:, 1:]
+        sources = [row[here].tolist() for row, here in zip(given["source"], given["here"], strict=True)]
+        written = generate(ours.model, [[0]] * BATCH, sources=sources, n_new=NEW)
+    else:
+        found = theirs.generate(input_ids=given["ids"], attention_mask=is_token.long(), **asked)[:, TOKENS:]
+        prompts = [row[here].tolist() for row, here in zip(given["ids"], is_token, strict=True)]
+        written = generate(ours.model, prompts, n_new=NEW)
+    assert written.ids == found.tolist()
+
+
+FAULTS = [(name, fault) for name, case in CASES.items() for fault in case.faults]
+
+
+@pytest.mark.parametrize("name, fault", FAULTS)
+def test_a_planted_fault_is_seen(name, fault, made, monkeypatch):
+    theirs, folder = made(name)
+    change = CASES[name].faults[fault]
+    if isinstance(change, WrongRules):
+        wrong = families() | {CASES[name].family: change(CASES[name].family)}
+        monkeypatch.setattr(engine, "families", lambda: wrong)
+        model = load(folder).model
+    else:
+        right = load(folder).model
+        model = right
+        if isinstance(change, dict):
+            model = type(right)(replace(right.config, **change)).eval()
+            model.load_state_dict(right.state_dict())
+        else:
+            change(model)
+    found = difference(model, theirs)
+    print(f"{name}, {fault}: {found:.1e}")
+    assert found > 10 * BOUNDS[torch.float32]
+
+
+REFUSED = [(name, change) for name, case in CASES.items() for change in case.refused]
+
+
+@pytest.mark.parametrize("name, change", REFUSED, ids=lambda v: v if isinstance(v, str) else str(v)[:40])
+def test_what_is_not_supported_is_refused_by_name(name, change, made, tmp_path):
+    _, folder = made(name)
+    for file in folder.iterdir():
+        (tmp_path / file.name).symlink_to(file)
+    fields = json.loads((folder / "config.json").read_text()) | change
+    (tmp_path / "config.json").unlink()
+    (tmp_path / "config.json").write_text(json.dumps(fields))
+    with pytest.raises(ValueError, match=f"config.json, key '({'|'.join(change)})'"):
+        load(tmp_path)
+
+
+def test_every_family_has_a_case():
+    assert {case.family for case in CASES.values()} == set(families())
+    for family in families():
+        mine = [case for case in CASES.values() if case.family == family]
+        assert any(case.faults for case in mine), f"{family} has no fault that must be seen"
+
+
+@pytest.mark.parametrize("name", RELEASED)
+def test_a_released_config_is_that_of_the_lectures(name):
+    family, fields = RELEASED[name]
+    found = families()[family].config(Record("config.json", fields))
+    differ = found.difference(preset(name))
+    differ = {field: values for field, values in differ.items() if field != "tie_embeddings" or family[-2:] != "t5"}
+    assert differ == RELEASED_OTHERWISE.get(name, {})

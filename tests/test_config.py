@@ -61,9 +61,12 @@ def test_parts_are_named_and_unknown_names_refused_with_those_allowed(field):
         (dict(parallel_block=True, norm_placement="post"), "norm_placement='post' must be 'pre'"),
         (dict(parallel_block=True, kind="encoder-decoder"), "parallel_block=True must not be"),
         (dict(position="deberta", n_kv_heads=2), "n_kv_heads=2 must be n_heads=4 with position='deberta'"),
+        (dict(position="deberta_v2", n_kv_heads=2), "n_kv_heads=2 must be n_heads=4 with position='deberta_v2'"),
+        (dict(position="deberta_v2", n_buckets=6), "n_buckets=6 must be a multiple of 4 with position='deberta_v2'"),
         (dict(n_experts=4, n_experts_per_token=5), "n_experts_per_token=5 must be 1 to n_experts=4"),
         (GROUPS | dict(n_expert_groups=3), "n_expert_groups=3 must divide n_experts=4"),
         (GROUPS | dict(n_open_groups=3), "n_open_groups=3 must be at most n_expert_groups=2"),
+        (EXPERTS | dict(router="top_k_of_sigmoid_in_groups"), "n_expert_groups=None must be given"),
         (EXPERTS | dict(n_dense_layers=3), "n_dense_layers=3 must be at most n_layers=2"),
     ],
 )

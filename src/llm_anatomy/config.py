@@ -18,6 +18,7 @@ ALLOWED = {
         "shaw",
         "transformer_xl",
         "deberta",
+        "deberta_v2",
         "tupe",
     ),
     "rope_pairing": ("halves", "neighbours"),
@@ -41,9 +42,17 @@ ALLOWED = {
         "geglu_tanh",
         "swiglu",
     ),
-    "router": ("softmax_of_top_k", "top_k_of_softmax", "top_k_of_softmax_in_groups", "top_k_of_sigmoid"),
+    "router": (
+        "softmax_of_top_k",
+        "top_k_of_softmax",
+        "top_k_of_softmax_in_groups",
+        "top_k_of_sigmoid",
+        "top_k_of_sigmoid_in_groups",
+    ),
 }
 """What a field that names a part may hold."""
+
+_IN_GROUPS = ("top_k_of_softmax_in_groups", "top_k_of_sigmoid_in_groups")
 
 # Fields that mean something only where another field has one of these values; elsewhere they keep their default.
 _BELONGS_TO = {
@@ -58,13 +67,13 @@ _BELONGS_TO = {
     "rope_pairing": ("position", ("rope",)),
     "rope_scaling": ("position", ("rope",)),
     "position_offset": ("position", ("learned",)),
-    "n_buckets": ("position", ("t5",)),
-    "max_distance": ("position", ("t5", "shaw", "deberta")),
+    "n_buckets": ("position", ("t5", "deberta_v2")),
+    "max_distance": ("position", ("t5", "shaw", "deberta", "deberta_v2")),
     "norm_bias": ("norm", ("layernorm",)),
     "norm_weight": ("norm", ("layernorm",)),
     "n_parallel_norms": ("parallel_block", (True,)),
-    "n_expert_groups": ("router", ("top_k_of_softmax_in_groups",)),
-    "n_open_groups": ("router", ("top_k_of_softmax_in_groups",)),
+    "n_expert_groups": ("router", _IN_GROUPS),
+    "n_open_groups": ("router", _IN_GROUPS),
 }
 
 
@@ -94,7 +103,8 @@ class ModelConfig:
         position: the scheme; with ``rope_base``, ``rope_fraction`` (of the head that is turned), ``rope_pairing``,
             ``rope_scaling`` with ``rope_factor``, ``rope_n_trained``, ``rope_fast_turns``, ``rope_slow_turns`` and
             ``rope_temperature`` (YaRN's factor of turned queries and keys), ``n_buckets`` and ``max_distance`` of
-            relative schemes, and ``position_offset``, rows of a learned table that are skipped.
+            relative schemes (``"deberta_v2"`` has buckets, and places pass attention's own matrices), and
+            ``position_offset``, rows of a learned table that are skipped.
         norm: with ``norm_eps``, and ``norm_weight`` and ``norm_bias`` of layer norm.
         norm_placement: where norms stand around attention and feed-forward.
         embedding_norm: a norm right after the embeddings.
@@ -260,8 +270,8 @@ class ModelConfig:
             "rope_factor": self.rope_scaling is not None,
             "rope_n_trained": self.rope_scaling in ("yarn", "llama3"),
             "n_experts_per_token": self.n_experts > 0,
-            "n_expert_groups": self.router == "top_k_of_softmax_in_groups",
-            "n_open_groups": self.router == "top_k_of_softmax_in_groups",
+            "n_expert_groups": self.router in _IN_GROUPS,
+            "n_open_groups": self.router in _IN_GROUPS,
         }
         for field, is_needed in needed.items():
             if is_needed and getattr(self, field) is None:
@@ -278,8 +288,12 @@ class ModelConfig:
             raise ValueError(f"norm_placement={self.norm_placement!r} must be 'pre' with parallel_block=True")
         if self.parallel_block and self.kind == "encoder-decoder":
             raise ValueError("parallel_block=True must not be with kind='encoder-decoder': it has no cross-attention")
-        if self.position == "deberta" and self.n_kv_heads not in (None, self.n_heads):
-            raise ValueError(f"n_kv_heads={self.n_kv_heads} must be n_heads={self.n_heads} with position='deberta'")
+        if self.position in ("deberta", "deberta_v2") and self.n_kv_heads not in (None, self.n_heads):
+            raise ValueError(
+                f"n_kv_heads={self.n_kv_heads} must be n_heads={self.n_heads} with position={self.position!r}"
+            )
+        if self.position == "deberta_v2" and self.n_buckets % 4:
+            raise ValueError(f"n_buckets={self.n_buckets} must be a multiple of 4 with position='deberta_v2'")
         if self.n_experts and not 1 <= self.n_experts_per_token <= self.n_experts:
             raise ValueError(f"n_experts_per_token={self.n_experts_per_token} must be 1 to n_experts={self.n_experts}")
         if self.n_expert_groups is not None:

@@ -22,6 +22,7 @@ from llm_anatomy.layers.experts import (
     MixtureOfExperts,
     SoftmaxOfTopK,
     TopKOfSigmoid,
+    TopKOfSigmoidInGroups,
     TopKOfSoftmax,
     TopKOfSoftmaxInGroups,
     grouped_linear,
@@ -429,6 +430,36 @@ def test_the_selection_bias_chooses_and_does_not_weigh():
     scores = logits.sigmoid().gather(-1, experts)
     torch.testing.assert_close(weights, scores / scores.sum(-1, keepdim=True))
     assert "selection_bias" in router.state_dict()
+
+
+def test_sigmoids_in_groups_equal_python_loops():
+    router = randomize(TopKOfSigmoidInGroups(D_MODEL, 12, 3, n_groups=4, n_open_groups=2, scale=2.5))
+    logits, _, weights, experts = router(randn(30, D_MODEL))
+    bias = router.selection_bias.tolist()
+    for row, found, of_found in zip(logits.sigmoid().tolist(), experts.tolist(), weights.tolist(), strict=True):
+        judged = [score + b for score, b in zip(row, bias, strict=True)]
+        best_two = [sum(sorted(judged[g : g + 3])[1:]) for g in range(0, 12, 3)]
+        groups = sorted(range(4), key=best_two.__getitem__)[2:]
+        expected = sorted((e for e in range(12) if e // 3 in groups), key=judged.__getitem__)[:-4:-1]
+        assert found == expected
+        total = sum(row[e] for e in expected)
+        assert of_found == pytest.approx([2.5 * row[e] / total for e in expected], rel=1e-5)
+    flat = TopKOfSigmoid(D_MODEL, 12, 3)
+    flat.load_state_dict(router.state_dict())
+    assert not torch.equal(flat(randn(30, D_MODEL))[3], experts)  # groups matter
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        (dict(n_groups=5, n_open_groups=1), "n_groups=5 must be at least 1 and divide"),
+        (dict(n_groups=4, n_open_groups=5), "n_open_groups=5 must be at most"),
+        (dict(n_groups=12, n_open_groups=4), "n_groups=12 must be at most half"),
+    ],
+)
+def test_groups_that_do_not_fit_are_refused(sizes, message):
+    with pytest.raises(ValueError, match=message):
+        TopKOfSigmoidInGroups(D_MODEL, 12, 3, **sizes)
 
 
 # --- The grouped product ---

@@ -22,6 +22,7 @@ from llm_anatomy.models.before_transformers import (
     RecurrentLM,
 )
 from llm_anatomy.models.costs import costs
+from llm_anatomy.models.generation import beam_search, generate
 
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 BATCH, TOKENS, VOCAB, D_EMBED, D_HIDDEN, N_CTX = 3, 9, 13, 6, 10, 4
@@ -468,6 +469,32 @@ def test_the_state_of_mamba_does_not_grow():
     model = mamba()
     sizes = {sum(x.numel() for block in model.advance(ids(tokens=n))[1] for x in block) for n in (1, 5, 50)}
     assert len(sizes) == 1
+
+
+@pytest.mark.syllabus("UCL-16")
+def test_mamba_reads_nothing_of_padding_before_a_text():
+    model, tokens = randomize(mamba()), ids()
+    is_token = torch.ones(BATCH, TOKENS, dtype=torch.bool)
+    is_token[0, :4] = is_token[2, :1] = False
+    found = model(tokens, is_token=is_token)
+    for row, text, here in zip(found, tokens, is_token, strict=True):
+        torch.testing.assert_close(row[here], model(text[None, here])[0])
+    assert not torch.allclose(found[0], model(tokens)[0])
+    with pytest.raises(ValueError, match="is_token must be False only before the first token"):
+        model(tokens, is_token=~is_token)
+
+
+@pytest.mark.syllabus("UCL-16")
+def test_mamba_writes_from_its_state_what_it_writes_without():
+    model, prompts = randomize(mamba()), [[3, 1, 4, 1, 5], [2, 6]]
+    found = generate(model, prompts, n_new=6).ids
+    for prompt, new in zip(prompts, found, strict=True):
+        for token in new:
+            assert model(torch.tensor([prompt]))[0, -1].argmax() == token
+            prompt = [*prompt, token]
+    for found in beam_search(model, prompts, n_beams=3, n_new=4)[1]:
+        scores = model(torch.tensor([prompts[1] + found.ids]))[0].log_softmax(-1)[1:-1]
+        assert scores.gather(1, torch.tensor(found.ids)[:, None]).sum().item() == pytest.approx(found.log_prob)
 
 
 # --- MegaByte ---

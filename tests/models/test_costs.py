@@ -25,7 +25,10 @@ CHANGES = {
     "plain": {},
     **{f"position {p}": dict(position=p) for p in ALLOWED["position"]},
     **{f"position {p}, grouped": dict(position=p, n_kv_heads=2) for p in ("shaw", "transformer_xl", "tupe")},
-    **{f"position {p}, encoder": dict(position=p, kind="encoder", max_distance=40) for p in ("shaw", "deberta", "t5")},
+    **{
+        f"position {p}, encoder": dict(position=p, kind="encoder", max_distance=40)
+        for p in ("shaw", "deberta", "deberta_v2", "t5")
+    },
     "position learned, offset": dict(position="learned", position_offset=2),
     "buckets": dict(position="t5", n_buckets=10, max_distance=20),
     "rope, a part of the head": dict(position="rope", rope_fraction=0.5, rope_pairing="neighbours"),
@@ -45,6 +48,9 @@ CHANGES = {
     "experts, gated and shared": dict(**EXPERTS, feedforward="swiglu", n_shared_experts=2, ff_bias=True),
     "experts, dense layers": dict(**EXPERTS, n_dense_layers=1, router="top_k_of_softmax", expert_scale=2.0),
     "experts, sigmoid": dict(**EXPERTS, router="top_k_of_sigmoid"),
+    "experts, sigmoid in groups": dict(
+        **EXPERTS | dict(n_experts=6), router="top_k_of_sigmoid_in_groups", n_expert_groups=2, n_open_groups=1
+    ),
     "latent": dict(**LATENT),
     "latent, turned": dict(**LATENT_ROPE, norm="rmsnorm"),
     "latent, narrow": dict(**LATENT_ROPE | dict(d_latent=2)),
@@ -66,7 +72,9 @@ CHANGES = {
         scale_embeddings=True, scale_logits=True, logit_soft_cap=3.0, attention_soft_cap=5.0, attention_scale=0.3
     ),
     "windows": dict(window=3, global_every=2, n_layers=5),
-    **{f"windows, {p}": dict(window=3, position=p) for p in ("tupe", "shaw", "transformer_xl", "deberta")},
+    **{
+        f"windows, {p}": dict(window=3, position=p) for p in ("tupe", "shaw", "transformer_xl", "deberta", "deberta_v2")
+    },
     "windows, latent": dict(window=3, **LATENT_ROPE),
     "windows, encoder-decoder": dict(window=3, kind="encoder-decoder"),
     "a window of one": dict(window=1, position="tupe"),

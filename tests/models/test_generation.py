@@ -43,6 +43,7 @@ MODELS = {
     "shaw": dict(position="shaw", max_distance=3),
     "transformer_xl": dict(position="transformer_xl"),
     "deberta": dict(position="deberta", max_distance=4),
+    "deberta_v2": dict(position="deberta_v2", n_buckets=8, max_distance=9),
     "tupe": dict(position="tupe", n_ctx=N_CTX),
     "latent": dict(position="rope", attention="latent", d_latent=10, d_rotary=6, d_head=4),
     "window": dict(position="rope", window=3, n_layers=3, global_every=3),

@@ -203,10 +203,7 @@ class TopKOfSoftmaxInGroups(TopKOfSoftmax):
 
     def __init__(self, d_model: int, n_experts: int, k: int, *, n_groups: int, n_open_groups: int, scale: float = 1.0):
         super().__init__(d_model, n_experts, k, scale=scale)
-        if n_groups < 1 or n_experts % n_groups:
-            raise ValueError(f"{n_groups=} must be at least 1 and divide {n_experts=}")
-        if not k <= n_open_groups * (n_experts // n_groups) <= n_experts:
-            raise ValueError(f"{n_open_groups=} must be at most {n_groups=}, and hold {k=} experts")
+        _refuse_unfit_groups(n_experts, k, n_groups, n_open_groups)
         self.n_groups, self.n_open_groups = n_groups, n_open_groups
 
     def choose(
@@ -214,11 +211,24 @@ class TopKOfSoftmaxInGroups(TopKOfSoftmax):
     ) -> tuple[Float[Tensor, "tokens n_experts"], Float[Tensor, "tokens k"], Int[Tensor, "tokens k"]]:
         probabilities = logits.softmax(-1)
         groups = rearrange(probabilities, "tokens (groups e) -> tokens groups e", groups=self.n_groups)
-        best = groups.amax(-1).topk(self.n_open_groups, dim=-1).indices  # (tokens, n_open_groups)
-        closed = torch.ones_like(groups[..., 0], dtype=torch.bool).scatter(-1, best, False)
-        reachable = groups.masked_fill(closed[..., None], -1.0).flatten(1)  # below every probability
-        weights, experts = reachable.topk(self.k, dim=-1)
+        weights, experts = _in_best_groups(groups, groups.amax(-1), self.n_open_groups).topk(self.k, dim=-1)
         return probabilities, self.scale * weights, experts
+
+
+def _refuse_unfit_groups(n_experts: int, k: int, n_groups: int, n_open_groups: int) -> None:
+    if n_groups < 1 or n_experts % n_groups:
+        raise ValueError(f"{n_groups=} must be at least 1 and divide {n_experts=}")
+    if not k <= n_open_groups * (n_experts // n_groups) <= n_experts:
+        raise ValueError(f"{n_open_groups=} must be at most {n_groups=}, and hold {k=} experts")
+
+
+def _in_best_groups(
+    scores: Float[Tensor, "tokens groups e"], of_groups: Float[Tensor, "tokens groups"], n_open: int
+) -> Float[Tensor, "tokens n_experts"]:
+    """The scores, those of experts outside the best groups below all others."""
+    best = of_groups.topk(n_open, dim=-1).indices  # (tokens, n_open)
+    closed = torch.ones_like(of_groups, dtype=torch.bool).scatter(-1, best, False)
+    return scores.masked_fill(closed[..., None], -math.inf).flatten(1)
 
 
 class TopKOfSigmoid(Router):
@@ -228,7 +238,7 @@ class TopKOfSigmoid(Router):
         w_e = \mathrm{scale} \cdot s_e \Big/ \sum_{\mathrm{chosen}} s
 
     Training raises ``selection_bias`` of experts with too few tokens and lowers it where there are too many, in place
-    of a loss. The bias chooses; it does not weigh. (V3 itself first chooses among groups of experts; one group here.)
+    of a loss. The bias chooses; it does not weigh.
 
     Args:
         d_model, n_experts, k: as in :class:`Router`.
@@ -253,10 +263,49 @@ class TopKOfSigmoid(Router):
         self, logits: Float[Tensor, "tokens n_experts"]
     ) -> tuple[Float[Tensor, "tokens n_experts"], Float[Tensor, "tokens k"], Int[Tensor, "tokens k"]]:
         scores = logits.sigmoid()
-        experts = (scores + self.selection_bias).topk(self.k, dim=-1).indices
+        experts = self.reachable(scores + self.selection_bias).topk(self.k, dim=-1).indices
         weights = scores.gather(-1, experts)
         weights = weights / (weights.sum(-1, keepdim=True) + 1e-20)
         return scores / scores.sum(-1, keepdim=True), self.scale * weights, experts
+
+    def reachable(self, judged: Float[Tensor, "tokens n_experts"]) -> Float[Tensor, "tokens n_experts"]:
+        """What the best are chosen by."""
+        return judged
+
+
+class TopKOfSigmoidInGroups(TopKOfSigmoid):
+    r"""First the groups whose two best experts are best together, then the k best within them: DeepSeek-V3 itself.
+
+    .. math:: \mathrm{open} = \mathrm{TopM}_g \Big(\sum \mathrm{Top2}_{e \in g} (s_e + b_e)\Big), \quad
+        \mathrm{chosen} = \mathrm{TopK}_{e \in \mathrm{open}}(s + b)
+
+    Args:
+        d_model, n_experts, k, scale: as in :class:`TopKOfSigmoid`.
+        n_groups: equal shares of the experts, neighbours together; of two experts at least.
+        n_open_groups: M, how many of them a token may reach; they must hold k experts.
+
+    Raises:
+        ValueError: for groups that do not share out the experts, are too small, or hold too few.
+
+    Source: DeepSeek-AI (2024), "DeepSeek-V3", section 2.1.2, and its code.
+
+    >>> router = TopKOfSigmoidInGroups(d_model=8, n_experts=4, k=2, n_groups=2, n_open_groups=1)
+    >>> _, _, experts = router.choose(torch.tensor([[3.0, -9.0, 2.0, 1.0]]))
+    >>> experts.tolist()
+    [[2, 3]]
+    """
+
+    def __init__(self, d_model: int, n_experts: int, k: int, *, n_groups: int, n_open_groups: int, scale: float = 1.0):
+        super().__init__(d_model, n_experts, k, scale=scale)
+        _refuse_unfit_groups(n_experts, k, n_groups, n_open_groups)
+        if n_experts < 2 * n_groups:
+            raise ValueError(f"{n_groups=} must be at most half of {n_experts=}: the two best of a group are judged")
+        self.n_groups, self.n_open_groups = n_groups, n_open_groups
+
+    def reachable(self, judged: Float[Tensor, "tokens n_experts"]) -> Float[Tensor, "tokens n_experts"]:
+        """The same in the best groups, and nothing outside them."""
+        groups = rearrange(judged, "tokens (groups e) -> tokens groups e", groups=self.n_groups)
+        return _in_best_groups(groups, groups.topk(2, dim=-1).values.sum(-1), self.n_open_groups)
 
 
 # --- Experts: feed-forward networks whose weights lie side by side ---

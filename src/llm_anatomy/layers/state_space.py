@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from llm_anatomy.layers._precision import _wide
-from llm_anatomy.shapes import Float, Tensor
+from llm_anatomy.shapes import Bool, Float, Tensor
 
 # --- From continuous to discrete time: objects called with x, delta, A, B; they return a and b of h' = a h + b ---
 
@@ -309,6 +309,7 @@ class MambaBlock(nn.Module):
         self,
         x: Float[Tensor, "batch tokens d_model"],
         state: tuple[Float[Tensor, "batch d_inner kept"], Float[Tensor, "batch d_inner d_state"]] | None = None,
+        mask: Bool[Tensor, "batch tokens"] | None = None,
     ) -> tuple[
         Float[Tensor, "batch tokens d_model"],
         tuple[Float[Tensor, "batch d_inner kept"], Float[Tensor, "batch d_inner d_state"]],
@@ -318,6 +319,8 @@ class MambaBlock(nn.Module):
         Args:
             x: the tokens, at least one.
             state: what an earlier call returned; by default nothing came before.
+            mask: True = a token, False = padding, which must stand before the tokens of its row and changes nothing
+                for them; all are tokens by default.
 
         Returns:
             The output, and the state: the convolution's last ``d_conv - 1`` inputs, and h.
@@ -335,8 +338,10 @@ class MambaBlock(nn.Module):
         if window.shape != fits:
             raise ValueError(f"the window of the state has shape {tuple(window.shape)}; it must be {fits}")
         u, z = self.in_proj(x).chunk(2, -1)  # (batch, tokens, d_inner) each
+        u = u if mask is None else u * mask[..., None]
         seen = torch.cat((window, u.mT), -1)  # (batch, d_inner, d_conv - 1 + tokens)
         u = F.silu(self.conv1d(seen)).mT
+        u = u if mask is None else u * mask[..., None]  # the convolution's bias wrote on padding
         delta, B, C = self.x_proj(u).split((dt_rank, d_state, d_state), -1)
         wide = _wide(x.dtype)  # for the exponentials
         # Δ = softplus(W_Δ δ + b_Δ), A = -exp(A_log)

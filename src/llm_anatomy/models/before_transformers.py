@@ -7,7 +7,11 @@ All are called as ``logits = model(ids)``: row t scores the token after ``ids[:,
 pieces, or token by token.
 """
 
+import dataclasses
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -23,6 +27,7 @@ from llm_anatomy.layers.recurrent import Cell, LayerStates, LSTMCell, Recurrent
 from llm_anatomy.layers.residual import PreNorm
 from llm_anatomy.layers.state_space import MambaBlock, selective_scan_parallel
 from llm_anatomy.models.block import Stack
+from llm_anatomy.models.transformer import ModelCache
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
 
 MambaStates = list[tuple[Float[Tensor, "batch d_inner kept"], Float[Tensor, "batch d_inner d_state"]]]
@@ -301,6 +306,77 @@ class RecurrentEncoderDecoder(nn.Module):
         return self.decoder.advance(ids, state)
 
 
+@dataclass(frozen=True, kw_only=True)
+class MambaConfig:
+    """What a Mamba is made of.
+
+    Args:
+        n_vocab, d_model, n_layers, d_inner, d_state, d_conv, dt_rank, norm_eps: as in :class:`MambaLM`.
+        tie_embeddings: whether logits read the table of the embeddings.
+
+    Raises:
+        ValueError: for sizes that are no numbers, or below one.
+
+    Source: Gu and Dao (2023), "Mamba", section 3.4 and its code; UCL-16.
+
+    >>> MambaConfig(n_vocab=256, d_model=48, n_layers=2).dt_rank
+    3
+    """
+
+    n_vocab: int
+    d_model: int
+    n_layers: int
+    d_inner: int | None = None
+    d_state: int = 16
+    d_conv: int = 4
+    dt_rank: int | None = None
+    tie_embeddings: bool = True
+    norm_eps: float = 1e-5
+
+    kind: ClassVar[str] = "decoder"
+    n_ctx: ClassVar[None] = None
+
+    def __post_init__(self):
+        for name, value in {"d_inner": 2 * self.d_model, "dt_rank": math.ceil(self.d_model / 16)}.items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
+        sizes = ("n_vocab", "d_model", "n_layers", "d_inner", "d_state", "d_conv", "dt_rank")
+        for name in sizes:
+            if not isinstance(getattr(self, name), int) or isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name}={getattr(self, name)!r} must be int")
+        _refuse_below_one(**{name: getattr(self, name) for name in sizes})
+
+    def difference(self, other: "MambaConfig") -> dict[str, tuple[object, object]]:
+        """What changes from this to the other: each field that differs, with both values."""
+        pairs = {f.name: (getattr(self, f.name), getattr(other, f.name, None)) for f in dataclasses.fields(self)}
+        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+class StateCache:
+    """What one block keeps of a text: its state, of one size whatever the length.
+
+    Source: Gu and Dao (2023), "Mamba", section 3.4; UCL-16.
+
+    >>> StateCache().length
+    0
+    """
+
+    def __init__(self):
+        self.state, self.length = None, 0
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(part.numel() * part.element_size() for part in self.state or ())
+
+    def read(self) -> tuple[Tensor, ...]:
+        """The state."""
+        return self.state
+
+    def reorder(self, rows: Int[Tensor, "_"]) -> None:
+        """Row i goes on from what row ``rows[i]`` held."""
+        self.state = tuple(part[rows] for part in self.state)
+
+
 class MambaLM(nn.Module):
     r"""The next token from the states of selective state spaces, which learn what to keep.
 
@@ -345,28 +421,80 @@ class MambaLM(nn.Module):
         scan: Callable = selective_scan_parallel,
     ):
         super().__init__()
-        _refuse_below_one(n_layers=n_layers)
+        _refuse_below_one(d_model=d_model, n_layers=n_layers)
         sizes = dict(d_inner=d_inner, d_state=d_state, d_conv=d_conv, dt_rank=dt_rank)
+        of_all = dict(n_vocab=n_vocab, d_model=d_model, n_layers=n_layers, tie_embeddings=tied, norm_eps=norm_eps)
+        self.config = MambaConfig(**of_all, **sizes)
         self.embedding = TokenEmbedding(n_vocab, d_model)
         self.blocks = nn.ModuleList(MambaBlock(d_model, **sizes, scan=scan) for _ in range(n_layers))
         self.around_blocks = nn.ModuleList(PreNorm(RMSNorm(d_model, eps=norm_eps)) for _ in range(n_layers))
         self.norm = RMSNorm(d_model, eps=norm_eps)
         self.unembedding = Unembedding(self.embedding if tied else TokenEmbedding(n_vocab, d_model))
 
-    def forward(self, ids: Int[Tensor, "batch tokens"]) -> Float[Tensor, "batch tokens n_vocab"]:
-        """Logits for the token after each, of a whole text."""
-        return self.advance(ids)[0]
+    @classmethod
+    def of(cls, config: MambaConfig) -> "MambaLM":
+        """The model that a config describes."""
+        values = dataclasses.asdict(config)
+        return cls(tied=values.pop("tie_embeddings"), **values)
+
+    def forward(
+        self, ids: Int[Tensor, "batch tokens"], *, is_token: Bool[Tensor, "batch tokens"] | None = None
+    ) -> Float[Tensor, "batch tokens n_vocab"]:
+        """Logits for the token after each, of a whole text.
+
+        Args:
+            ids: the tokens, at least one.
+            is_token: True = a token, False = padding, on the left of its row; all are tokens by default.
+        """
+        return self.logits(self._read(ids, None, is_token)[0])
 
     def advance(
         self, ids: Int[Tensor, "batch tokens"], state: MambaStates | None = None
     ) -> tuple[Float[Tensor, "batch tokens n_vocab"], MambaStates]:
         """Read on from a state, by default from the start; logits, and the state of each block after the last token."""
+        x, after = self._read(ids, state)
+        return self.logits(x), after
+
+    # What ``models.generation`` asks of a model:
+
+    def new_cache(self, batch: int, n_slots: int, n_source: None = None) -> ModelCache:
+        """A cache for a text of any length."""
+        return ModelCache([StateCache() for _ in self.blocks], None)
+
+    def read(
+        self,
+        ids: Int[Tensor, "batch tokens"],
+        *,
+        is_token: Bool[Tensor, "batch tokens"] | None = None,
+        source: None = None,
+        cache: ModelCache | None = None,
+    ) -> tuple[Float[Tensor, "batch tokens d_model"], MambaStates]:
+        """The stream at its end, before the logits, after what the cache holds, which then holds the new tokens too."""
+        state = None if cache is None or cache.length == 0 else [of_block.state for of_block in cache.blocks]
+        x, after = self._read(ids, state, is_token)
+        if cache is not None:
+            for kept, of_block in zip(cache.blocks, after, strict=True):
+                kept.state, kept.length = of_block, kept.length + ids.shape[1]
+        return x, after
+
+    def logits(self, x: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens n_vocab"]:
+        """A score for every token of the vocabulary, from the stream at its end."""
+        return self.unembedding(self.norm(x))
+
+    def _read(self, ids: Tensor, state: MambaStates | None, is_token: Tensor | None = None) -> tuple[Tensor, list]:
+        if is_token is not None and not torch.compiler.is_compiling():
+            _refuse_padding_within(state, is_token)
         x, after = self.embedding(ids), []
         before = [None] * len(self.blocks) if state is None else state
         for block, around, of_block in zip(self.blocks, self.around_blocks, before, strict=True):
-            x, of_block = around(x, block, state=of_block)
+            x, of_block = around(x, block, state=of_block, mask=is_token)
             after.append(of_block)
-        return self.unembedding(self.norm(x)), after
+        return x, after
+
+
+def _refuse_padding_within(state: MambaStates | None, is_token: Tensor) -> None:
+    if state is not None or bool((is_token[:, :-1] & ~is_token[:, 1:]).any()):
+        raise ValueError("is_token must be False only before the first token of a row: a state skips nothing")
 
 
 # --- Bytes in patches ---

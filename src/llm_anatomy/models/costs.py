@@ -418,6 +418,7 @@ def _shared_positions(config: ModelConfig) -> Part:
         "t5": config.n_buckets * config.n_heads,
         "tupe": (config.n_ctx or 0) * d + 2 * d * width,
         "deberta": 2 * config.max_distance * d,
+        "deberta_v2": config.n_buckets * d + _norm(config),
     }.get(config.position, 0)
     return Part("", n, n, n_read=n)
 
@@ -447,6 +448,11 @@ def _positions(config: ModelConfig, reading: _Reading, causal: bool) -> Part:
         part = _matrices("positions", (n_rows, d, width, True), (n_rows, d, width, False), kept=reading.batch * added)
         flops = 2 * (reading.tokens + reading.keys) * width * n_rows
         return part + Part("", flops=flops, flops_backward=2 * flops)
+    if config.position == "deberta_v2":  # the same through attention's own matrices, which are counted there
+        matrices = [(config.n_buckets, d, width, False)] * 2
+        part = dataclasses.replace(_matrices("positions", *matrices), n_parameters=0, n_active=0, n_read=0)
+        flops = 2 * (reading.tokens + reading.keys) * width * config.n_buckets
+        return part + Part("", flops=flops, flops_backward=2 * flops, n_kept=reading.batch * added)
     return Part("positions")
 
 

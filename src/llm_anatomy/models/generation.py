@@ -16,6 +16,7 @@ from typing import NamedTuple
 import torch
 from einops import rearrange, repeat
 
+from llm_anatomy.models.before_transformers import MambaLM
 from llm_anatomy.models.block import Source
 from llm_anatomy.models.transformer import ModelCache, Transformer
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
@@ -250,7 +251,7 @@ class Sample:
 
 
 def next_logits(
-    model: Transformer,
+    model: Transformer | MambaLM,
     ids: Int[Tensor, "batch tokens"],
     cache: ModelCache,
     source: Source | None = None,
@@ -342,7 +343,7 @@ class Generation:
 
 
 def stream(
-    model: Transformer,
+    model: Transformer | MambaLM,
     prompts: Sequence[Sequence[int]],
     *,
     n_new: int,
@@ -414,7 +415,7 @@ def stream(
     return _stream(reader, prompts, n_new, choose, why_to_stop, log_probs)
 
 
-def generate(model: Transformer, prompts: Sequence[Sequence[int]], **settings) -> Generation:
+def generate(model: Transformer | MambaLM, prompts: Sequence[Sequence[int]], **settings) -> Generation:
     """Write after each prompt, and return when all rows have stopped.
 
     Args:
@@ -479,7 +480,7 @@ class _Reader:
     """A model, its cache, and the sources of the rows."""
 
     @torch.inference_mode()
-    def __init__(self, model: Transformer, sources=None, step: Callable[..., Tensor] = next_logits):
+    def __init__(self, model: Transformer | MambaLM, sources=None, step: Callable[..., Tensor] = next_logits):
         self.model, self.step, self.device = model, step, model.embedding.weight.device
         self.n_ctx = sys.maxsize if model.config.n_ctx is None else model.config.n_ctx
         self.source = None if sources is None else model.encode(*_padded(sources, self.device))
@@ -527,7 +528,7 @@ def _padded(texts: Sequence[Sequence[int]], device: torch.device) -> tuple[Tenso
     return ids, torch.arange(longest, device=device) >= n_padding  # both (batch, longest)
 
 
-def _refuse_misuse(model: Transformer, prompts, n_new: int, stop_tokens: Collection[int], sources) -> None:
+def _refuse_misuse(model: Transformer | MambaLM, prompts, n_new: int, stop_tokens: Collection[int], sources) -> None:
     config = model.config
     if config.kind == "encoder":
         raise ValueError("model has kind='encoder'; only a decoder or an encoder-decoder writes")
@@ -555,7 +556,7 @@ def _refuse_outside(name: str, ids: Collection, n_vocab: int) -> None:
             raise ValueError(f"{name} holds {i!r}; ids must be integers from 0 to n_vocab - 1 = {n_vocab - 1}")
 
 
-def _refuse_overflow(model: Transformer, prompts, n_new: int, remedy: str = "") -> None:
+def _refuse_overflow(model: Transformer | MambaLM, prompts, n_new: int, remedy: str = "") -> None:
     n_ctx, longest = model.config.n_ctx, max(map(len, prompts))
     if n_ctx is not None and longest + n_new - 1 > n_ctx:  # the last new token is not read
         raise ValueError(
@@ -587,7 +588,7 @@ class Hypothesis(NamedTuple):
 
 @torch.inference_mode()
 def beam_search(
-    model: Transformer,
+    model: Transformer | MambaLM,
     prompts: Sequence[Sequence[int]],
     *,
     n_new: int,

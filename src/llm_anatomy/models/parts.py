@@ -10,6 +10,7 @@ from llm_anatomy.layers.experts import (
     MixtureOfExperts,
     SoftmaxOfTopK,
     TopKOfSigmoid,
+    TopKOfSigmoidInGroups,
     TopKOfSoftmax,
     TopKOfSoftmaxInGroups,
 )
@@ -18,7 +19,7 @@ from llm_anatomy.layers.latent_attention import LatentAttention
 from llm_anatomy.layers.normalization import AcrossHeads, LayerNorm, RMSNorm, UnitOffsetRMSNorm
 from llm_anatomy.layers.positions.absolute import Learned, Sinusoidal
 from llm_anatomy.layers.positions.base import PositionScheme
-from llm_anatomy.layers.positions.buckets import Clip, T5Buckets, T5CausalBuckets
+from llm_anatomy.layers.positions.buckets import Clip, DeBERTaLogBuckets, T5Buckets, T5CausalBuckets
 from llm_anatomy.layers.positions.relative import TUPE, ALiBi, ReleasedDeBERTa, Shaw, T5Bias, TransformerXL
 from llm_anatomy.layers.positions.rotary import (
     Frequencies,
@@ -76,7 +77,11 @@ def attention_positions(config: ModelConfig, n_layers: int, causal: bool) -> lis
         "t5": lambda: T5Bias(n_heads, buckets(config.n_buckets, far)),
         "tupe": lambda: TUPE(config.n_ctx, d_model, n_heads, d_head),
     }
-    table = nn.Embedding(2 * far, d_model) if config.position == "deberta" else None
+    table = None
+    if config.position == "deberta":
+        table = nn.Embedding(2 * far, d_model)
+    elif config.position == "deberta_v2":
+        table = nn.Sequential(nn.Embedding(config.n_buckets, d_model), norm(config))
     own = {
         "shaw": lambda: Shaw(Clip(-far, 0 if causal else far), d_head, config.d_value),
         "transformer_xl": lambda: TransformerXL(d_model, n_heads, d_head),
@@ -85,6 +90,7 @@ def attention_positions(config: ModelConfig, n_layers: int, causal: bool) -> lis
             Clip(-far, far - 1),
             (nn.Linear(d_model, n_heads * d_head), nn.Linear(d_model, n_heads * d_head, bias=False)),
         ),
+        "deberta_v2": lambda: ReleasedDeBERTa(table, DeBERTaLogBuckets(config.n_buckets // 2, far)),
     }
     if config.position in own:
         return [own[config.position]() for _ in range(n_layers)]
@@ -276,9 +282,10 @@ def _mixture(config: ModelConfig) -> MixtureOfExperts:
         "top_k_of_softmax": TopKOfSoftmax,
         "top_k_of_softmax_in_groups": TopKOfSoftmaxInGroups,
         "top_k_of_sigmoid": TopKOfSigmoid,
+        "top_k_of_sigmoid_in_groups": TopKOfSigmoidInGroups,
     }[config.router]
     more = {} if config.router == "softmax_of_top_k" else {"scale": config.expert_scale}
-    if config.router == "top_k_of_softmax_in_groups":
+    if config.n_expert_groups is not None:
         more |= {"n_groups": config.n_expert_groups, "n_open_groups": config.n_open_groups}
     experts = GatedExperts if config.feedforward in GATES else Experts
     activation = ACTIVATIONS[GATES.get(config.feedforward, config.feedforward)]()

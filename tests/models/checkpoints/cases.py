@@ -851,3 +851,294 @@ RELEASED |= {
         ),
     ),
 }
+
+
+# --- DeepSeek, Mamba, DeBERTa ---
+
+LATENT = dict(num_key_value_heads=4, q_lora_rank=None, kv_lora_rank=8, qk_rope_head_dim=6, qk_nope_head_dim=10)
+LATENT |= dict(v_head_dim=7, max_position_embeddings=48, moe_intermediate_size=12, first_k_dense_replace=1)
+LATENT |= dict(num_experts_per_tok=3, n_shared_experts=2, routed_scaling_factor=1.5)
+MSCALE_ROPE = YARN_ROPE | dict(mscale=0.7, mscale_all_dim=0.9)
+
+
+def deepseek_v2(n_experts=4, **more):
+    rope = dict(rope_type="default", rope_theta=500.0)
+    options = SIZES | LATENT | NO_TOKENS | dict(num_hidden_layers=3, n_routed_experts=n_experts, rope_parameters=rope)
+    return transformers.DeepseekV2ForCausalLM(transformers.DeepseekV2Config(**options | more))
+
+
+def deepseek_v3(**more):
+    options = SIZES | LATENT | NO_TOKENS | dict(num_hidden_layers=3, n_routed_experts=8, n_group=4, topk_group=2)
+    options |= dict(rope_parameters=MSCALE_ROPE, q_lora_rank=9)
+    model = transformers.DeepseekV3ForCausalLM(transformers.DeepseekV3Config(**options | more))
+    g = torch.Generator().manual_seed(2)
+    for name, bias in model.named_buffers():
+        if name.endswith("e_score_correction_bias"):
+            bias.copy_(0.3 * torch.randn(bias.shape, generator=g))
+    return model
+
+
+def expert_by_expert(theirs):
+    """Their grouped product takes no float64."""
+    theirs.set_experts_implementation("eager")
+
+
+def without_selection_bias(model):
+    for name, bias in model.named_buffers():
+        if name.endswith("selection_bias"):
+            bias.zero_()
+
+
+CASES |= {
+    "deepseek_v2": Case(
+        family="deepseek_v2",
+        exact=expert_by_expert,
+        theirs=lambda: deepseek_v2(mlp_bias=True),
+        faults={
+            "rotary pairing": dict(rope_pairing="halves"),
+            "scale of experts": dict(expert_scale=1.0),
+            "all keys, then all values": WrongRules(as_thirds),
+            "gate for up": WrongRules(gate_and_up_exchanged),
+        },
+        refused=(
+            dict(rms_norm_eps=1e-5),
+            dict(topk_method="noaux_tc"),
+            dict(norm_topk_prob=True),
+            dict(scoring_func="sigmoid"),
+            dict(moe_layer_freq=2),
+            dict(num_key_value_heads=2),
+            dict(head_dim=8),
+            dict(attention_bias=True),
+            dict(q_lora_rank=2.5),
+            dict(n_shared_experts=None),
+            dict(rope_parameters=dict(rope_type="dynamic", factor=2.0)),
+            dict(rope_parameters=dict(rope_type="linear", factor=2.0, mscale_all_dim=1.0)),
+            dict(rope_parameters=YARN_ROPE | dict(mscale=0.7)),
+            dict(rope_parameters=YARN_ROPE | dict(mscale_all_dim=0.7)),
+            dict(rope_parameters=YARN_ROPE | dict(mscale=0.7, mscale_all_dim="0.7")),
+        ),
+    ),
+    "deepseek_v2, groups, yarn, latent of queries": Case(
+        family="deepseek_v2",
+        exact=expert_by_expert,
+        theirs=lambda: deepseek_v2(
+            n_experts=12,
+            topk_method="group_limited_greedy",
+            n_group=4,
+            topk_group=2,
+            q_lora_rank=9,
+            attention_bias=True,
+            rope_parameters=MSCALE_ROPE,
+        ),
+        faults={
+            "no mscale_all_dim": dict(attention_scale=None),
+            "no mscale": dict(rope_temperature=1.0),
+            "no groups": dict(router="top_k_of_softmax", n_expert_groups=None, n_open_groups=None),
+        },
+        refused=(dict(n_group=None), dict(mlp_bias=1)),
+    ),
+    "deepseek_v2, yarn without mscale, tied": Case(
+        family="deepseek_v2",
+        exact=expert_by_expert,
+        theirs=lambda: deepseek_v2(rope_parameters=YARN_ROPE, tie_word_embeddings=True, hidden_act="gelu"),
+        faults={"temperature": dict(rope_temperature=1.0)},
+    ),
+    "deepseek_v3": Case(
+        family="deepseek_v3",
+        exact=expert_by_expert,
+        theirs=lambda: deepseek_v3(attention_bias=True),
+        faults={
+            "no selection bias": without_selection_bias,
+            "no groups": dict(router="top_k_of_sigmoid", n_expert_groups=None, n_open_groups=None),
+            "no mscale_all_dim": dict(attention_scale=None),
+        },
+        refused=(
+            dict(norm_topk_prob=False),
+            dict(scoring_func="softmax"),
+            dict(topk_method="greedy"),
+            dict(quantization_config={"quant_method": "fp8"}),
+            dict(rms_norm_eps=1e-5),
+            dict(n_group=1, topk_group=2),
+        ),
+    ),
+    "deepseek_v3, one group, halves": Case(
+        family="deepseek_v3",
+        exact=expert_by_expert,
+        theirs=lambda: deepseek_v3(
+            n_group=1,
+            topk_group=1,
+            q_lora_rank=None,
+            rope_interleave=False,
+            rope_parameters=dict(rope_type="linear", rope_theta=500.0, factor=4.0),
+        ),
+        faults={"rotary pairing": dict(rope_pairing="neighbours")},
+    ),
+}
+
+DEEPSEEK_V2_RELEASED = """attention_bias=false attention_dropout=0.0 aux_loss_alpha=0.001 bos_token_id=100000
+    eos_token_id=100001 ep_size=1 first_k_dense_replace=1 hidden_act="silu" initializer_range=0.02 kv_lora_rank=512
+    max_position_embeddings=163840 model_type="deepseek_v2" moe_layer_freq=1 n_shared_experts=2 norm_topk_prob=false
+    num_experts_per_tok=6 pretraining_tp=1 qk_nope_head_dim=128 qk_rope_head_dim=64 rms_norm_eps=1e-06 rope_theta=10000
+    scoring_func="softmax" seq_aux=true tie_word_embeddings=false torch_dtype="bfloat16" use_cache=true v_head_dim=128
+    vocab_size=102400"""
+DEEPSEEK_V2_ROPE = dict(beta_fast=32, beta_slow=1, factor=40, mscale=0.707, mscale_all_dim=0.707, type="yarn")
+DEEPSEEK_V2_ROPE |= dict(original_max_position_embeddings=4096)
+
+RELEASED |= {
+    "deepseek-v2": (
+        "deepseek_v2",
+        released(
+            DEEPSEEK_V2_RELEASED
+            + """ hidden_size=5120 intermediate_size=12288 moe_intermediate_size=1536 n_group=8 n_routed_experts=160
+            num_attention_heads=128 num_hidden_layers=60 num_key_value_heads=128 q_lora_rank=1536
+            routed_scaling_factor=16.0 topk_group=3 topk_method="group_limited_greedy" """,
+            rope_scaling=DEEPSEEK_V2_ROPE,
+        ),
+    ),
+    "deepseek-v2-lite": (
+        "deepseek_v2",
+        released(
+            DEEPSEEK_V2_RELEASED
+            + """ hidden_size=2048 intermediate_size=10944 moe_intermediate_size=1408 n_group=1 n_routed_experts=64
+            num_attention_heads=16 num_hidden_layers=27 num_key_value_heads=16 q_lora_rank=null
+            routed_scaling_factor=1.0 topk_group=1 topk_method="greedy" """,
+            rope_scaling=DEEPSEEK_V2_ROPE,
+        ),
+    ),
+}
+
+
+def mamba(**more):
+    sizes = dict(vocab_size=VOCAB, hidden_size=20, num_hidden_layers=2, state_size=5, conv_kernel=3, expand=3)
+    options = dict(time_step_rank=4, layer_norm_epsilon=1e-3)
+    return transformers.MambaForCausalLM(transformers.MambaConfig(**sizes, **options, **NO_TOKENS, **more))
+
+
+def steps_longer(model):
+    with torch.no_grad():
+        model.blocks[1].dt_proj.bias += 0.1
+
+
+def other_epsilon(model):
+    model.norm.eps = 1e-5
+
+
+def gate_for_input(rule):
+    """What the convolution reads and what closes the gate lie in one tensor."""
+    return replace(rule, change=Exchanged()) if rule.ours[0].endswith("in_proj.weight") else rule
+
+
+class Exchanged(Same):
+    def inward(self, *theirs):
+        return tuple(torch.cat(tensor.chunk(2)[::-1]) for tensor in theirs)
+
+    outward = inward
+
+
+CASES |= {
+    "mamba": Case(
+        family="mamba",
+        theirs=mamba,
+        faults={"step": steps_longer, "epsilon": other_epsilon, "gate for input": WrongRules(gate_for_input)},
+        refused=(
+            dict(use_bias=True),
+            dict(use_conv_bias=False),
+            dict(hidden_act="relu"),
+            dict(intermediate_size=41),
+            dict(expand=1.5),
+            dict(time_step_rank=0),
+            dict(ssm_cfg={"layer": "Mamba2"}),
+            dict(n_groups=2),
+        ),
+    ),
+    "mamba, own head": Case(family="mamba", theirs=lambda: mamba(tie_word_embeddings=False)),
+}
+
+
+DEBERTA = dict(legacy=False, relative_attention=True, pos_att_type="c2p|p2c", position_biased_input=False)
+DEBERTA |= dict(layer_norm_eps=1e-3, max_position_embeddings=48)
+DEBERTA_V2 = DEBERTA | dict(position_buckets=4, max_relative_positions=11, share_att_key=True)
+DEBERTA_V2 |= dict(norm_rel_ebd="layer_norm")
+
+
+def deberta(**more):
+    return transformers.DebertaForMaskedLM(transformers.DebertaConfig(**SIZES | NO_TOKENS | DEBERTA | more))
+
+
+def deberta_v2(**more):
+    return transformers.DebertaV2ForMaskedLM(transformers.DebertaV2Config(**SIZES | NO_TOKENS | DEBERTA_V2 | more))
+
+
+def papers_reading(model):
+    """The term of the places that ask reads the row of the key's view, as the paper has it."""
+    for block in model.stack.blocks:
+        block.attention.position.rows_seen_from_key = block.attention.position.buckets
+
+
+def table_not_normalized(model):
+    model.stack.blocks[0].attention.position.table[1] = nn.Identity()
+    for block in model.stack.blocks:
+        block.attention.position.table = model.stack.blocks[0].attention.position.table
+
+
+CASES |= {
+    "deberta": Case(
+        family="deberta",
+        theirs=lambda: deberta(max_relative_positions=6, type_vocab_size=2),
+        faults={
+            "the paper's reading": papers_reading,
+            "projections as thirds": WrongRules(as_thirds),
+            "epsilon": dict(norm_eps=1e-7),
+        },
+        refused=(
+            dict(relative_attention=False),
+            dict(relative_attention=None),
+            dict(position_biased_input=True),
+            dict(pos_att_type=["c2p"]),
+            dict(pos_att_type=None),
+            dict(talking_head=True),
+            dict(tie_word_embeddings=False),
+            dict(hidden_act="mish"),
+            dict(embedding_size=12),
+        ),
+    ),
+    "deberta, reach of the longest text": Case(
+        family="deberta", theirs=lambda: deberta(hidden_act="gelu_new", max_position_embeddings=19)
+    ),
+    "deberta_v2": Case(
+        family="deberta_v2",
+        theirs=lambda: deberta_v2(type_vocab_size=2),
+        faults={
+            "the paper's reading": papers_reading,
+            "table not normalized": table_not_normalized,
+            "buckets": dict(max_distance=40),
+        },
+        refused=(
+            dict(share_att_key=False),
+            dict(share_att_key=None),
+            dict(norm_rel_ebd="none"),
+            dict(position_buckets=-1),
+            dict(position_buckets=5),
+            dict(conv_kernel_size=3),
+            dict(attention_head_size=6),
+            dict(pos_att_type="p2c"),
+        ),
+    ),
+    "deberta_v2, reach of the longest text": Case(
+        family="deberta_v2",
+        theirs=lambda: deberta_v2(max_relative_positions=-1, hidden_act="relu", position_buckets=6),
+    ),
+}
+
+RELEASED |= {
+    "deberta-base": (
+        "deberta",
+        released(
+            """attention_probs_dropout_prob=0.1 hidden_act="gelu" hidden_dropout_prob=0.1 hidden_size=768
+            initializer_range=0.02 intermediate_size=3072 layer_norm_eps=1e-7 max_position_embeddings=512
+            max_relative_positions=-1 model_type="deberta" num_attention_heads=12 num_hidden_layers=12 padding_idx=0
+            pooler_dropout=0 pooler_hidden_act="gelu" pos_att_type="c2p|p2c" position_biased_input=false
+            relative_attention=true type_vocab_size=0 vocab_size=50265"""
+        ),
+    ),
+}

@@ -78,7 +78,7 @@ def inputs(config):
         yield dict(ids=ids, source=source, here=here), is_token
         return
     given = dict(ids=ids)
-    if config.n_segments:
+    if getattr(config, "n_segments", 0):
         given["segments"] = torch.randint(0, config.n_segments, (BATCH, TOKENS), generator=g)
     yield given, is_token
     is_token = is_token.clone()
@@ -92,7 +92,7 @@ def inputs(config):
 def our_logits(model, given, is_token):
     if "source" in given:
         return model(given["ids"], source=model.encode(given["source"], given["here"]))
-    return model(given["ids"], is_token=is_token, segments=given.get("segments"))
+    return model(given["ids"], is_token=is_token, **{name: given[name] for name in given if name == "segments"})
 
 
 def their_logits(model, given, is_token):

@@ -11,10 +11,10 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints import storage, texts
 from llm_anatomy.models.checkpoints.families import families
 from llm_anatomy.models.checkpoints.family import Family
+from llm_anatomy.models.checkpoints.fields import Config
 from llm_anatomy.models.checkpoints.hub import locate
 from llm_anatomy.models.checkpoints.rules import Move, matches, moves
 from llm_anatomy.models.checkpoints.storage import Header
@@ -39,6 +39,7 @@ class Checkpoint:
 
     Source: the layout of Hugging Face's checkpoints; GT-43.
 
+    >>> from llm_anatomy.config import ModelConfig
     >>> from llm_anatomy.models.transformer import Transformer
     >>> model = Transformer(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))
     >>> Checkpoint(model=model, family="gpt2").config.d_model
@@ -52,7 +53,7 @@ class Checkpoint:
     folder: Path | None = None
 
     @property
-    def config(self) -> ModelConfig:
+    def config(self) -> Config:
         """Of the model."""
         return self.model.config
 
@@ -151,9 +152,7 @@ def _named_as_now(family: Family, found: dict[str, Header]) -> dict[str, Header]
     return named
 
 
-def _without_copies(
-    family: Family, config: ModelConfig, found: dict[str, Header]
-) -> tuple[ModelConfig, dict[str, Header]]:
+def _without_copies(family: Family, config: Config, found: dict[str, Header]) -> tuple[Config, dict[str, Header]]:
     """Copies taken out. A head that is no copy says that the tables are not tied, whatever the config says."""
     found = dict(found)
     for copy, original in family.copies.items():
@@ -178,7 +177,7 @@ def _are_equal(first: Header, second: Header) -> bool:
     return all(equal)
 
 
-def _empty_model(family: Family, config: ModelConfig) -> nn.Module:
+def _empty_model(family: Family, config: Config) -> nn.Module:
     try:
         with torch.device("meta"):
             return family.build(config)
@@ -293,6 +292,7 @@ def save(checkpoint: Checkpoint, folder: str | os.PathLike, *, shard: int = SHAR
 
     Source: the layout of Hugging Face's checkpoints.
 
+    >>> from llm_anatomy.config import ModelConfig
     >>> from llm_anatomy.models.transformer import Transformer
     >>> sizes = dict(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5)
     >>> model = Transformer(ModelConfig(position="rope", norm="rmsnorm", feedforward="gelu", **sizes))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from torch import nn
 
 from llm_anatomy.config import ModelConfig
-from llm_anatomy.models.checkpoints.fields import HARMLESS
+from llm_anatomy.models.checkpoints.fields import HARMLESS, Config
 from llm_anatomy.models.checkpoints.rules import Rule
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.tokenizers.base import Record
@@ -45,14 +45,14 @@ class Family:
     model_type: str
     fields: tuple
     fixed: Mapping[str, object]
-    rules: Callable[[ModelConfig], Sequence[Rule]]
+    rules: Callable[[Config], Sequence[Rule]]
     harmless: str = ""
     prefix: str = ""
     renamed: Mapping[str, str] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     copies: Mapping[str, str] = field(default_factory=dict)
-    make_config: Callable[..., ModelConfig] = ModelConfig
-    build: Callable[[ModelConfig], nn.Module] = Transformer
+    make_config: Callable[..., Config] = ModelConfig
+    build: Callable[[Config], nn.Module] = Transformer
 
     @property
     def said(self) -> set[str]:
@@ -64,7 +64,7 @@ class Family:
         """The fields of theirs that say nothing of the mathematics."""
         return {*HARMLESS.split(), *self.harmless.split()} - self.said
 
-    def config(self, record: Record) -> ModelConfig:
+    def config(self, record: Record) -> Config:
         """Our config from the fields of theirs; what is not known is refused unless it is null."""
         known = self.said | self.said_elsewhere
         for name, value in record.fields.items():
@@ -81,7 +81,7 @@ class Family:
         except ValueError as error:
             raise ValueError(f"{record.name}: {error}") from None
 
-    def their_config(self, config: ModelConfig) -> dict[str, object]:
+    def their_config(self, config: Config) -> dict[str, object]:
         """The fields of theirs from our config, which must be one that the family can say."""
         theirs = {"architectures": [self.architectures[0]], "model_type": self.model_type}
         for entry in self.fields:

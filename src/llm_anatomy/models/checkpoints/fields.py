@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from typing import get_type_hints
 
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.models.before_transformers import MambaConfig
 from llm_anatomy.tokenizers.base import Record
+
+Config = ModelConfig | MambaConfig
 
 NEEDED = object()
 """In place of a default: the field must be there."""
@@ -64,7 +67,7 @@ class Field:
             return {self.ours: of_right_type(record, name, self.ours, value)}
         return {self.ours: self.values[_one_of(record, name, value, self.values)]}
 
-    def outward(self, config: ModelConfig) -> dict[str, object]:
+    def outward(self, config: Config) -> dict[str, object]:
         """Theirs from ours; what cannot be said there is left out, and found missing when the result is read again."""
         value = getattr(config, self.ours)
         if self.values is not None:
@@ -123,7 +126,7 @@ class Shared:
         name, value = given(record, self.names, self.default)
         return {ours: of_right_type(record, name, ours, value) for ours in self.ours}
 
-    def outward(self, config: ModelConfig) -> dict[str, object]:
+    def outward(self, config: Config) -> dict[str, object]:
         """Theirs from the first of ours; where they differ, that is seen when the result is read again."""
         return {self.theirs: getattr(config, self.ours[0])}
 
@@ -162,7 +165,7 @@ class Must:
         _one_of(record, *given(record, self.names, self.allowed[0]), self.allowed)
         return {}
 
-    def outward(self, config: ModelConfig) -> dict[str, object]:
+    def outward(self, config: Config) -> dict[str, object]:
         """The value."""
         return {self.theirs: self.allowed[0]}
 
@@ -275,7 +278,7 @@ class Rope:
         checked = {o: of_right_type(record, name, o, value, f"{their_names[o]}=") for o, value in values.items()}
         return scaling | checked
 
-    def outward(self, config: ModelConfig) -> dict[str, object]:
+    def outward(self, config: Config) -> dict[str, object]:
         """Theirs from ours."""
         kind = config.rope_scaling or "default"
         values = {key: getattr(config, ours) for key, ours in self.kinds.get(kind, {}).items()}

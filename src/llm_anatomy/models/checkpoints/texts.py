@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from llm_anatomy.models.before_transformers import MambaLM
 from llm_anatomy.models.generation import stream
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.tokenizers.base import Record, Tokenizer
@@ -44,7 +45,7 @@ class Texts:
             raise ValueError(f"a text cannot be read: {self.note}")
         return [*self.before, *self.tokenizer.encode(text), *(self.after if whole else ())]
 
-    def write(self, model: Transformer, prompt: str, **settings) -> Iterator[str]:
+    def write(self, model: Transformer | MambaLM, prompt: str, **settings) -> Iterator[str]:
         """Go on after a prompt, or answer it where the model is an encoder-decoder, piece by piece.
 
         Args:

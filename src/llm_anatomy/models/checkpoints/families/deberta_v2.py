@@ -1,0 +1,86 @@
+"""DeBERTa, versions 2 and 3: offsets in buckets that grow, and places through attention's own matrices."""
+
+from llm_anatomy.config import ModelConfig
+from llm_anatomy.models.checkpoints.families.deberta import (
+    ATTENTION,
+    FIELDS,
+    FIXED,
+    THEIR_ATTENTION,
+    Stated,
+    around_attention,
+)
+from llm_anatomy.models.checkpoints.families.deberta import FAMILY as V1
+from llm_anatomy.models.checkpoints.family import Family
+from llm_anatomy.models.checkpoints.fields import NEEDED, Must, given, of_right_type
+from llm_anatomy.models.checkpoints.rules import Rule
+from llm_anatomy.tokenizers.base import Record
+
+
+def rules(config: ModelConfig) -> list[Rule]:
+    """The rules for tensors.
+
+    Args:
+        config: of the model.
+
+    Source: the code of He et al. (2021), version 2; He et al. (2023), "DeBERTaV3", in the layout of Hugging Face.
+
+    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[0].theirs
+    ('deberta.encoder.layer.{layer}.attention.self.query_proj.{kind}',)
+    """
+    return [
+        *(Rule(f"{THEIR_ATTENTION}{part}_proj.{{kind}}", f"{ATTENTION}w_{part}.{{kind}}") for part in _PARTS),
+        Rule("deberta.encoder.rel_embeddings.weight", ATTENTION + "position.table.0.weight"),
+        Rule("deberta.encoder.LayerNorm.{kind}", ATTENTION + "position.table.1.{kind}"),
+        *around_attention(),
+    ]
+
+
+_PARTS = ("query", "key", "value")
+
+
+class Buckets:
+    """How many buckets there are: they count those of one sign, we all.
+
+    Raises:
+        ValueError: from ``inward``, where it is missing, and for other than an even number from 4.
+
+    Source: the code of He et al. (2021), version 2.
+
+    >>> Buckets().inward(Record("config.json", {"position_buckets": 256}))
+    {'n_buckets': 512}
+    """
+
+    names = ("position_buckets",)
+
+    def inward(self, record: Record) -> dict[str, object]:
+        """Ours from theirs."""
+        name, n = given(record, self.names, NEEDED)
+        n = of_right_type(record, name, "n_buckets", n)
+        if n < 4 or n % 2:
+            record.refuse(name, f"{n} is not supported; it must be even, from 4")
+        return {"n_buckets": 2 * n}
+
+    def outward(self, config: ModelConfig) -> dict[str, object]:
+        """Theirs from ours."""
+        return {"position_buckets": config.n_buckets // 2}
+
+
+FAMILY = Family(
+    name="deberta_v2",
+    architectures=("DebertaV2ForMaskedLM",),
+    model_type="deberta-v2",
+    fields=(
+        *FIELDS,
+        Buckets(),
+        Stated("share_att_key", True),
+        Stated("norm_rel_ebd", "layer_norm"),
+        Must("conv_kernel_size", 0),
+    ),
+    fixed=FIXED | dict(position="deberta_v2"),
+    rules=rules,
+    harmless=V1.harmless,
+    prefix=V1.prefix,
+    renamed=V1.renamed,
+    ignored=V1.ignored,
+    copies=V1.copies,
+)

@@ -1,0 +1,294 @@
+"""DeepSeek-V2 and V2-Lite: latent attention, and after the first layers shared experts beside chosen ones."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from llm_anatomy.config import ModelConfig
+from llm_anatomy.models.checkpoints.families.llama import GATES
+from llm_anatomy.models.checkpoints.families.llama import rules as llama_rules
+from llm_anatomy.models.checkpoints.family import Family
+from llm_anatomy.models.checkpoints.fields import NEEDED, Field, Must, Rope, given, of_right_type
+from llm_anatomy.models.checkpoints.rules import Reversed, Rule, Split, Stacked
+from llm_anatomy.tokenizers.base import Record
+
+ATTENTION, THEIR_ATTENTION = "stack.blocks.{layer}.attention.", "model.layers.{layer}.self_attn."
+EXPERTS, THEIR_EXPERTS = "stack.blocks.{layer}.feedforward.", "model.layers.{layer}.mlp."
+
+
+def rules(config: ModelConfig) -> list[Rule]:
+    """The rules for tensors.
+
+    Args:
+        config: of the model.
+
+    Source: DeepSeek-AI (2024), "DeepSeek-V2", section 2, in the layout of Hugging Face; CMU-13.
+
+    >>> sizes = dict(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5)
+    >>> rules(ModelConfig(attention="latent", d_latent=6, **sizes))[-1].ours
+    ('stack.blocks.{layer}.feedforward.router.selection_bias',)
+    """
+    d_expert = config.d_expert or 0  # of a model without experts, where the rules for them say nothing
+    d_shared = config.n_shared_experts * d_expert
+    expert = THEIR_EXPERTS + "experts.{expert}."
+    return [
+        *llama_rules(config),  # those for keys and values say nothing here
+        Rule(THEIR_ATTENTION + "q_a_proj.{kind}", ATTENTION + "w_query.0.{kind}"),
+        Rule(THEIR_ATTENTION + "q_a_layernorm.weight", ATTENTION + "w_query.1.weight"),
+        Rule(THEIR_ATTENTION + "q_b_proj.weight", ATTENTION + "w_query.2.weight"),
+        Rule(THEIR_ATTENTION + "kv_a_proj_with_mqa.{kind}", ATTENTION + "w_down.{kind}"),
+        Rule(THEIR_ATTENTION + "kv_a_layernorm.weight", ATTENTION + "latent_norm.weight"),
+        Rule(
+            THEIR_ATTENTION + "kv_b_proj.weight",
+            (ATTENTION + "w_up_key.weight", ATTENTION + "w_up_value.weight"),
+            Split((config.d_head, config.d_value), config.n_heads),
+        ),
+        Rule(
+            (expert + "gate_proj.weight", expert + "up_proj.weight"),
+            EXPERTS + "experts.w_up",
+            Stacked(config.n_experts, Reversed(Split((d_expert, d_expert)))),
+        ),
+        Rule(expert + "down_proj.weight", EXPERTS + "experts.w_down", Stacked(config.n_experts)),
+        Rule(
+            (THEIR_EXPERTS + "shared_experts.gate_proj.{kind}", THEIR_EXPERTS + "shared_experts.up_proj.{kind}"),
+            EXPERTS + "shared.w_gate_up.{kind}",
+            Reversed(Split((d_shared, d_shared))),
+        ),
+        Rule(THEIR_EXPERTS + "shared_experts.down_proj.{kind}", EXPERTS + "shared.w_down.{kind}"),
+        Rule(THEIR_EXPERTS + "gate.weight", EXPERTS + "router.w_router.weight"),
+        Rule(THEIR_EXPERTS + "gate.e_score_correction_bias", EXPERTS + "router.selection_bias"),  # V3's alone
+    ]
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """One of theirs that repeats what others say, or their sum; it may be missing.
+
+    Args:
+        theirs: its name.
+        of: the names of those whose sum it is.
+        ours: that sum, of our config.
+
+    Raises:
+        ValueError: from ``inward``, for another value.
+
+    Source: the configurations of Hugging Face's models.
+
+    >>> heads = Repeats("num_key_value_heads", ("num_attention_heads",), lambda config: config.n_heads)
+    >>> heads.inward(Record("config.json", {"num_key_value_heads": 2, "num_attention_heads": 4}))
+    Traceback (most recent call last):
+    ValueError: config.json, key 'num_key_value_heads': 2 is not supported; it must be num_attention_heads = 4
+    """
+
+    theirs: str
+    of: tuple[str, ...]
+    ours: Callable[[ModelConfig], int]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.theirs,)
+
+    def inward(self, record: Record) -> dict[str, object]:
+        """Nothing, if all is well."""
+        total = sum(given(record, (name,), NEEDED)[1] for name in self.of)
+        name, value = given(record, self.names, total)
+        if value != total:
+            record.refuse(name, f"{value!r:.60} is not supported; it must be {' + '.join(self.of)} = {total}")
+        return {}
+
+    def outward(self, config: ModelConfig) -> dict[str, object]:
+        """The sum."""
+        return {self.theirs: self.ours(config)}
+
+
+class Queries:
+    """The latent of queries, where null says that there is none, and biases, which queries without a latent lack.
+
+    Raises:
+        ValueError: from ``inward``, for biases without a latent of queries.
+
+    Source: DeepSeek-AI (2024), "DeepSeek-V2", section 2.1, in the layout of Hugging Face.
+
+    >>> Queries().inward(Record("config.json", {"q_lora_rank": None}))
+    {'d_query_latent': None, 'attention_bias': False}
+    """
+
+    names = ("q_lora_rank", "attention_bias")
+
+    def inward(self, record: Record) -> dict[str, object]:
+        """Ours from theirs."""
+        width = of_right_type(record, "q_lora_rank", "d_query_latent", record.fields.get("q_lora_rank", 1536))
+        _, bias = given(record, ("attention_bias",), False)
+        if bias and width is None:
+            record.refuse("attention_bias", "True is not supported where q_lora_rank is null; it must be False")
+        bias = of_right_type(record, "attention_bias", "attention_bias", bias)
+        return {"d_query_latent": width, "attention_bias": bias}
+
+    def outward(self, config: ModelConfig) -> dict[str, object]:
+        """Theirs from ours."""
+        return {"q_lora_rank": config.d_query_latent, "attention_bias": config.attention_bias}
+
+
+class LatentRope(Rope):
+    r"""RoPE whose YaRN has two numbers more, ``mscale`` a and ``mscale_all_dim`` b.
+
+    .. math:: m(c) = 0.1\, c \ln(\mathrm{factor}) + 1, \quad \mathrm{temperature} = \frac{m(a)}{m(b)}, \quad
+        \mathrm{scale} = \frac{m(b)^2}{\sqrt{d_\mathrm{head} + d_\mathrm{rotary}}}
+
+    Raises:
+        ValueError: from ``inward``, as for ``Rope``, and for one of the two alone: their codes then differ.
+
+    Source: DeepSeek-AI (2024), "DeepSeek-V2", section 3.1.4 and its code, in the layout of Hugging Face; CMU-13.
+
+    >>> scaling = {"type": "yarn", "factor": 40.0, "original_max_position_embeddings": 4096}
+    >>> scaling |= {"mscale": 0.707, "mscale_all_dim": 0.707}
+    >>> fields = {"rope_scaling": scaling, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64}
+    >>> found = LatentRope().inward(Record("config.json", fields))
+    >>> found["rope_temperature"], round(found["attention_scale"], 6)
+    (1.0, 0.114721)
+    """
+
+    def inward(self, record: Record) -> dict[str, object]:
+        """Ours from theirs."""
+        name, said = given(record, ("rope_parameters", "rope_scaling"), {})
+        kind = said.get("rope_type", said.get("type")) if isinstance(said, dict) else None
+        if kind != "yarn":
+            return super().inward(record)
+        said = {key: value for key, value in said.items() if value is not None}
+        more = {key: said.pop(key) for key in ("mscale", "mscale_all_dim") if key in said}
+        ours = super().inward(Record(record.name, {**record.fields, name: said}))
+        for key, value in more.items():
+            if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+                record.refuse(name, f"{key}={value!r:.60} must be a number above 0")
+        needed = {"mscale": "mscale_all_dim", "mscale_all_dim": "mscale"}
+        for key in more:
+            if needed[key] not in more:
+                record.refuse(name, f"{key}={more[key]!r} is not supported without {needed[key]}")
+        if more:
+            factor, width = ours["rope_factor"], sum(record.fields[part] for part in _HEAD)
+            of_all = _magnitude(factor, more["mscale_all_dim"])
+            ours.setdefault("rope_temperature", _magnitude(factor, more["mscale"]) / of_all)
+            ours["attention_scale"] = _scale(width, of_all)
+        return ours
+
+    def outward(self, config: ModelConfig) -> dict[str, object]:
+        """Theirs from ours; the shortest numbers that give ours again."""
+        theirs = super().outward(config)
+        if config.rope_scaling != "yarn" or config.attention_scale is None or config.rope_temperature is None:
+            return theirs
+        factor, width = config.rope_factor, config.d_head + (config.d_rotary or 0)
+        of_all = math.sqrt(config.attention_scale * math.sqrt(width))
+        more = {
+            "mscale_all_dim": _shortest(factor, of_all, lambda m: _scale(width, m) == config.attention_scale),
+        }
+        of_all = _magnitude(factor, more["mscale_all_dim"])
+        temperature = config.rope_temperature
+        more["mscale"] = _shortest(factor, temperature * of_all, lambda m: m / of_all == temperature)
+        for name in ("rope_parameters", "rope_scaling"):
+            theirs[name] |= more
+            if _magnitude(factor, more["mscale"]) / of_all == temperature:
+                del theirs[name]["attention_factor"]
+        return theirs
+
+
+_HEAD = ("qk_nope_head_dim", "qk_rope_head_dim")
+
+
+def _magnitude(factor: float, mscale: float) -> float:
+    return 0.1 * mscale * math.log(factor) + 1.0 if factor > 1 else 1.0
+
+
+def _scale(width: int, magnitude: float) -> float:
+    return width**-0.5 * magnitude * magnitude
+
+
+def _shortest(factor: float, magnitude: float, fits: Callable[[float], bool]) -> float:
+    """What makes this magnitude, with as few digits as fit."""
+    exact = (magnitude - 1) / (0.1 * math.log(factor)) if factor > 1 else 1.0
+    for n_digits in range(1, 17):
+        short = float(f"{exact:.{n_digits}g}")
+        if fits(_magnitude(factor, short)):
+            return short
+    return exact
+
+
+class Routing:
+    """How experts are chosen: among all, or in the best groups.
+
+    Raises:
+        ValueError: from ``inward``, for another way.
+
+    Source: DeepSeek-AI (2024), "DeepSeek-V2", section 2.2.2, in the layout of Hugging Face.
+
+    >>> Routing().inward(Record("config.json", {"topk_method": "greedy", "n_group": 1, "topk_group": 1}))
+    {'router': 'top_k_of_softmax'}
+    """
+
+    names = ("topk_method", "n_group", "topk_group")
+
+    def inward(self, record: Record) -> dict[str, object]:
+        """Ours from theirs."""
+        values = {"greedy": "top_k_of_softmax", "group_limited_greedy": "top_k_of_softmax_in_groups"}
+        ours = Field("topk_method", "router", values, default="greedy").inward(record)
+        if ours["router"] == "top_k_of_softmax_in_groups":
+            for theirs, name in {"n_group": "n_expert_groups", "topk_group": "n_open_groups"}.items():
+                ours |= Field(theirs, name).inward(record)
+        return ours
+
+    def outward(self, config: ModelConfig) -> dict[str, object]:
+        """Theirs from ours."""
+        if config.router == "top_k_of_softmax_in_groups":
+            groups = {"n_group": config.n_expert_groups, "topk_group": config.n_open_groups}
+            return {"topk_method": "group_limited_greedy", **groups}
+        return {"topk_method": "greedy"}
+
+
+SIZES = (
+    Field("vocab_size", "n_vocab"),
+    Field("hidden_size", "d_model"),
+    Field("num_hidden_layers", "n_layers"),
+    Field("num_attention_heads", "n_heads"),
+    Field("intermediate_size", "d_ff"),
+    Field("max_position_embeddings", "n_ctx", default=None),
+    Field("kv_lora_rank", "d_latent", default=512),
+    Field("qk_nope_head_dim", "d_head"),
+    Field("qk_rope_head_dim", "d_rotary"),
+    Field("v_head_dim", "d_value", default=128),
+    Field("n_routed_experts", "n_experts"),
+    Field("num_experts_per_tok", "n_experts_per_token"),
+    Field("moe_intermediate_size", "d_expert"),
+    Field("n_shared_experts", "n_shared_experts"),
+    Field("hidden_act", "feedforward", GATES, default="silu"),
+    Field("tie_word_embeddings", "tie_embeddings", default=False),
+    Must("rms_norm_eps", 1e-6),  # their norms of latents know no other
+    Must("moe_layer_freq", 1),
+    Queries(),
+    Repeats("num_key_value_heads", ("num_attention_heads",), lambda config: config.n_heads),
+    Repeats("head_dim", ("qk_rope_head_dim",), lambda config: config.d_rotary or 0),
+    Repeats("qk_head_dim", _HEAD, lambda config: config.d_head + (config.d_rotary or 0)),
+    LatentRope(),
+)
+"""The fields that V2 and V3 share."""
+
+FIXED = dict(attention="latent", position="rope", norm="rmsnorm", norm_eps=1e-6)
+
+FAMILY = Family(
+    name="deepseek_v2",
+    architectures=("DeepseekV2ForCausalLM",),
+    model_type="deepseek_v2",
+    fields=(
+        *SIZES,
+        Field("first_k_dense_replace", "n_dense_layers", default=0),
+        Field("routed_scaling_factor", "expert_scale", default=1.0),
+        Field("mlp_bias", "ff_bias", default=False),
+        Must("norm_topk_prob", False),
+        Must("scoring_func", "softmax"),
+        Routing(),
+    ),
+    fixed=FIXED | dict(rope_pairing="neighbours"),
+    rules=rules,
+    harmless="aux_loss_alpha seq_aux ep_size output_router_logits router_aux_loss_coef",
+    prefix="model.",
+    ignored=("model.layers.{layer}.self_attn.rotary_emb.inv_freq",),
+    copies={"lm_head.weight": "model.embed_tokens.weight"},
+)

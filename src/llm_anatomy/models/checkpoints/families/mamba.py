@@ -1,0 +1,117 @@
+"""Mamba: selective state spaces in place of attention and feed-forward layers."""
+
+from llm_anatomy.models.before_transformers import MambaConfig, MambaLM
+from llm_anatomy.models.checkpoints.family import Family
+from llm_anatomy.models.checkpoints.fields import Field, Must, given
+from llm_anatomy.models.checkpoints.rules import Rule
+from llm_anatomy.tokenizers.base import Record
+
+AT, THEIRS = "blocks.{layer}.", "backbone.layers.{layer}.mixer."
+
+
+def rules(config: MambaConfig) -> list[Rule]:
+    """The rules for tensors.
+
+    Args:
+        config: of the model.
+
+    Source: Gu and Dao (2023), "Mamba", section 3.4 and its code, in the layout of Hugging Face; UCL-16.
+
+    >>> rules(MambaConfig(n_vocab=5, d_model=8, n_layers=1))[0].theirs
+    ('backbone.embeddings.weight',)
+    """
+    same = ("in_proj.weight", "conv1d.{kind}", "x_proj.weight", "dt_proj.{kind}", "A_log", "D", "out_proj.weight")
+    return [
+        Rule("backbone.embeddings.weight", "embedding.weight"),
+        *(Rule(THEIRS + name, AT + name) for name in same),
+        Rule("backbone.layers.{layer}.norm.weight", "around_blocks.{layer}.norm.weight"),
+        Rule("backbone.norm_f.weight", "norm.weight"),
+        Rule("lm_head.weight", "unembedding.embedding.weight"),
+    ]
+
+
+class Channels:
+    """The width of the blocks, which their models find by ``expand``, whatever ``intermediate_size`` says.
+
+    Raises:
+        ValueError: from ``inward``, if it says something else, and for an ``expand`` that is no whole number above 0.
+
+    Source: Gu and Dao (2023), "Mamba", section 3.4, in the layout of Hugging Face.
+
+    >>> Channels().inward(Record("config.json", {"hidden_size": 24, "expand": 3}))
+    {'d_inner': 72}
+    """
+
+    names = ("expand", "intermediate_size")
+
+    def inward(self, record: Record) -> dict[str, object]:
+        """Ours from theirs."""
+        d_model = Field(("hidden_size", "d_model"), "d_model").inward(record)["d_model"]
+        _, expand = given(record, ("expand",), 2)
+        if isinstance(expand, bool) or expand != round(expand) or expand < 1:
+            record.refuse("expand", f"{expand!r:.60} must be a whole number above 0")
+        d_inner = round(expand) * d_model
+        _, said = given(record, ("intermediate_size",), d_inner)
+        if said != d_inner:
+            record.refuse("intermediate_size", f"{said!r:.60} must be expand * hidden_size = {d_inner}")
+        return {"d_inner": d_inner}
+
+    def outward(self, config: MambaConfig) -> dict[str, object]:
+        """Theirs from ours; a width that is no multiple is found to be another when the result is read again."""
+        expand = max(1, config.d_inner // config.d_model)
+        return {"expand": expand, "intermediate_size": expand * config.d_model}
+
+
+class StepRank:
+    """The rank of the steps, a number or ``"auto"``.
+
+    Source: Gu and Dao (2023), "Mamba", section 3.6, in the layout of Hugging Face.
+
+    >>> StepRank().inward(Record("config.json", {"time_step_rank": "auto"}))
+    {'dt_rank': None}
+    """
+
+    names = ("time_step_rank",)
+
+    def inward(self, record: Record) -> dict[str, object]:
+        """Ours from theirs."""
+        name, rank = given(record, self.names, "auto")
+        if rank != "auto" and (isinstance(rank, bool) or not isinstance(rank, int) or rank < 1):
+            record.refuse(name, f"{rank!r:.60} must be a number without fraction, from 1, or 'auto'")
+        return {"dt_rank": None if rank == "auto" else rank}
+
+    def outward(self, config: MambaConfig) -> dict[str, object]:
+        """Theirs from ours."""
+        return {"time_step_rank": config.dt_rank}
+
+
+FAMILY = Family(
+    name="mamba",
+    architectures=("MambaForCausalLM",),
+    model_type="mamba",
+    fields=(
+        Field("vocab_size", "n_vocab"),
+        Field(("hidden_size", "d_model"), "d_model"),
+        Field(("num_hidden_layers", "n_layer"), "n_layers"),
+        Field("state_size", "d_state", default=16),
+        Field("conv_kernel", "d_conv", default=4),
+        Field("layer_norm_epsilon", "norm_eps", default=1e-5),
+        Field("tie_word_embeddings", "tie_embeddings", default=True),
+        Channels(),
+        StepRank(),
+        Must("hidden_act", "silu"),
+        Must("use_bias", False),
+        Must("use_conv_bias", True),
+        Must("rms_norm", True),
+        Must("ssm_cfg", {}),
+    ),
+    fixed={},
+    rules=rules,
+    harmless="""time_step_scale time_step_min time_step_max time_step_init_scheme time_step_floor residual_in_fp32
+        rescale_prenorm_residual use_mambapy use_associative_scan fused_add_norm pad_vocab_size_multiple""",
+    prefix="backbone.",
+    renamed={"backbone.embedding.": "backbone.embeddings."},
+    copies={"lm_head.weight": "backbone.embeddings.weight"},
+    make_config=MambaConfig,
+    build=MambaLM.of,
+)

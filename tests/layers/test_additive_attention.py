@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from randomness import randomize
 
 from llm_anatomy.layers.additive_attention import AdditiveAttention
 from llm_anatomy.layers.attention import causal_mask
@@ -12,16 +13,8 @@ DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 BATCH, QUERIES, KEYS, D_QUERY, D_KEY, D_HIDDEN, D_VALUE = 3, 5, 7, 4, 6, 8, 9
 
 
-def randomize(module, seed=0):
-    g = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=g))
-    return module
-
-
 def make(bias=True, dtype=torch.float32, device="cpu"):
-    return randomize(AdditiveAttention(D_QUERY, D_KEY, D_HIDDEN, bias=bias)).to(device, dtype)
+    return randomize(AdditiveAttention(D_QUERY, D_KEY, D_HIDDEN, bias=bias), scale=1.0).to(device, dtype)
 
 
 def inputs(dtype=torch.float32, device="cpu"):
@@ -98,7 +91,7 @@ def test_scores_are_additive_and_bounded_where_dot_products_are_neither():
     assert (module.scores(1e3 * query, 1e3 * key).abs() <= bound * 1.001).all()
     assert (query[:, :, None] * key[:, None, :, :D_QUERY]).sum(-1).mul(1e6).abs().max() > bound
     # what W takes from the query may as well come from the key: only the sum inside tanh matters
-    module = randomize(AdditiveAttention(4, 4, 5))
+    module = randomize(AdditiveAttention(4, 4, 5), scale=1.0)
     module.w_key.load_state_dict(module.w_query.state_dict())
     x, y, shift = torch.randn(3, BATCH, QUERIES, 4, generator=torch.Generator().manual_seed(3)).unbind()
     shift = shift[:, :1]
@@ -114,7 +107,7 @@ def test_keys_are_the_values_by_default():
 
 @pytest.mark.syllabus("UCL-20")
 def test_causal_mask_and_a_query_that_may_attend_to_nothing():
-    module, (_, key, value) = randomize(AdditiveAttention(D_KEY, D_KEY)), inputs()
+    module, (_, key, value) = randomize(AdditiveAttention(D_KEY, D_KEY), scale=1.0), inputs()
     mask = causal_mask(KEYS)
     before, weights = module(key, key, value, mask, return_weights=True)
     assert weights.triu(1).eq(0).all()

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from randomness import randn
+from randomness import randn, randomize
 from torch import nn
 
 from llm_anatomy.layers.attention import MultiHeadAttention
@@ -68,14 +68,6 @@ SCHEMES = {
 }
 
 
-def randomize(module, seed=0):
-    g = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for name, parameter in module.named_parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=g) * 0.3 + ("norm" in name))
-    return module.double()
-
-
 def attention_with(scheme, n_kv_heads=2):
     n_kv_heads = HEADS if isinstance(scheme, DeBERTa) else n_kv_heads
     return randomize(
@@ -90,7 +82,7 @@ def attention_with(scheme, n_kv_heads=2):
             key_norm=nn.RMSNorm(D_HEAD),
             bias=True,
         )
-    )
+    ).double()
 
 
 def step(attention, x, positions, **kwargs):

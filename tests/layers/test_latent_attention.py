@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from randomness import randomize
 from torch import nn
 from transformers.models.deepseek_v2 import modeling_deepseek_v2 as v2
 from transformers.models.deepseek_v3 import modeling_deepseek_v3 as v3
@@ -18,14 +19,6 @@ BATCH, TOKENS, D_MODEL, HEADS, D_LATENT, D_HEAD, D_ROTARY, D_VALUE, D_QUERY = 3,
 
 def randn(*shape, seed=0, dtype=torch.float64):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
-
-
-def randomize(module, seed=0):
-    g = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for name, parameter in module.named_parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=g) * 0.3 + ("norm" in name))
-    return module.double()
 
 
 def through_a_latent():
@@ -49,7 +42,7 @@ def latent_attention(position=None, query_latent=False, bias=False, norm=True):
             w_query=through_a_latent() if query_latent else None,
             bias=bias,
         )
-    )
+    ).double()
 
 
 def hugging_face(ours, module, config, **more):
@@ -219,7 +212,7 @@ def test_the_future_has_no_influence_and_positions_only_relatively():
 
 def test_without_positions_it_is_the_lectures_plain_form():
     """No turned part: keys and values of the latent alone, written out for one head at a time."""
-    ours = randomize(LatentAttention(D_MODEL, HEADS, d_latent=D_LATENT, d_head=D_HEAD, bias=True))
+    ours = randomize(LatentAttention(D_MODEL, HEADS, d_latent=D_LATENT, d_head=D_HEAD, bias=True)).double()
     x = randn(BATCH, TOKENS, D_MODEL)
     latent, expected = ours.w_down(x), ours.w_output.bias.expand(BATCH, TOKENS, D_MODEL).clone()
     assert latent.shape[-1] == D_LATENT

@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from randomness import randn
+from randomness import randn, randomize
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
@@ -21,13 +21,6 @@ LENGTHS = torch.tensor([4, 7, 1])
 PADDED_RIGHT = torch.arange(TOKENS) < LENGTHS[:, None]
 PADDED_LEFT = PADDED_RIGHT.flip(1)
 HOLES = torch.tensor([[0, 1, 0, 0, 1, 1, 0], [1, 1, 1, 1, 1, 1, 1], [0, 0, 0, 0, 0, 0, 0]], dtype=torch.bool)
-
-
-def randomize(module, seed=1):
-    with torch.no_grad():
-        for i, parameter in enumerate(module.parameters()):
-            parameter.copy_(randn(*parameter.shape, seed=seed + i) * 0.3)
-    return module
 
 
 def network(cell, fused=False, dtype=torch.float32, n_layers=LAYERS):

@@ -4,6 +4,7 @@ import re
 
 import pytest
 import torch
+from randomness import randomize
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.transformer import Transformer
@@ -11,16 +12,6 @@ from llm_anatomy.models.transformer import Transformer
 BATCH, TOKENS, VOCAB = 3, 11, 101
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 BIASES = dict(attention_bias=True, output_bias=True, ff_bias=True)
-
-
-def randomize(module, seed=0):
-    """Every parameter random, biases and norms too: default values hide faults."""
-    g = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for name, parameter in module.named_parameters():
-            around = float("norm" in name and name.endswith("weight"))
-            parameter.copy_(around + 0.2 * torch.randn(parameter.shape, generator=g))
-    return module.double()
 
 
 def ids(seed=1, tokens=TOKENS, batch=BATCH):
@@ -55,7 +46,7 @@ VARIETIES = {
 
 
 def build(name, **more):
-    return randomize(Transformer(ModelConfig(**SIZES | VARIETIES[name] | more))).eval()
+    return randomize(Transformer(ModelConfig(**SIZES | VARIETIES[name] | more))).double().eval()
 
 
 @pytest.mark.syllabus("UCL-27", "IITD-44")

@@ -5,7 +5,8 @@ import json
 import pytest
 import torch
 from models.checkpoints.cases import CASES, deberta, deberta_v2
-from models.checkpoints.test_parity import BOUNDS, difference, randomize
+from models.checkpoints.test_parity import BOUNDS, difference
+from randomness import randomize
 from safetensors.torch import load_file, save_file
 
 from llm_anatomy.config import ModelConfig
@@ -15,7 +16,7 @@ from llm_anatomy.models.transformer import Transformer
 
 @pytest.mark.parametrize("make", [deberta, deberta_v2])
 def test_the_older_head_of_deberta(make, tmp_path):
-    theirs = randomize(make(legacy=True))
+    theirs = randomize(make(legacy=True)).eval()
     theirs.save_pretrained(tmp_path)
     assert "cls.predictions.bias" in load_file(tmp_path / "model.safetensors")
     assert difference(load(tmp_path).model, theirs) <= BOUNDS[torch.float32]
@@ -29,7 +30,7 @@ def test_the_older_head_of_deberta(make, tmp_path):
     ],
 )
 def test_older_names(name, renamed, tmp_path):
-    theirs = randomize(CASES[name].theirs())
+    theirs = randomize(CASES[name].theirs()).eval()
     theirs.save_pretrained(tmp_path)
     file = tmp_path / "model.safetensors"
     tensors = {renamed.get(key, key): tensor for key, tensor in load_file(file).items()}

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from models.checkpoints.cases import CASES, NO_TOKENS, RELEASED, RELEASED_OTHERWISE, VOCAB, WrongRules
+from randomness import randomize
 from safetensors.torch import load_file
 from torch.overrides import TorchFunctionMode
 
@@ -18,16 +19,6 @@ from llm_anatomy.tokenizers.base import Record
 BATCH, TOKENS, SOURCE, NEW = 3, 17, 13, 12
 BOUNDS = {torch.float32: 1e-4, torch.float64: 1e-9}
 ALL = pytest.mark.parametrize("name", CASES)
-
-
-def randomize(model, seed=0):
-    """N(0, 0.3), the weights of norms around 1: default values hide faults."""
-    g = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            around = float(parameter.ndim == 1 and name.endswith("weight"))
-            parameter.copy_(around + 0.3 * torch.randn(parameter.shape, generator=g))
-    return model.eval()
 
 
 class Exact(TorchFunctionMode):
@@ -57,7 +48,7 @@ def made(tmp_path_factory):
 
     def of(name):
         if name not in kept:
-            theirs, folder = randomize(CASES[name].theirs()), tmp_path_factory.mktemp("theirs") / "model"
+            theirs, folder = randomize(CASES[name].theirs()).eval(), tmp_path_factory.mktemp("theirs") / "model"
             theirs.save_pretrained(folder)
             kept[name] = theirs, folder
         return kept[name]

@@ -42,7 +42,7 @@ def two_forgotten(n_back, d_head, base):
 
 
 def paired_across_halves(n_back, d_head, base):
-    """You pair entry i with entry i + d/2, as Llama does. Here neighbours form a plane."""
+    """You pair entry i with entry i + d/2, as GPT-NeoX does. Here neighbours form a plane."""
     query, key = (x.unflatten(0, (-1, 2)).T.flatten() for x in (_turned(-n_back, d_head, base), _key(d_head)))
     return 1e4 * query, key
 

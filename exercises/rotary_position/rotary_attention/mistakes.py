@@ -87,7 +87,7 @@ def keys_turned_back(queries, keys, values, query_positions, key_positions, mask
 
 
 def paired_across_halves(queries, keys, values, query_positions, key_positions, mask, base):
-    """You pair entry i with entry i + d/2, as Llama does. Here neighbours form a plane."""
+    """You pair entry i with entry i + d/2, as GPT-NeoX does. Here neighbours form a plane."""
     halves = [torch.stack(x.chunk(2, -1), -1).flatten(-2) for x in (queries, keys)]
     return _attend(_turn(halves[0], query_positions, base), _turn(halves[1], key_positions, base), values, mask)
 

@@ -57,7 +57,7 @@ def not_exchanged(x, angles):
 
 
 def paired_across_halves(x, angles):
-    """You pair entry i with entry i + d/2, as Llama does. It is a rotation too, but here neighbours form a plane."""
+    """You pair entry i with entry i + d/2, as GPT-NeoX does. It is a rotation too, but here neighbours form a plane."""
     first, second = x.chunk(2, -1)
     cos, sin = angles[:, None].cos(), angles[:, None].sin()
     return torch.cat((first * cos - second * sin, second * cos + first * sin), -1)

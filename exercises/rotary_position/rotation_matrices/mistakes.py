@@ -38,7 +38,7 @@ def sine_and_cosine_exchanged(angles):
 
 
 def paired_across_halves(angles):
-    """You pair entry i with entry i + d/2. That is how Llama stores them; here neighbours form a plane."""
+    """You pair entry i with entry i + d/2. That is how GPT-NeoX stores them; here neighbours form a plane."""
     cos, sin = angles.cos().diag_embed(), angles.sin().diag_embed()
     return torch.cat((torch.cat((cos, -sin), -1), torch.cat((sin, cos), -1)), -2)
 

@@ -73,7 +73,7 @@ def scaled(query, key, offsets, base):
 
 
 def paired_across_halves(query, key, offsets, base):
-    """You pair entry i with entry i + d/2, as Llama does. Here neighbours form a plane."""
+    """You pair entry i with entry i + d/2, as GPT-NeoX does. Here neighbours form a plane."""
     halves = [torch.complex(*x.chunk(2)) for x in (query, key)]
     return _both(halves[0].conj() * halves[1], _turns(query, offsets, base))
 

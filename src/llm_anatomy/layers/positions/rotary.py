@@ -2,7 +2,8 @@ r"""RoPE: queries and keys are turned by their position, so that their products 
 
 Width ``d_rotary`` is cut into ``pairs = d_rotary / 2`` planes; plane i turns by ``position * frequency_i``. Legend of
 shapes as in ``layers.attention``. Which entries form a pair is a matter of storage: neighbours (the paper, GPT-J,
-RoFormer, Cohere) or entry i of both halves (GPT-NeoX, Llama); a fixed reordering leads from one to the other.
+RoFormer, Cohere, Llama's own files) or entry i of both halves (GPT-NeoX, Hugging Face's files of Llama); a fixed
+reordering leads from one to the other.
 """
 
 import math

@@ -343,15 +343,13 @@ def test_fields_that_are_cut_off_or_malformed(data):
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"normalization_rule_name": "nmt_nfkc"}, "key 'normalizer_spec': rules"),
-        ({"remove_extra_whitespaces": True}, "key 'normalizer_spec': rules or remove_extra"),
         ({"byte_fallback": False}, "key 'trainer_spec.byte_fallback'"),
         ({"user_defined_symbols": ["<sep>"]}, "key 'pieces': piece 3, '<sep>', is of kind 4"),
         ({"model_type": "char"}, "key 'trainer_spec.model_type': 4 must be 1"),
         ({"treat_whitespace_as_suffix": True}, "treat_whitespace_as_suffix"),
     ],
 )
-def test_sentencepiece_models_that_would_lose_text_are_refused(texts, tmp_path, options, problem):
+def test_sentencepiece_models_of_unsupported_kinds_are_refused(texts, tmp_path, options, problem):
     options = {"model_type": "bpe", "hard_vocab_limit": False} | options
     data = sentencepiece_model([text[:200] for text in texts[:40]], options.pop("model_type"), **options)
     (tmp_path / "t.model").write_bytes(data)

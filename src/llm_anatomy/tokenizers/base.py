@@ -8,6 +8,7 @@ as the three bytes that the scheme would give, and come back with ``decode(ids, 
 otherwise, they are invalid UTF-8 like any other.
 """
 
+import base64
 import json
 import os
 from abc import ABC, abstractmethod
@@ -19,6 +20,7 @@ from typing import Literal
 
 import regex
 
+from llm_anatomy.tokenizers.normalizing import Normalizer
 from llm_anatomy.tokenizers.splitting import BLOCK, Anywhere, Splitter, Whole
 
 VERSION = 1
@@ -82,7 +84,8 @@ def with_special_tokens(
 
 
 class Tokenizer(ABC):
-    r"""Text to ids and back. :math:`\mathrm{decode}(\mathrm{encode}(x)) = x` unless an unknown token stands in.
+    r"""Text to ids and back. :math:`\mathrm{decode}(\mathrm{encode}(x)) = x` unless an unknown token stands in,
+    or a normalizer has changed the text before it was split.
 
     Args:
         vocabulary: the bytes that each id stands for.
@@ -90,6 +93,7 @@ class Tokenizer(ABC):
         special_tokens: text of each special token and its id; the vocabulary holds its UTF-8 there. They are found
             before anything is split, the longest first.
         prefix: put before every text that is not empty and taken off again, as SentencePiece does with a space.
+        normalizer: changes ordinary text first; the prefix is then put before each part between special tokens.
 
     Raises:
         ValueError: for an empty vocabulary, or a special token that it does not hold at that id.
@@ -113,9 +117,10 @@ class Tokenizer(ABC):
         splitter: Splitter,
         special_tokens: Mapping[str, int] | None = None,
         prefix: str = "",
+        normalizer: Normalizer | None = None,
     ):
         self._vocabulary, self._special_tokens = list(vocabulary), dict(special_tokens or {})
-        self.splitter, self.prefix = splitter, prefix
+        self.splitter, self.prefix, self.normalizer = splitter, prefix, normalizer
         if not vocabulary:
             raise ValueError("vocabulary is empty; at least one token is needed")
         for text, i in self._special_tokens.items():
@@ -158,7 +163,7 @@ class Tokenizer(ABC):
             ValueError: if the text holds a special token that is not allowed.
         """
         allowed = self._allowed(allowed_special)
-        return self._encode(self.prefix + text if text else "", allowed)
+        return self._encode(text if self.normalizer else self._prepared(text), allowed)
 
     def encode_batch(
         self, texts: Iterable[str], *, allowed_special: Collection[str] | Literal["all"] = ()
@@ -172,11 +177,14 @@ class Tokenizer(ABC):
         """The ids of a text that comes in chunks, one by one: the same as ``encode("".join(chunks))`` would give.
 
         Only what is not yet settled is kept in memory (see ``Splitter.settled``): the longest piece, and a block. With
-        a splitter that promises nothing (``Whole``, an unknown pattern) that is the whole text.
+        a splitter that promises nothing (``Whole``, an unknown pattern), or a normalizer, that is the whole text.
         """
         return self._stream(one_by_one(chunks), self._allowed(allowed_special))
 
     def _stream(self, chunks: Iterable[str], allowed: Collection[str]) -> Iterator[int]:
+        if self.normalizer:
+            yield from self._encode("".join(chunks), allowed)
+            return
         waiting, enough = "", BLOCK
         for block in _blocks(chunks, self.prefix):
             waiting += block
@@ -186,15 +194,22 @@ class Tokenizer(ABC):
                 enough = max(BLOCK, 2 * len(waiting))  # doubled, so that one long piece is not split again and again
         yield from self._encode(waiting, allowed)
 
+    def _prepared(self, text: str) -> str:
+        """A text as it is split: normalized, after the prefix."""
+        if self.normalizer:
+            return self.normalizer(text, self.prefix)
+        return self.prefix + text if text else ""
+
     def _encode(self, text: str, allowed: Collection[str]) -> list[int]:
+        prepared = self._prepared if self.normalizer else str
         if not self._special_tokens:
-            return self._encode_ordinary(text)
+            return self._encode_ordinary(prepared(text))
         ids, start = [], 0
         for found in self._special.finditer(text):
-            ids += self._encode_ordinary(text[start : found.start()])
+            ids += self._encode_ordinary(prepared(text[start : found.start()]))
             ids.append(self._special_id(found[0], allowed))
             start = found.end()
-        return ids + self._encode_ordinary(text[start:])
+        return ids + self._encode_ordinary(prepared(text[start:]))
 
     def _encode_ordinary(self, text: str) -> list[int]:
         ids = []
@@ -247,7 +262,10 @@ class Tokenizer(ABC):
         if ids and not (min(ids) >= 0 and max(ids) < self.n_vocab):
             wrong = next(i for i in ids if not 0 <= i < self.n_vocab)
             raise ValueError(f"id {wrong} is not in the vocabulary, 0 to {self.n_vocab - 1}")
-        return b"".join(map(self._vocabulary.__getitem__, ids)).removeprefix(as_bytes(self.prefix))
+        joined = b"".join(map(self._vocabulary.__getitem__, ids))
+        if self.normalizer and self.normalizer.joined:  # it leaves no text that begins with a space
+            return joined.lstrip(b" ")
+        return joined.removeprefix(as_bytes(self.prefix))
 
     def decode(self, ids: Iterable[int], *, errors: str = "replace") -> str:
         """The text of the ids.
@@ -270,6 +288,7 @@ class Tokenizer(ABC):
             "kind": type(self).__name__,
             "splitter": {"kind": type(self.splitter).__name__} | _splitter_fields(self.splitter),
             "prefix": self.prefix,
+            "normalizer": _normalizer_fields(self.normalizer),
             "special_tokens": self._special_tokens,
             "vocabulary": [_readable(token) for token in self._vocabulary],
         }
@@ -301,6 +320,7 @@ class Tokenizer(ABC):
                 splitter=_splitter_of(record),
                 special_tokens=special_tokens,
                 prefix=record.take("prefix", str),
+                **_normalizer_of(record),
             )
 
     def _state(self) -> dict:
@@ -444,6 +464,26 @@ def _splitter_of(record: Record) -> Splitter:
         return kind(**fields)
     except (TypeError, ValueError) as error:
         record.refuse("splitter", str(error))
+
+
+def _normalizer_fields(normalizer: Normalizer | None) -> dict | None:
+    if normalizer is None:
+        return None
+    names = ("joined", "stripped", "kept")
+    rules = base64.b64encode(normalizer.precompiled).decode()
+    return {"precompiled": rules} | {name: getattr(normalizer, name) for name in names}
+
+
+def _normalizer_of(record: Record) -> dict[str, Normalizer]:
+    """The normalizer as an argument, where the file has one."""
+    if record.fields.get("normalizer") is None:
+        return {}
+    fields = dict(record.take("normalizer", dict))
+    try:
+        "".join([fields["joined"], fields["stripped"], *fields["kept"]])
+        return {"normalizer": Normalizer(base64.b64decode(fields.pop("precompiled"), validate=True), **fields)}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        record.refuse("normalizer", f"it does not describe one: {error}")
 
 
 def _json_lines(fields: dict) -> str:

@@ -17,6 +17,7 @@ from operator import add
 from tqdm.auto import tqdm
 
 from llm_anatomy.tokenizers.base import Record, Tokenizer, as_bytes, one_by_one, with_special_tokens
+from llm_anatomy.tokenizers.normalizing import Normalizer
 from llm_anatomy.tokenizers.splitting import GPT4, LLAMA, Splitter
 
 _VISIBLE = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
@@ -296,7 +297,7 @@ class BPE(Tokenizer):
         merges: for each pair of ids that may be joined, its rank: the lowest is joined first. The joined token is the
             one with the bytes of both.
         splitter: as in ``Tokenizer``; without one, ``GPT4``.
-        special_tokens, prefix: as in ``Tokenizer``.
+        special_tokens, prefix, normalizer: as in ``Tokenizer``.
         whole_pieces: a piece that is itself a token becomes that token without asking the merges, as in tiktoken. For
             a trained vocabulary this changes nothing but the time.
         backend: "python", or "tiktoken" where that library is installed: the same ids from compiled code.
@@ -325,11 +326,12 @@ class BPE(Tokenizer):
         splitter: Splitter | None = None,
         special_tokens: Mapping[str, int] | None = None,
         prefix: str = "",
+        normalizer: Normalizer | None = None,
         *,
         whole_pieces: bool = False,
         backend: str = "python",
     ):
-        super().__init__(vocabulary, splitter or self.SPLITTER, special_tokens, prefix)
+        super().__init__(vocabulary, splitter or self.SPLITTER, special_tokens, prefix, normalizer)
         if backend not in ("python", "tiktoken"):
             raise ValueError(f"{backend=} must be 'python' or 'tiktoken'")
         apart = {*self._special_tokens.values(), *self._byte_ids}
@@ -533,8 +535,8 @@ class CharacterBPE(BPE):
     are never joined.
 
     Args:
-        vocabulary, merges, splitter, special_tokens, prefix, whole_pieces: as in ``BPE``, the splitter being ``LLAMA``
-            where none is given.
+        vocabulary, merges, splitter, special_tokens, prefix, normalizer, whole_pieces: as in ``BPE``, the splitter
+            being ``LLAMA`` where none is given.
         byte_ids: the ids of the 256 bytes that stand for unseen characters. Other tokens may have the same bytes.
 
     Raises:
@@ -558,6 +560,7 @@ class CharacterBPE(BPE):
         splitter: Splitter | None = None,
         special_tokens: Mapping[str, int] | None = None,
         prefix: str = "",
+        normalizer: Normalizer | None = None,
         *,
         byte_ids: Sequence[int] = range(256),
         whole_pieces: bool = False,
@@ -566,7 +569,7 @@ class CharacterBPE(BPE):
         ids_fit = all(0 <= i < len(vocabulary) for i in byte_ids)
         if not ids_fit or [vocabulary[i] for i in byte_ids] != [bytes([byte]) for byte in range(256)]:
             raise ValueError("byte_ids must be the ids of the bytes from 0 to 255, in order")
-        super().__init__(vocabulary, merges, splitter, special_tokens, prefix, whole_pieces=whole_pieces)
+        super().__init__(vocabulary, merges, splitter, special_tokens, prefix, normalizer, whole_pieces=whole_pieces)
 
     def _alphabet(self, id_of: Mapping[bytes, int]) -> dict[int, str]:
         characters = {}

@@ -1,8 +1,8 @@
 r"""Vocabularies of others: GPT-2's two files, tiktoken's ranks, Hugging Face's JSON, SentencePiece's model.
 
 Each reader gives the ids that the maker's own library gives for ordinary text. A file that is damaged, does not fit
-together or changes the text before it is split (so that decoding could not give it back) is refused, with the line or
-the key at fault. What libraries add around a text (a token for its beginning, say) is left to the caller.
+together or changes the text in a way that is not known here is refused, with the line or the key at fault. What
+libraries add around a text (a token for its beginning, say) is left to the caller.
 """
 
 import base64
@@ -12,8 +12,9 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from llm_anatomy.tokenizers.base import Record, Tokenizer, as_bytes
+from llm_anatomy.tokenizers.base import Record, Tokenizer, as_bytes, one_by_one
 from llm_anatomy.tokenizers.bpe import BPE, GPT2_BYTES, CharacterBPE
+from llm_anatomy.tokenizers.normalizing import WHITE_SPACE, Normalizer
 from llm_anatomy.tokenizers.splitting import GPT2, GPT4, LLAMA3, Splitter, Whole
 from llm_anatomy.tokenizers.unigram import SPACES as EACH_SPACE
 from llm_anatomy.tokenizers.unigram import Unigram
@@ -220,11 +221,13 @@ def _hugging_face_unigram(record: Record, model: Record, special_ids: Mapping[st
     unknown = model.fields.get("unk_id")
     if unknown is not None and not (type(unknown) is int and 0 <= unknown < len(pieces)):
         model.refuse("unk_id", f"{unknown!r} is not an id")
+    normalizer = _normalizer(record)
     return Unigram.from_pieces(
         [tuple(entry) for entry in pieces],
         None if unknown is None else pieces[unknown][0],
         special_tokens=[text for text, i in special_ids.items() if i != unknown],
-        prefix=_prefix(record),
+        prefix=" " if normalizer else _prefix(record),
+        normalizer=normalizer,
     )
 
 
@@ -260,15 +263,50 @@ def _prefix(record: Record) -> str:
     return "" if words.get("prepend_scheme") == "never" else " "
 
 
-def read_sentencepiece(path: str | os.PathLike) -> Tokenizer:
+def _normalizer(record: Record) -> Normalizer | None:
+    """SentencePiece's normalizer in the ways in which transformers writes it; None where blanks stay as they are.
+
+    Blanks are joined either by splitting at them, or by a Replace after a Strip; Metaspace then puts a ▁ before.
+    """
+    first, words = record.fields.get("normalizer") or {}, record.fields.get("pre_tokenizer") or {}
+    steps = first.get("normalizers", [first] if first else [])
+    precompiled = b""
+    if steps and steps[0].get("type") == "Precompiled":
+        try:
+            precompiled = base64.b64decode(steps[0].get("precompiled_charsmap") or "", validate=True)
+        except (ValueError, TypeError):
+            record.refuse("normalizer", "precompiled_charsmap must be base 64")
+        steps = steps[1:]
+    strip = {"type": "Strip", "strip_left": False, "strip_right": True}
+    to_space, to_bar = ({"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": to} for to in (" ", SPACE))
+    *before, last = words.get("pretokenizers") or [words]
+    if before == [{"type": "WhitespaceSplit"}] and steps in ([], [to_space]):
+        joined = WHITE_SPACE
+    elif not before and steps in ([strip, to_space], [strip, to_bar]):
+        joined = " "
+    elif precompiled:
+        record.refuse(
+            "normalizer", "after Precompiled, blanks must be joined: by WhitespaceSplit, or Strip and Replace"
+        )
+    else:
+        return None
+    always = last.get("prepend_scheme", "always") == "always" and last.get("add_prefix_space", True)
+    if last.get("type") != "Metaspace" or last.get("replacement") != SPACE or not always:
+        record.refuse("pre_tokenizer", f"{last!r:.80} must be a Metaspace that always puts ▁ before")
+    with record.blaming("the normalizer"):
+        return Normalizer(precompiled, joined=joined, stripped=WHITE_SPACE)
+
+
+def read_sentencepiece(path: str | os.PathLike, special_tokens: Iterable[str] = ()) -> Tokenizer:
     """A tokenizer from SentencePiece's ``.model``, which is read here without its library: BPE or Unigram.
 
     Args:
         path: the file, a protocol buffer: fields with a number, a wire type and a value, nested.
+        special_tokens: what follows the model's own pieces, as T5's ``<extra_id_99>`` to ``<extra_id_0>``.
 
     Raises:
-        ValueError: for a file that is truncated or malformed, with the byte; for a model that would change the text
-            (a normalizer, spaces removed) or lacks byte fallback, with the key.
+        ValueError: for a file that is truncated or malformed, with the byte; for a model of a kind that is not
+            supported, or BPE without byte fallback, with the key.
 
     Source: Kudo and Richardson (2018), and their sentencepiece_model.proto; GT-40, GT-42; E-88.
 
@@ -290,29 +328,43 @@ def read_sentencepiece(path: str | os.PathLike) -> Tokenizer:
             (trainer if number == 2 else normalizer).update((n, v) for n, v, _ in _fields(value, name, start))
     if not pieces or not trainer or not normalizer:
         raise ValueError(f"{name}: pieces, trainer_spec and normalizer_spec are wanted, and some are missing")
+    pieces += [(text, 0.0, 3) for text in one_by_one(special_tokens)]
     record = Record(name, {})
-    if normalizer.get(2) or normalizer.get(4, 1):
-        record.refuse("normalizer_spec", "rules or remove_extra_whitespaces would change the text")
+    if not normalizer.get(5, 1):
+        record.refuse("normalizer_spec.escape_whitespaces", "a model without it is not supported")
     if trainer.get(24):
         record.refuse("trainer_spec.treat_whitespace_as_suffix", "is not supported")
     for i, (text, _, kind) in enumerate(pieces):
-        if kind not in (1, 2, 3, 5, 6):
-            record.refuse("pieces", f"piece {i}, {text!r}, is of kind {kind}; user-defined pieces are not supported")
-    prefix = " " if normalizer.get(3, 1) else ""
+        if kind not in ((1, 2, 3, 4, 5, 6) if trainer.get(3, 1) == 1 else (1, 2, 3, 5, 6)):
+            record.refuse("pieces", f"piece {i}, {text!r}, is of kind {kind}, which is supported in Unigram only")
+    laid_down = [i for i, (_, _, kind) in enumerate(pieces) if kind == 4]
+    prefix, rules, blanks = " " if normalizer.get(3, 1) else "", normalizer.get(2, b""), " " * normalizer.get(4, 1)
+    with record.blaming("the normalizer"):
+        changes = Normalizer(rules, joined=blanks, stripped=blanks, kept=tuple(pieces[i][0] for i in laid_down))
+    changes = changes if rules or blanks else None
     with record.blaming("the tokenizer"):
         if trainer.get(3, 1) == 1:
             unknown = next((text for text, _, kind in pieces if kind == 2), None)
             controls = [text for text, _, kind in pieces if kind == 3]
             scored = [(text, score) for text, score, _ in pieces]
-            across = any(SPACE in text[1:] for text, _, kind in pieces if kind == 1)
-            splitter = Whole() if across else EACH_SPACE
-            return Unigram.from_pieces(scored, unknown, special_tokens=controls, splitter=splitter, prefix=prefix)
+            across = any(SPACE in text[1:] for text, _, kind in pieces if kind in (1, 4))
+            return Unigram.from_pieces(
+                scored,
+                unknown,
+                special_tokens=controls,
+                splitter=Whole() if across else EACH_SPACE,
+                prefix=prefix,
+                normalizer=changes,
+                preferred=laid_down,
+            )
         if trainer[3] != 2:
             record.refuse("trainer_spec.model_type", f"{trainer[3]} must be 1 (Unigram) or 2 (BPE)")
-        return _sentencepiece_bpe(record, pieces, prefix)
+        return _sentencepiece_bpe(record, pieces, prefix, changes)
 
 
-def _sentencepiece_bpe(record: Record, pieces: list[tuple[str, float, int]], prefix: str) -> CharacterBPE:
+def _sentencepiece_bpe(
+    record: Record, pieces: list[tuple[str, float, int]], prefix: str, normalizer: Normalizer | None
+) -> CharacterBPE:
     byte_of = {f"<0x{byte:02X}>": byte for byte in range(256)}
     byte_ids = {byte_of[text]: i for i, (text, _, kind) in enumerate(pieces) if kind == 6 and text in byte_of}
     if len(byte_ids) < 256:
@@ -323,7 +375,7 @@ def _sentencepiece_bpe(record: Record, pieces: list[tuple[str, float, int]], pre
     vocabulary = [as_bytes(text) if kind in (2, 3) else _spaced_bytes(text, byte_of) for text, _, kind in pieces]
     merges = _all_splits(id_of, {text: rank for rank, text in enumerate(by_score)})
     ids = [byte_ids[byte] for byte in range(256)]
-    return CharacterBPE(vocabulary, merges, _splitter_for(vocabulary), special_ids, prefix, byte_ids=ids)
+    return CharacterBPE(vocabulary, merges, _splitter_for(vocabulary), special_ids, prefix, normalizer, byte_ids=ids)
 
 
 # --- What the readers share ---

@@ -23,11 +23,15 @@ from typing import NamedTuple
 from tqdm import tqdm
 
 from llm_anatomy.tokenizers.base import Record, Tokenizer, as_bytes, one_by_one
+from llm_anatomy.tokenizers.normalizing import Normalizer
 from llm_anatomy.tokenizers.splitting import Splitter
 
 UNKNOWN = -1
 UNKNOWN_PENALTY = 10.0
 """By how much an unknown character is less probable (in logarithms) than the rarest piece; SentencePiece's value."""
+
+PREFERENCE = 0.1
+"""What SentencePiece takes off the score of a piece that somebody laid down."""
 
 WORDS = Splitter(r" ?\S+|\s+(?!\S)", look_ahead=0)
 """A space goes with the word that follows it, so that "the" and " the" are two pieces."""
@@ -392,6 +396,9 @@ class Unigram(Tokenizer):
         splitter: what makes words of a text.
         special_tokens: text and id of each.
         prefix: put before every text, as SentencePiece does with a space.
+        normalizer: as in ``Tokenizer``.
+        preferred: the ids of pieces that somebody laid down, whose scores are not learned. SentencePiece gives them
+            the highest learned score for each byte, so that they are nearly always chosen.
 
     Raises:
         ValueError: if scores and vocabulary do not fit together; in ``encode``, for a character without piece, if
@@ -414,14 +421,20 @@ class Unigram(Tokenizer):
         splitter: Splitter = WORDS,
         special_tokens: Mapping[str, int] | None = None,
         prefix: str = "",
+        normalizer: Normalizer | None = None,
+        preferred: Sequence[int] = (),
     ):
-        super().__init__(vocabulary, splitter, special_tokens, prefix)
+        super().__init__(vocabulary, splitter, special_tokens, prefix, normalizer)
         self.scores, self.byte_ids, self.unknown = list(scores), list(byte_ids), unknown
+        self.preferred = list(preferred)
         self._refuse_misfits()
         self._ids_of = {vocabulary[i].decode(): i for i, score in enumerate(scores) if score is not None}
         self._longest = max(map(len, self._ids_of))
-        lowest = min(score for score in scores if score is not None)
-        self._costs = [*(-inf if score is None else score for score in scores), lowest - UNKNOWN_PENALTY]
+        laid_down = set(preferred)
+        learned = [score for i, score in enumerate(scores) if score is not None and i not in laid_down]
+        self._costs = [*(-inf if score is None else score for score in scores), min(learned) - UNKNOWN_PENALTY]
+        for i in preferred:
+            self._costs[i] = len(vocabulary[i].replace(b" ", as_bytes("▁"))) * max(learned) - PREFERENCE
 
     def _refuse_misfits(self) -> None:
         if len(self.scores) != self.n_vocab:
@@ -442,6 +455,10 @@ class Unigram(Tokenizer):
             and all(0 <= i < self.n_vocab and self._vocabulary[i] == bytes([b]) for b, i in enumerate(self.byte_ids))
         ):
             raise ValueError("byte_ids must be the 256 ids of the bytes 0 to 255, in order, or none")
+        if not all(0 <= i < self.n_vocab and self.scores[i] is not None for i in self.preferred):
+            raise ValueError(f"preferred={self.preferred} must be ids of pieces")
+        if len(pieces) == len(set(self.preferred)):
+            raise ValueError("preferred holds all pieces; at least one score must be learned")
         if self.unknown is not None and not 0 <= self.unknown < self.n_vocab:
             raise ValueError(f"unknown={self.unknown!r} must be an id, 0 to {self.n_vocab - 1}, or None")
 
@@ -454,6 +471,8 @@ class Unigram(Tokenizer):
         special_tokens: Iterable[str] = (),
         splitter: Splitter = SPACES,
         prefix: str = "",
+        normalizer: Normalizer | None = None,
+        preferred: Sequence[int] = (),
     ) -> "Unigram":
         """From pieces as SentencePiece writes them: ``▁`` for a space, ``<0x0A>`` for a byte.
 
@@ -463,6 +482,7 @@ class Unigram(Tokenizer):
             special_tokens: which of them are special.
             splitter: ``Whole()`` where pieces hold a space that is not their first character.
             prefix: a space, where the model was trained with SentencePiece's dummy prefix.
+            normalizer, preferred: as for the class.
 
         Raises:
             ValueError: for an unknown or special token that is none of the pieces, and as the class does.
@@ -485,6 +505,8 @@ class Unigram(Tokenizer):
             splitter=splitter,
             special_tokens={name: places[name] for name in special_tokens},
             prefix=prefix,
+            normalizer=normalizer,
+            preferred=preferred,
         )
 
     @classmethod
@@ -553,7 +575,7 @@ class Unigram(Tokenizer):
         if found := self._special.search(text):
             self._special_id(found[0], ())
         ids = []
-        for word in self.splitter(self.prefix + text if text else ""):
+        for word in self.splitter(self._prepared(text)):
             ids += self._spelled(word, sample_split(self._lattice(word), self._costs, rng, alpha))
         return ids
 
@@ -586,13 +608,19 @@ class Unigram(Tokenizer):
         return [self.unknown]
 
     def _state(self) -> dict:
-        return {"scores": self.scores, "byte_ids": self.byte_ids, "unknown": self.unknown}
+        state = {"scores": self.scores, "byte_ids": self.byte_ids, "unknown": self.unknown}
+        return state | ({"preferred": self.preferred} if self.preferred else {})
 
     @classmethod
     def _from_state(cls, record: Record, **arguments) -> "Unigram":
         scores, byte_ids = record.take("scores", list), record.take("byte_ids", list)
         unknown = record.take("unknown", object)
-        for key, values, kinds in [("scores", scores, (float, int, NoneType)), ("byte_ids", byte_ids, (int,))]:
+        preferred = record.take("preferred", list) if "preferred" in record.fields else []
+        for key, values, kinds in [
+            ("scores", scores, (float, int, NoneType)),
+            ("byte_ids", byte_ids, (int,)),
+            ("preferred", preferred, (int,)),
+        ]:
             for i, value in enumerate(values):
                 if type(value) not in kinds:
                     record.refuse(
@@ -600,7 +628,7 @@ class Unigram(Tokenizer):
                     )
         if type(unknown) not in (int, NoneType):
             record.refuse("unknown", f"{unknown!r:.40} is neither an id nor null")
-        return cls(scores=scores, byte_ids=byte_ids, unknown=unknown, **arguments)
+        return cls(scores=scores, byte_ids=byte_ids, unknown=unknown, preferred=preferred, **arguments)
 
 
 def _is_text(token: bytes) -> bool:

@@ -1,5 +1,6 @@
 """The engine on whole, sharded, damaged and dangerous checkpoints; rules, texts, the hub and the command."""
 
+import io
 import json
 import pickle
 import shutil
@@ -8,9 +9,11 @@ import sys
 import types
 
 import pytest
+import sentencepiece
 import torch
 from models.checkpoints.cases import CASES
 from safetensors.torch import load_file, save_file
+from transformers import T5Tokenizer
 
 from llm_anatomy.__main__ import main
 from llm_anatomy.config import ModelConfig
@@ -18,6 +21,7 @@ from llm_anatomy.models.checkpoints import Checkpoint, engine, families, hub, lo
 from llm_anatomy.models.checkpoints.rules import Change, Reversed, Rule, Same, Split, Stacked, Then, Transpose, moves
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.tokenizers.bpe import GPT2_BYTES
+from llm_anatomy.tokenizers.files import _fields
 
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 CONFIG = dict(d_model=24, n_layers=2, n_heads=4, d_ff=36, n_vocab=260, n_ctx=64, position="rope", norm="rmsnorm")
@@ -521,6 +525,43 @@ def test_the_command_writes_with_an_encoder_decoder(tmp_path, capsys):
     assert load(tmp_path / "t5").texts.start == 258
     code, out, err = run(capsys, tmp_path / "t5", "hello", "--tokens", 8, "--seed", 1)
     assert code == 0 and not err and out
+
+
+@pytest.mark.syllabus("GT-40")
+@pytest.mark.parametrize("beside", ["tokenizer.json", "spiece.model"])
+def test_the_command_writes_with_a_t5_and_its_own_tokenizer(beside, tmp_path, capsys):
+    data = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["translate English to German: the house is wonderful.", "ein Haus im Wald"] * 9),
+        model_writer=data,
+        vocab_size=60,
+        hard_vocab_limit=False,
+        minloglevel=2,
+        **dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1),  # and nmt_nfkc, the default
+    )
+    theirs = sentencepiece.SentencePieceProcessor(model_proto=data.getvalue())
+    sizes = dict(d_model=24, n_layers=2, n_encoder_layers=3, n_heads=4, d_ff=36, n_vocab=theirs.vocab_size() + 4)
+    more = dict(kind="encoder-decoder", position="t5", norm="rmsnorm", norm_eps=1e-6, feedforward="relu")
+    torch.manual_seed(0)
+    model = Transformer(ModelConfig(**sizes, **more, tie_embeddings=True, scale_logits=True))
+    save(Checkpoint(model=model, family="t5", more=dict(pad_token_id=0, eos_token_id=1)), tmp_path / "t5")
+    if beside == "spiece.model":
+        (tmp_path / "t5" / beside).write_bytes(data.getvalue())
+        (tmp_path / "t5" / "tokenizer_config.json").write_text('{"tokenizer_class": "T5Tokenizer", "extra_ids": 4}')
+    else:
+        (spec,) = (value for number, value, _ in _fields(data.getvalue(), "t.model") if number == 3)
+        rules = next(value for number, value, _ in _fields(spec, "t.model") if number == 2)
+        vocab = [(theirs.id_to_piece(i), theirs.get_score(i)) for i in range(theirs.vocab_size())]
+        vocab += [(f"<extra_id_{i}>", 0.0) for i in (3, 2, 1, 0)]
+        T5Tokenizer(vocab, extra_ids=4, _spm_precompiled_charsmap=rules).save_pretrained(tmp_path / "t5")
+    texts = load(tmp_path / "t5").texts
+    assert texts.encode("  ｔｈｅ   house ") == [*theirs.encode("the house"), 1]
+    assert texts.start == 0 and texts.stop == (1,)
+    assert list(texts.tokenizer.special_tokens)[-4:] == [f"<extra_id_{i}>" for i in (3, 2, 1, 0)]
+    words = ["--tokens", 12, "--seed", 1, "--temperature", 5]
+    code, out, err = run(capsys, tmp_path / "t5", "translate  English to German: the house", *words)
+    assert code == 0 and not err and out.strip()
+    assert out == run(capsys, tmp_path / "t5", "translate English to\tGerman: the house ", *words)[1]
 
 
 @pytest.mark.parametrize(

@@ -98,11 +98,12 @@ def read_texts(folder: str | os.PathLike, fields: dict) -> Texts:
     """
     folder = Path(folder)
     tokenizer, notes = None, []
+    t5 = _t5_settings(folder)
     for needed, reader in (
         (("tokenizer.json",), read_hugging_face),
         (("vocab.json", "merges.txt"), read_gpt2),
         (("tokenizer.model",), read_sentencepiece),
-        (("spiece.model",), read_sentencepiece),
+        (("spiece.model",), lambda path: read_sentencepiece(path, t5["additional_special_tokens"] if t5 else ())),
     ):
         if tokenizer is None and all((folder / name).is_file() for name in needed):
             try:
@@ -123,6 +124,15 @@ def _fields_of(path: Path) -> dict:
     return Record.read(path).fields if path.is_file() else {}
 
 
+def _t5_settings(folder: Path) -> dict:
+    """What the class of T5's and mT5's tokenizer does unasked; nothing for those of another class."""
+    settings = _fields_of(folder / "tokenizer_config.json")
+    if not str(settings.get("tokenizer_class")).removesuffix("Fast").endswith("T5Tokenizer"):
+        return {}
+    extra = [f"<extra_id_{i}>" for i in reversed(range(settings.get("extra_ids", 100)))]
+    return {"eos_token": "</s>", "add_eos_token": True, "additional_special_tokens": extra}
+
+
 def _around(folder: Path, tokenizer: Tokenizer | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The ids before and after a text: what tokenizer.json does at its end, or what its settings say."""
     if tokenizer is None:
@@ -136,6 +146,7 @@ def _around(folder: Path, tokenizer: Tokenizer | None) -> tuple[tuple[int, ...],
                 return (step["cls"][1],), (step["sep"][1],)
         return (), ()
     settings, ids = _fields_of(folder / "tokenizer_config.json"), tokenizer.special_tokens
+    settings |= _t5_settings(folder)
 
     def named(which: str) -> tuple[int, ...]:
         token = settings.get(f"{which}_token")

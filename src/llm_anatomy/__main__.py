@@ -199,11 +199,14 @@ def main(arguments: list[str] | None = None) -> int:
     args = parser().parse_args(arguments)
     try:
         args.action(args)
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 2
     except BrokenPipeError:  # the reader has seen enough
         sys.stderr.close()
+    except (ValueError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nstopped by the keyboard", file=sys.stderr)
+        return 130
     return 0
 
 

@@ -397,6 +397,8 @@ class Record:
             raise ValueError(f"{path.name}, line {line}: not UTF-8 ({error.reason})") from None
         except _KeyTwice as error:
             raise ValueError(f"{path.name}, key {error}: it comes twice") from None
+        except RecursionError:
+            raise ValueError(f"{path.name}: it is nested too deeply to be read") from None
         if not isinstance(fields, dict):
             raise ValueError(f"{path.name}, line 1: a JSON object is wanted, not {type(fields).__name__}")
         return cls(path.name, fields)

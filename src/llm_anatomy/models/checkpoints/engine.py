@@ -181,8 +181,8 @@ def _empty_model(family: Family, config: Config) -> nn.Module:
     try:
         with torch.device("meta"):
             return family.build(config)
-    except ValueError as error:
-        raise ValueError(f"config.json describes no model: {error}") from None
+    except (ValueError, RuntimeError) as error:  # the latter for more numbers than can be counted
+        raise ValueError(f"config.json describes no model: {str(error).splitlines()[0]}") from None
 
 
 def _tensors(model: nn.Module) -> dict[str, Tensor]:
@@ -288,7 +288,8 @@ def save(checkpoint: Checkpoint, folder: str | os.PathLike, *, shard: int = SHAR
         shard: how many bytes a file may hold, from 1; there are several and an index where one is too small.
 
     Raises:
-        ValueError: for a family that there is not, a config that it cannot say, and a folder that is not empty.
+        ValueError: for a family that there is not, a config that it cannot say, fields of ``more`` that say something
+            of the model or that the family does not know, and a folder that is not empty or the working folder.
 
     Source: the layout of Hugging Face's checkpoints.
 
@@ -304,9 +305,14 @@ def save(checkpoint: Checkpoint, folder: str | os.PathLike, *, shard: int = SHAR
         raise ValueError(f"family={checkpoint.family!r} must be one of {', '.join(families())}")
     if shard < 1:
         raise ValueError(f"{shard=} must be at least 1")
-    folder, family, model = Path(folder), families()[checkpoint.family], checkpoint.model
+    folder, family, model = Path(folder).resolve(), families()[checkpoint.family], checkpoint.model
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise ValueError(f"folder={str(folder)!r} must not exist, or be an empty folder")
+    if folder == Path.cwd():
+        raise ValueError(f"folder={str(folder)!r} must be another than the working folder, which cannot be replaced")
+    foreign = sorted(checkpoint.more.keys() - _kept(family))
+    if foreign:
+        raise ValueError(f"more holds {', '.join(map(repr, foreign))}, which the family {family.name} cannot keep")
     fields = {"dtype": str(next(model.parameters()).dtype).removeprefix("torch.")} | checkpoint.more
     fields = family.their_config(model.config) | fields
     plan = _plan(family, model)
@@ -319,6 +325,8 @@ def save(checkpoint: Checkpoint, folder: str | os.PathLike, *, shard: int = SHAR
         for name in (*texts.FILES, "generation_config.json") if checkpoint.folder else ():
             if (checkpoint.folder / name).is_file():
                 shutil.copy(checkpoint.folder / name, whole / name)
+        if folder.exists():  # Windows puts no folder in place of another
+            folder.rmdir()
         os.replace(whole, folder)
 
 

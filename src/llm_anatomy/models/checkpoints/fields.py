@@ -22,11 +22,14 @@ architectures model_type transformers_version torch_dtype dtype _name_or_path us
 initializer_factor bos_token_id eos_token_id pad_token_id unk_token_id sep_token_id cls_token_id mask_token_id
 decoder_start_token_id is_encoder_decoder task_specific_params pretraining_tp attention_dropout hidden_dropout
 classifier_dropout gradient_checkpointing output_attentions output_hidden_states output_past return_dict
-problem_type id2label label2id finetuning_task auto_map max_length language language_codes _attn_implementation
-attn_implementation attention_probs_dropout_prob hidden_dropout_prob tokenizer_class torchscript
+problem_type id2label label2id num_labels _num_labels finetuning_task auto_map max_length language language_codes
+_attn_implementation attn_implementation attention_probs_dropout_prob hidden_dropout_prob tokenizer_class torchscript
 chunk_size_feed_forward
 """
 """Fields that say nothing of the mathematics, in any family."""
+
+LARGEST = dict.fromkeys(("n_layers", "n_encoder_layers", "n_heads", "n_experts"), 10_000)
+"""What is made one by one: a larger number would take all time and memory before anything else refuses it."""
 
 
 @dataclass(frozen=True)
@@ -254,7 +257,13 @@ class Rope:
         return ("rope_parameters", "rope_scaling", self.base_name, *more)
 
     def inward(self, record: Record) -> dict[str, object]:
-        """Ours from theirs."""
+        """Ours from theirs; where both fields are there, they must agree."""
+        new, old = (record.fields.get(name) for name in ("rope_parameters", "rope_scaling"))
+        if isinstance(new, dict) and isinstance(old, dict):
+            kinds = [said.get("rope_type", said.get("type", "default")) for said in (new, old)]
+            differ = [key for key in new.keys() & old.keys() - {"type"} if new[key] != old[key]]
+            if kinds[0] != kinds[1] or differ:
+                record.refuse("rope_scaling", f"{old!r:.60} does not agree with rope_parameters")
         name, said = given(record, ("rope_parameters", "rope_scaling"), {})
         if not isinstance(said, dict):
             record.refuse(name, f"{said!r:.60} must be an object")
@@ -358,6 +367,8 @@ def of_right_type(record: Record, name: str, ours: str, value: object, before: s
             fits = isinstance(value, (int, float) if base is float else base)
             if not (fits and (base is bool or not isinstance(value, bool)) or value is None and kind != base):
                 record.refuse(name, f"{before}{value!r:.60} must be {said}")
+            if isinstance(value, int | float) and not abs(value) <= LARGEST.get(ours, 2**31 - 1):
+                record.refuse(name, f"{before}{value!r:.60} must be at most {LARGEST.get(ours, 2**31 - 1)}")
             return float(value) if base is float and value is not None else value
     return value
 

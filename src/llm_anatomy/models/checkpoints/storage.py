@@ -81,9 +81,13 @@ def _of_file(path: Path) -> dict[str, Header]:
     try:
         with safe_open(path, "pt") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
-            return {name: Header(path, name, tuple(s.get_shape()), s.get_dtype()) for name, s in slices.items()}
+            found = {name: Header(path, name, tuple(s.get_shape()), s.get_dtype()) for name, s in slices.items()}
     except (SafetensorError, OSError) as error:
         raise ValueError(f"{path.name} is truncated or no safetensors file: {error}") from None
+    for name in found:
+        if not name.isprintable():  # it would spoil each message that names it
+            raise ValueError(f"{path.name} holds {name!r:.60}, which is no name of a tensor")
+    return found
 
 
 def _of_shards(folder: Path) -> dict[str, Header]:
@@ -113,14 +117,26 @@ def read(wanted: Sequence[Header], use: Callable[..., None]) -> None:
         wanted: their headers, in the order of the arguments of ``use``.
         use: called once.
 
+    Raises:
+        ValueError: for a file that is not as its headers were.
+
     Source: the format of safetensors, which can be mapped as it is.
 
     >>> read([], lambda: print("nothing to read"))
     nothing to read
     """
+    files = sorted({header.file for header in wanted})
+    says = f"{', '.join(file.name for file in files)} changed while it was read"
     with ExitStack() as stack:  # opened anew each time: pages that were read go when a mapping ends
-        opened = {file: stack.enter_context(safe_open(file, "pt")) for file in {header.file for header in wanted}}
-        use(*(opened[header.file].get_tensor(header.name) for header in wanted))
+        try:
+            opened = {file: stack.enter_context(safe_open(file, "pt")) for file in files}
+            tensors = [opened[header.file].get_tensor(header.name) for header in wanted]
+        except (SafetensorError, OSError) as error:
+            raise ValueError(f"{says}: {error}") from None
+        for header, tensor in zip(wanted, tensors, strict=True):
+            if tuple(tensor.shape) != header.shape:
+                raise ValueError(f"{says}: {header.name} was {header.shape} and is {tuple(tensor.shape)}")
+        use(*tensors)
 
 
 def write(folder: Path, groups: Iterable[tuple[Mapping[str, int], Callable[[], Mapping[str, Tensor]]]], limit: int):

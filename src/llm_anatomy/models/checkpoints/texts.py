@@ -73,7 +73,8 @@ class Texts:
         for step in steps:
             if step.ids[0] in self.stop:
                 break
-            ids.append(step.ids[0])
+            if step.ids[0] < self.tokenizer.n_vocab:  # tables often have more rows than there are tokens
+                ids.append(step.ids[0])
             text = self.tokenizer.decode(ids)
             if not text.endswith("\N{REPLACEMENT CHARACTER}"):
                 yield text[said:]
@@ -101,7 +102,7 @@ def read_texts(folder: str | os.PathLike, fields: dict) -> Texts:
     t5 = _t5_settings(folder)
     for needed, reader in (
         (("tokenizer.json",), read_hugging_face),
-        (("vocab.json", "merges.txt"), read_gpt2),
+        (("vocab.json", "merges.txt"), lambda *files: read_gpt2(*files, _made_by_no_merge(folder))),
         (("tokenizer.model",), read_sentencepiece),
         (("spiece.model",), lambda path: read_sentencepiece(path, t5["additional_special_tokens"] if t5 else ())),
     ):
@@ -124,6 +125,14 @@ def _fields_of(path: Path) -> dict:
     return Record.read(path).fields if path.is_file() else {}
 
 
+def _made_by_no_merge(folder: Path) -> list[str]:
+    """Entries of a vocabulary that are written as they are: those that the settings name, and OPT's fillers."""
+    settings = _fields_of(folder / "special_tokens_map.json") | _fields_of(folder / "tokenizer_config.json")
+    named = [value for name, value in settings.items() if name.endswith("_token")] + ["<|endoftext|>"]
+    texts = {value.get("content") if isinstance(value, dict) else value for value in named if value}
+    return [word for word in _fields_of(folder / "vocab.json") if word in texts or word.startswith("madeupword")]
+
+
 def _t5_settings(folder: Path) -> dict:
     """What the class of T5's and mT5's tokenizer does unasked; nothing for those of another class."""
     settings = _fields_of(folder / "tokenizer_config.json")
@@ -138,22 +147,30 @@ def _around(folder: Path, tokenizer: Tokenizer | None) -> tuple[tuple[int, ...],
     if tokenizer is None:
         return (), ()
     if (folder / "tokenizer.json").is_file():
-        last = _fields_of(folder / "tokenizer.json").get("post_processor") or {}
-        for step in last.get("processors", [last]):
-            if step.get("type") == "TemplateProcessing":
-                return _around_in_template(step)
-            if step.get("type") in ("BertProcessing", "RobertaProcessing"):
-                return (step["cls"][1],), (step["sep"][1],)
-        return (), ()
+        try:
+            return _around_at_the_end(_fields_of(folder / "tokenizer.json").get("post_processor") or {})
+        except (AttributeError, KeyError, IndexError, TypeError):
+            raise ValueError("tokenizer.json, key 'post_processor': it is of no known form") from None
+    # what their classes do where the settings are silent: T5's ends each text, Llama's begins it
+    usual = {"bos": (folder / "tokenizer.model").is_file(), "eos": (folder / "spiece.model").is_file()}
     settings, ids = _fields_of(folder / "tokenizer_config.json"), tokenizer.special_tokens
     settings |= _t5_settings(folder)
 
     def named(which: str) -> tuple[int, ...]:
         token = settings.get(f"{which}_token")
         token = token.get("content") if isinstance(token, dict) else token
-        return (ids[token],) if settings.get(f"add_{which}_token") and token in ids else ()
+        return (ids[token],) if settings.get(f"add_{which}_token", usual[which]) and token in ids else ()
 
     return named("bos"), named("eos")
+
+
+def _around_at_the_end(last: dict) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    for step in last.get("processors", [last]):
+        if step.get("type") == "TemplateProcessing":
+            return _around_in_template(step)
+        if step.get("type") in ("BertProcessing", "RobertaProcessing"):
+            return (step["cls"][1],), (step["sep"][1],)
+    return (), ()
 
 
 def _around_in_template(step: dict) -> tuple[tuple[int, ...], tuple[int, ...]]:

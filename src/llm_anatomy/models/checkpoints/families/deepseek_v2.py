@@ -158,13 +158,13 @@ class LatentRope(Rope):
         more = {key: said.pop(key) for key in ("mscale", "mscale_all_dim") if key in said}
         ours = super().inward(Record(record.name, {**record.fields, name: said}))
         for key, value in more.items():
-            if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            if of_right_type(record, name, "rope_factor", value, f"{key}=") <= 0:
                 record.refuse(name, f"{key}={value!r:.60} must be a number above 0")
         needed = {"mscale": "mscale_all_dim", "mscale_all_dim": "mscale"}
         for key in more:
             if needed[key] not in more:
                 record.refuse(name, f"{key}={more[key]!r} is not supported without {needed[key]}")
-        if more:
+        if more and "rope_factor" in ours:
             factor, width = ours["rope_factor"], sum(record.fields[part] for part in _HEAD)
             of_all = _magnitude(factor, more["mscale_all_dim"])
             ours.setdefault("rope_temperature", _magnitude(factor, more["mscale"]) / of_all)

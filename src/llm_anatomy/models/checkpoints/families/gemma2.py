@@ -74,7 +74,7 @@ class QueryScale:
     def inward(self, record) -> dict[str, object]:
         """Ours from theirs."""
         name, scalar = given(record, self.names, 256)
-        if not isinstance(scalar, int) or isinstance(scalar, bool) or scalar < 1:
+        if not isinstance(scalar, int) or isinstance(scalar, bool) or not 1 <= scalar < 2**31:
             record.refuse(name, f"{scalar!r:.60} must be a number without fraction, from 1")
         return {"attention_scale": None if scalar == given(record, ("head_dim",), 256)[1] else scalar**-0.5}
 

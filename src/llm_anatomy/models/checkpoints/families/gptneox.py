@@ -2,7 +2,7 @@
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints.family import Family
-from llm_anatomy.models.checkpoints.fields import Field, Rope, Shared
+from llm_anatomy.models.checkpoints.fields import Field, Rope, Shared, given, of_right_type
 from llm_anatomy.models.checkpoints.rules import Rule, Split
 
 AT, THEIRS = "stack.blocks.{layer}.", "gpt_neox.layers.{layer}."
@@ -50,7 +50,8 @@ class ParallelResidual:
 
     def inward(self, record) -> dict[str, object]:
         """Ours from theirs."""
-        parallel = record.fields.get("use_parallel_residual") is not False
+        name, parallel = given(record, self.names, True)
+        parallel = of_right_type(record, name, "parallel_block", parallel)
         return {"parallel_block": parallel, "n_parallel_norms": 1 + parallel}
 
     def outward(self, config: ModelConfig) -> dict[str, object]:

@@ -31,10 +31,11 @@ def rules(config: MambaConfig) -> list[Rule]:
 
 
 class Channels:
-    """The width of the blocks, which their models find by ``expand``, whatever ``intermediate_size`` says.
+    """The width of the blocks, which their models find by ``expand`` alone, whatever others say.
 
     Raises:
-        ValueError: from ``inward``, if it says something else, and for an ``expand`` that is no whole number above 0.
+        ValueError: from ``inward``, if ``intermediate_size`` or ``d_inner`` says something else, and for an
+            ``expand`` that is no whole number above 0.
 
     Source: Gu and Dao (2023), "Mamba", section 3.4, in the layout of Hugging Face.
 
@@ -42,18 +43,19 @@ class Channels:
     {'d_inner': 72}
     """
 
-    names = ("expand", "intermediate_size")
+    names = ("expand", "intermediate_size", "d_inner")
 
     def inward(self, record: Record) -> dict[str, object]:
         """Ours from theirs."""
         d_model = Field(("hidden_size", "d_model"), "d_model").inward(record)["d_model"]
         _, expand = given(record, ("expand",), 2)
-        if isinstance(expand, bool) or expand != round(expand) or expand < 1:
+        if isinstance(expand, bool) or not isinstance(expand, int | float) or not 1 <= expand < 1e6 or expand % 1:
             record.refuse("expand", f"{expand!r:.60} must be a whole number above 0")
         d_inner = round(expand) * d_model
-        _, said = given(record, ("intermediate_size",), d_inner)
-        if said != d_inner:
-            record.refuse("intermediate_size", f"{said!r:.60} must be expand * hidden_size = {d_inner}")
+        for name in ("intermediate_size", "d_inner"):
+            _, said = given(record, (name,), d_inner)
+            if said != d_inner:
+                record.refuse(name, f"{said!r:.60} must be expand * hidden_size = {d_inner}")
         return {"d_inner": d_inner}
 
     def outward(self, config: MambaConfig) -> dict[str, object]:

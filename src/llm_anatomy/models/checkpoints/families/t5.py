@@ -2,7 +2,7 @@
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints.family import Family
-from llm_anatomy.models.checkpoints.fields import Field
+from llm_anatomy.models.checkpoints.fields import Field, given, of_right_type
 from llm_anatomy.models.checkpoints.rules import Reversed, Rule, Split
 
 
@@ -66,9 +66,9 @@ class ScaledLogits:
 
     def inward(self, record) -> dict[str, object]:
         """Ours from theirs."""
-        tied = record.fields.get("tie_word_embeddings") is not False
-        scaled = record.fields.get("scale_decoder_outputs")
-        return {"scale_logits": tied if scaled is None else scaled}
+        name, tied = given(record, ("tie_word_embeddings",), True)
+        name, scaled = given(record, ("scale_decoder_outputs",), of_right_type(record, name, "tie_embeddings", tied))
+        return {"scale_logits": of_right_type(record, name, "scale_logits", scaled)}
 
     def outward(self, config: ModelConfig) -> dict[str, object]:
         """Theirs from ours."""

@@ -67,6 +67,10 @@ def run_positions(args) -> None:
 
 
 def generate(args) -> None:
+    if args.seed is not None and not 0 <= args.seed < 2**63:
+        raise ValueError(f"seed={args.seed} must be from 0 to below 2**63")
+    if args.tokens < 1:
+        raise ValueError(f"tokens={args.tokens} must be at least 1")
     filters = [Temperature(args.temperature)]
     filters += [TopK(args.top_k)] if args.top_k is not None else []
     filters += [TopP(args.top_p)] if args.top_p is not None else []

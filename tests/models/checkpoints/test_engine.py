@@ -378,6 +378,8 @@ def test_arguments_are_refused_by_name(whole):
         load(whole, dtype=torch.int8)
     with pytest.raises(ValueError, match="device='nowhere' is not there"):
         load(whole, device="nowhere")
+    with pytest.raises(ValueError, match="device='meta' holds no numbers"):
+        load(whole, device="meta")
     with pytest.raises(ValueError, match="name_or_folder='lake' is no folder"):
         load("lake")
 
@@ -570,6 +572,8 @@ def test_the_command_writes_with_a_t5_and_its_own_tokenizer(beside, tmp_path, ca
         (["no such folder", "a"], "name_or_folder='no such folder' is no folder"),
         (["FOLDER", "a"], "a text cannot be read: there is no tokenizer beside the weights"),
         (["FOLDER", "a", "--device", "nowhere"], "device='nowhere' is not there"),
+        (["FOLDER", "a", "--seed", "-1"], "seed=-1 must be from 0 to below 2**63"),
+        (["FOLDER", "a", "--tokens", "0"], "tokens=0 must be at least 1"),
         (["FOLDER", "a", "--top-k", "0"], "k=0 must be at least 1"),
         (["FOLDER", "a", "--temperature", "-1"], "temperature=-1.0 must be at least 0"),
     ],

@@ -7,6 +7,7 @@ import torch
 from einops import rearrange
 
 from llm_anatomy.__main__ import main
+from llm_anatomy.evaluation.perplexity import next_token_loss
 from llm_anatomy.layers.positions.rotary import HalfSplitRotary
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.training.experiments import positions
@@ -110,6 +111,8 @@ def test_every_length_is_judged_by_the_same_last_words(brief):
     assert torch.equal(short, long[:, -64:])
     assert [row[:2] for row in found] == [("", 64), ("", 96), ("linear", 96), ("ntk", 96), ("yarn", 96)]
     assert len({loss for _, _, loss in found}) == 5  # scaling changes something
+    windows = positions._test_windows(corpus()[2], 96)
+    assert found[1][2] == next_token_loss(model, windows, last=64) != next_token_loss(model, windows)
 
 
 @pytest.mark.syllabus("CMU-24")

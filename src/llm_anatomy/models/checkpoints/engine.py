@@ -120,9 +120,11 @@ def load(
 def _device(device: str | torch.device) -> torch.device:
     try:
         torch.empty(0, device=device)
-        return torch.device(device)
     except (RuntimeError, AssertionError) as error:
         raise ValueError(f"{device=} is not there: {str(error).splitlines()[0]}") from None
+    if torch.device(device).type == "meta":
+        raise ValueError(f"{device=} holds no numbers; it must be one that does, such as cpu")
+    return torch.device(device)
 
 
 def _family_of(record: Record) -> Family:

@@ -9,14 +9,14 @@ from pathlib import Path
 import torch
 
 from llm_anatomy.config import ModelConfig
-from llm_anatomy.models.checkpoints import load
+from llm_anatomy.models.checkpoints import load, storage
 from llm_anatomy.models.costs import costs
 from llm_anatomy.models.generation import Sample, Temperature, TopK, TopP, greedy
 from llm_anatomy.models.presets import Preset, find, preset, presets
 from llm_anatomy.training.experiments import positions
 
 WIDTH = 118
-DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "float64": torch.float64}
+DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in storage.DTYPES.values()}
 
 
 def list_models(args) -> None:

@@ -211,7 +211,8 @@ def test_opts_tokenizer_has_words_that_no_merge_makes(tmp_path):
     words = ["<s>", "<pad>", "</s>", *map(chr, visible), "ab", "madeupword0000"]
     (tmp_path / "vocab.json").write_text(json.dumps({word: i for i, word in enumerate(words)}))
     (tmp_path / "merges.txt").write_text("#version: 0.2\na b\n")
-    said = {"bos_token": {"content": "</s>"}, "pad_token": "<pad>", "unk_token": "<unk>", "add_bos_token": True}
+    said = {"bos_token": {"content": "</s>"}, "unk_token": "<unk>", "add_bos_token": True}
+    (tmp_path / "special_tokens_map.json").write_text(json.dumps({"pad_token": "<pad>"}))
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(said | {"cls_token": "<s>"}))
     texts = read_texts(tmp_path, {})
     assert texts.note == "" and texts.before == (2,)

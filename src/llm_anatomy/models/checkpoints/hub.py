@@ -4,17 +4,14 @@ import os
 import re
 from pathlib import Path
 
+from llm_anatomy.models.checkpoints import storage, texts
+
 FILES = (
     "config.json",
     "generation_config.json",
     "model*.safetensors",
-    "model.safetensors.index.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "tokenizer.model",
-    "spiece.model",
-    "vocab.json",
-    "merges.txt",
+    storage.INDEX,
+    *texts.FILES,
 )
 """What is fetched: no pickle, and no other format of the same weights."""
 

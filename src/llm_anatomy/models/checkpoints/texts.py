@@ -11,7 +11,16 @@ from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.tokenizers.base import Record, Tokenizer
 from llm_anatomy.tokenizers.files import read_gpt2, read_hugging_face, read_sentencepiece
 
-FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.json", "merges.txt", "tokenizer.model", "spiece.model")
+FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "vocab.json",
+    "merges.txt",
+    "tokenizer.model",
+    "spiece.model",
+)
+"""What a checkpoint may hold beside its weights that concerns texts; fetched with them, and copied when it is saved."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,13 +107,13 @@ def read_texts(folder: str | os.PathLike, fields: dict) -> Texts:
     Texts(tokenizer=None, note='there is no tokenizer beside the weights', before=(), after=(), start=None, stop=(3,))
     """
     folder = Path(folder)
-    tokenizer, notes = None, []
-    t5 = _t5_settings(folder)
+    tokenizer, notes, settings = None, [], _fields_of(folder / "tokenizer_config.json")
+    t5 = _t5_settings(settings)
     for needed, reader in (
         (("tokenizer.json",), read_hugging_face),
-        (("vocab.json", "merges.txt"), lambda *files: read_gpt2(*files, _made_by_no_merge(folder))),
+        (("vocab.json", "merges.txt"), lambda *files: read_gpt2(*files, _made_by_no_merge(folder, settings))),
         (("tokenizer.model",), read_sentencepiece),
-        (("spiece.model",), lambda path: read_sentencepiece(path, t5["additional_special_tokens"] if t5 else ())),
+        (("spiece.model",), lambda path: read_sentencepiece(path, t5.get("additional_special_tokens", ()))),
     ):
         if tokenizer is None and all((folder / name).is_file() for name in needed):
             try:
@@ -116,7 +125,7 @@ def read_texts(folder: str | os.PathLike, fields: dict) -> Texts:
     stop = generation.get("eos_token_id", fields.get("eos_token_id"))
     start = generation.get("decoder_start_token_id", fields.get("decoder_start_token_id"))
     start = fields.get("pad_token_id") if start is None else start  # as T5 has it
-    before, after = _around(folder, tokenizer)
+    before, after = _around(folder, tokenizer, settings | t5)
     stop = tuple(stop) if isinstance(stop, list) else () if stop is None else (stop,)
     return Texts(tokenizer=tokenizer, note=note, before=before, after=after, start=start, stop=stop)
 
@@ -125,24 +134,23 @@ def _fields_of(path: Path) -> dict:
     return Record.read(path).fields if path.is_file() else {}
 
 
-def _made_by_no_merge(folder: Path) -> list[str]:
+def _made_by_no_merge(folder: Path, settings: dict) -> list[str]:
     """Entries of a vocabulary that are written as they are: those that the settings name, and OPT's fillers."""
-    settings = _fields_of(folder / "special_tokens_map.json") | _fields_of(folder / "tokenizer_config.json")
+    settings = _fields_of(folder / "special_tokens_map.json") | settings
     named = [value for name, value in settings.items() if name.endswith("_token")] + ["<|endoftext|>"]
     texts = {value.get("content") if isinstance(value, dict) else value for value in named if value}
     return [word for word in _fields_of(folder / "vocab.json") if word in texts or word.startswith("madeupword")]
 
 
-def _t5_settings(folder: Path) -> dict:
+def _t5_settings(settings: dict) -> dict:
     """What the class of T5's and mT5's tokenizer does unasked; nothing for those of another class."""
-    settings = _fields_of(folder / "tokenizer_config.json")
     if not str(settings.get("tokenizer_class")).removesuffix("Fast").endswith("T5Tokenizer"):
         return {}
     extra = [f"<extra_id_{i}>" for i in reversed(range(settings.get("extra_ids", 100)))]
     return {"eos_token": "</s>", "add_eos_token": True, "additional_special_tokens": extra}
 
 
-def _around(folder: Path, tokenizer: Tokenizer | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _around(folder: Path, tokenizer: Tokenizer | None, settings: dict) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The ids before and after a text: what tokenizer.json does at its end, or what its settings say."""
     if tokenizer is None:
         return (), ()
@@ -153,8 +161,7 @@ def _around(folder: Path, tokenizer: Tokenizer | None) -> tuple[tuple[int, ...],
             raise ValueError("tokenizer.json, key 'post_processor': it is of no known form") from None
     # what their classes do where the settings are silent: T5's ends each text, Llama's begins it
     usual = {"bos": (folder / "tokenizer.model").is_file(), "eos": (folder / "spiece.model").is_file()}
-    settings, ids = _fields_of(folder / "tokenizer_config.json"), tokenizer.special_tokens
-    settings |= _t5_settings(folder)
+    ids = tokenizer.special_tokens
 
     def named(which: str) -> tuple[int, ...]:
         token = settings.get(f"{which}_token")

@@ -101,6 +101,16 @@ class OrNull(Field):
         return {self.names[0]: getattr(config, self.ours)}
 
 
+SIZES = (
+    Field("vocab_size", "n_vocab"),
+    Field("hidden_size", "d_model"),
+    Field("num_hidden_layers", "n_layers"),
+    Field("num_attention_heads", "n_heads"),
+    Field("intermediate_size", "d_ff"),
+)
+"""The sizes, in the words that most families use."""
+
+
 @dataclass(frozen=True)
 class Shared:
     """One of theirs that several of ours follow.

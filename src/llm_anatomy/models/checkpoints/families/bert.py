@@ -1,6 +1,7 @@
 """BERT with its head for masked tokens: segments, norms after the sum, learned positions."""
 
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.models.checkpoints import fields
 from llm_anatomy.models.checkpoints.family import Family
 from llm_anatomy.models.checkpoints.fields import Field, Must
 from llm_anatomy.models.checkpoints.rules import Rule
@@ -41,11 +42,7 @@ def rules(config: ModelConfig, model: str = "bert") -> list[Rule]:
 
 
 FIELDS = (
-    Field("vocab_size", "n_vocab"),
-    Field("hidden_size", "d_model"),
-    Field("num_hidden_layers", "n_layers"),
-    Field("num_attention_heads", "n_heads"),
-    Field("intermediate_size", "d_ff"),
+    *fields.SIZES,
     Field("type_vocab_size", "n_segments", default=2),
     Field("hidden_act", "feedforward", {"gelu": "gelu", "gelu_new": "gelu_tanh", "relu": "relu"}, default="gelu"),
     Field("layer_norm_eps", "norm_eps", default=1e-12),

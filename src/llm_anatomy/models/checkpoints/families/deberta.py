@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.models.checkpoints import fields
 from llm_anatomy.models.checkpoints.family import Family
 from llm_anatomy.models.checkpoints.fields import NEEDED, Field, Must, given
 from llm_anatomy.models.checkpoints.rules import Change, Rule, Split
@@ -137,11 +138,7 @@ class Reach:
 
 
 FIELDS = (
-    Field("vocab_size", "n_vocab"),
-    Field("hidden_size", "d_model"),
-    Field("num_hidden_layers", "n_layers"),
-    Field("num_attention_heads", "n_heads"),
-    Field("intermediate_size", "d_ff"),
+    *fields.SIZES,
     Field("max_position_embeddings", "n_ctx", default=512),
     Field("type_vocab_size", "n_segments", default=0),
     Field("hidden_act", "feedforward", {"gelu": "gelu", "gelu_new": "gelu_tanh", "relu": "relu"}, default="gelu"),

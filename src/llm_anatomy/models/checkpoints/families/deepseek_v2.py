@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.models.checkpoints import fields
 from llm_anatomy.models.checkpoints.families.llama import GATES
 from llm_anatomy.models.checkpoints.families.llama import rules as llama_rules
 from llm_anatomy.models.checkpoints.family import Family
@@ -244,11 +245,7 @@ class Routing:
 
 
 SIZES = (
-    Field("vocab_size", "n_vocab"),
-    Field("hidden_size", "d_model"),
-    Field("num_hidden_layers", "n_layers"),
-    Field("num_attention_heads", "n_heads"),
-    Field("intermediate_size", "d_ff"),
+    *fields.SIZES,
     Field("max_position_embeddings", "n_ctx", default=None),
     Field("kv_lora_rank", "d_latent", default=512),
     Field("qk_nope_head_dim", "d_head"),

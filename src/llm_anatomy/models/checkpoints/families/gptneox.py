@@ -1,6 +1,7 @@
 """GPT-NeoX and Pythia: sublayers side by side, RoPE on a part of each head, projections fused by head."""
 
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.models.checkpoints import fields
 from llm_anatomy.models.checkpoints.family import Family
 from llm_anatomy.models.checkpoints.fields import Field, Rope, Shared, given, of_right_type
 from llm_anatomy.models.checkpoints.rules import Rule, Split
@@ -64,11 +65,7 @@ FAMILY = Family(
     architectures=("GPTNeoXForCausalLM",),
     model_type="gpt_neox",
     fields=(
-        Field("vocab_size", "n_vocab"),
-        Field("hidden_size", "d_model"),
-        Field("num_hidden_layers", "n_layers"),
-        Field("num_attention_heads", "n_heads"),
-        Field("intermediate_size", "d_ff"),
+        *fields.SIZES,
         Field("max_position_embeddings", "n_ctx", default=None),
         Field("hidden_act", "feedforward", {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_fast": "gelu_tanh"}, "gelu"),
         Field("layer_norm_eps", "norm_eps", default=1e-5),

@@ -1,6 +1,7 @@
 """Llama, Llama 2, 3 and 3.1: RoPE with its scaling, RMSNorm, SwiGLU, and the table that many others start from."""
 
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.models.checkpoints import fields
 from llm_anatomy.models.checkpoints.family import Family
 from llm_anatomy.models.checkpoints.fields import Field, OrNull, Rope, Shared
 from llm_anatomy.models.checkpoints.rules import Reversed, Rule, Split
@@ -42,12 +43,8 @@ GATES = {"silu": "swiglu", "gelu": "geglu", "gelu_pytorch_tanh": "geglu_tanh", "
 """What ``hidden_act`` makes of a gated layer."""
 
 SIZES = (
-    Field("vocab_size", "n_vocab"),
-    Field("hidden_size", "d_model"),
-    Field("num_hidden_layers", "n_layers"),
-    Field("num_attention_heads", "n_heads"),
+    *fields.SIZES,
     Field("num_key_value_heads", "n_kv_heads", default=None),
-    Field("intermediate_size", "d_ff"),
     Field("max_position_embeddings", "n_ctx", default=None),
 )
 """The fields that most families after Llama share."""
@@ -62,7 +59,7 @@ def sizes(n_kv_heads: int) -> tuple[Field, ...]:
     Source: the configurations of Hugging Face's models; GT-43.
 
     >>> from llm_anatomy.tokenizers.base import Record
-    >>> sizes(8)[4].inward(Record("config.json", {}))
+    >>> sizes(8)[5].inward(Record("config.json", {}))
     {'n_kv_heads': 8}
     """
     kv_heads = OrNull("num_key_value_heads", "n_kv_heads", default=n_kv_heads)

@@ -1,0 +1,197 @@
+"""What passes between grader and worker: frames of short JSON and tensors in safetensors, and nothing else.
+
+A frame is two lengths of four bytes, then JSON, then tensors. JSON holds the message, in which a tensor stands as
+``{"tensor": n, "dtype": "float32"}``: entry n of the safetensors part. Both halves use this module, which knows NumPy
+and not PyTorch. What a worker sends is read as hostile: lengths are capped before anything is read, the header of the
+tensors is checked before it is used, and nothing is ever unpickled.
+"""
+
+import json
+import math
+import os
+import select
+import struct
+import time
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load, save
+
+LENGTHS = struct.Struct(">II")
+JSON_CAP = 256 * 1024
+TENSORS_CAP = 32 * 2**20
+MOST_TENSORS = 256
+MOST_AXES = 8
+DEEPEST = 16
+# safetensors' name → NumPy's; bfloat16 has no NumPy type and travels as float32 with its own name in the message
+DTYPES = {
+    "F64": "float64",
+    "F32": "float32",
+    "F16": "float16",
+    "I64": "int64",
+    "I32": "int32",
+    "I16": "int16",
+    "I8": "int8",
+    "U8": "uint8",
+    "BOOL": "bool",
+}
+NAMES = {*DTYPES.values(), "bfloat16"}
+
+
+class WireError(Exception):
+    """A frame that is not one."""
+
+
+class Closed(WireError):
+    """The other side has gone."""
+
+
+class TooLate(WireError):
+    """Nothing came in time."""
+
+
+class Tensor:
+    """A tensor on its way: an array and the dtype that its owner gave it."""
+
+    def __init__(self, array: np.ndarray, dtype: str | None = None) -> None:
+        self.array = array
+        self.dtype = dtype or str(array.dtype)
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.array!r}, {self.dtype!r})"
+
+
+def pack(message: Any) -> bytes:
+    """A frame of a message: JSON's values, tuples as lists, with :class:`Tensor` anywhere in it."""
+    arrays: dict[str, np.ndarray] = {}
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            arrays[str(len(arrays))] = np.ascontiguousarray(value.array)
+            return {"tensor": len(arrays) - 1, "dtype": value.dtype}
+        if isinstance(value, dict):
+            return {key: plain(entry) for key, entry in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(entry) for entry in value]
+        return value
+
+    text = json.dumps(plain(message), separators=(",", ":")).encode()
+    tensors = save(arrays) if arrays else b""
+    return LENGTHS.pack(len(text), len(tensors)) + text + tensors
+
+
+def unpack(text: bytes, tensors: bytes) -> Any:
+    """The message of a frame's two parts.
+
+    Raises:
+        WireError: whatever is wrong with them.
+    """
+    try:
+        message = json.loads(text)
+    except (ValueError, RecursionError) as e:
+        raise WireError("the message is not JSON") from e
+    arrays = _arrays(tensors) if tensors else {}
+
+    def full(value: Any, depth: int = 0) -> Any:
+        if depth > DEEPEST:
+            raise WireError("the message is too deep")
+        if isinstance(value, list):
+            return [full(entry, depth + 1) for entry in value]
+        if not isinstance(value, dict):
+            return value
+        if "tensor" not in value:
+            return {key: full(entry, depth + 1) for key, entry in value.items()}
+        if set(value) != {"tensor", "dtype"} or value["dtype"] not in NAMES:
+            raise WireError("a tensor is described wrongly")
+        array = arrays.get(str(value["tensor"]))
+        if array is None:
+            raise WireError("a tensor is missing")
+        if str(array.dtype) != ("float32" if value["dtype"] == "bfloat16" else value["dtype"]):
+            raise WireError("a tensor has another dtype than it says")
+        return Tensor(array, value["dtype"])
+
+    try:
+        return full(message)
+    except TypeError as e:  # a dtype that cannot be looked up
+        raise WireError("a tensor is described wrongly") from e
+
+
+def _arrays(tensors: bytes) -> dict[str, np.ndarray]:
+    """Decodes safetensors, after its header has been found to be harmless."""
+    if len(tensors) < 8:
+        raise WireError("the tensors are cut short")
+    (length,) = struct.unpack("<Q", tensors[:8])
+    if length > min(JSON_CAP, len(tensors) - 8):
+        raise WireError("the tensors' header is too long")
+    try:
+        header = json.loads(tensors[8 : 8 + length])
+    except (ValueError, RecursionError) as e:
+        raise WireError("the tensors' header is not JSON") from e
+    if not isinstance(header, dict) or len(header) > MOST_TENSORS:
+        raise WireError("the tensors' header is not one")
+    for entry in header.values():
+        shape = entry.get("shape") if isinstance(entry, dict) else None
+        if not isinstance(shape, list) or len(shape) > MOST_AXES or entry.get("dtype") not in list(DTYPES):
+            raise WireError("a tensor's header is not allowed")
+        if not all(type(size) is int and 0 <= size <= len(tensors) for size in shape):
+            raise WireError("a tensor's shape is not allowed")
+        if math.prod(shape) > len(tensors):
+            raise WireError("a tensor is larger than its frame")
+    try:
+        return load(tensors)
+    except Exception as e:  # what the library raises differs between versions
+        raise WireError("the tensors cannot be read") from e
+
+
+def send(to: int, message: Any, deadline: float = math.inf) -> None:
+    """Write a frame to a pipe before a moment of :func:`time.monotonic`."""
+    rest = memoryview(pack(message))
+    while rest:
+        _wait(to, deadline, select.POLLOUT)
+        try:
+            rest = rest[os.write(to, rest[:65536]) :]
+        except BlockingIOError:
+            continue
+        except OSError as e:
+            raise Closed("the other side has gone") from e
+
+
+def receive(source: int, deadline: float = math.inf, tensors_cap: int = TENSORS_CAP) -> Any:
+    """Read a frame from a pipe before a moment of :func:`time.monotonic`.
+
+    Raises:
+        Closed: the pipe ends.
+        TooLate: the frame is not complete by then.
+        WireError: it is not a frame, or longer than allowed.
+    """
+    n_text, n_tensors = LENGTHS.unpack(_exactly(source, LENGTHS.size, deadline))
+    if n_text > JSON_CAP or n_tensors > tensors_cap:
+        raise WireError("a frame is longer than allowed")
+    text = _exactly(source, n_text, deadline)
+    return unpack(text, _exactly(source, n_tensors, deadline))
+
+
+def _exactly(source: int, size: int, deadline: float) -> bytes:
+    parts = bytearray()
+    while len(parts) < size:
+        _wait(source, deadline, select.POLLIN)
+        try:
+            part = os.read(source, min(size - len(parts), 2**20))
+        except BlockingIOError:
+            continue
+        except OSError as e:
+            raise Closed("the other side has gone") from e
+        if not part:
+            raise Closed("the other side has gone")
+        parts += part
+    return bytes(parts)
+
+
+def _wait(fd: int, deadline: float, event: int) -> None:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TooLate("nothing came in time")
+    poll = select.poll()
+    poll.register(fd, event)
+    if not poll.poll(None if math.isinf(left) else max(1, int(left * 1000))):
+        raise TooLate("nothing came in time")

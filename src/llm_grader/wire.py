@@ -12,15 +12,13 @@ import os
 import select
 import struct
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from safetensors.numpy import load, save
 
 LENGTHS = struct.Struct(">II")
-JSON_CAP = 256 * 1024
-TENSORS_CAP = 32 * 2**20
-MOST_TENSORS = 256
 MOST_AXES = 8
 DEEPEST = 16
 # safetensors' name → NumPy's; bfloat16 has no NumPy type and travels as float32 with its own name in the message
@@ -36,6 +34,19 @@ DTYPES = {
     "BOOL": "bool",
 }
 NAMES = {*DTYPES.values(), "bfloat16"}
+
+
+@dataclass(frozen=True)
+class Caps:
+    """What one frame may hold: bytes of JSON (and of the tensors' header), bytes of tensors, and how many of them."""
+
+    text: int = 2**18
+    tensors: int = 2**25
+    count: int = 256
+
+
+WIDE = Caps(2**26, 2**28, 2**16)
+"""For frames that no student's code has had a hand in."""
 
 
 class WireError(Exception):
@@ -80,7 +91,7 @@ def pack(message: Any) -> bytes:
     return LENGTHS.pack(len(text), len(tensors)) + text + tensors
 
 
-def unpack(text: bytes, tensors: bytes) -> Any:
+def unpack(text: bytes, tensors: bytes, caps: Caps = WIDE) -> Any:
     """The message of a frame's two parts.
 
     Raises:
@@ -90,7 +101,7 @@ def unpack(text: bytes, tensors: bytes) -> Any:
         message = json.loads(text)
     except (ValueError, RecursionError) as e:
         raise WireError("the message is not JSON") from e
-    arrays = _arrays(tensors) if tensors else {}
+    arrays = _arrays(tensors, caps) if tensors else {}
 
     def full(value: Any, depth: int = 0) -> Any:
         if depth > DEEPEST:
@@ -116,18 +127,18 @@ def unpack(text: bytes, tensors: bytes) -> Any:
         raise WireError("a tensor is described wrongly") from e
 
 
-def _arrays(tensors: bytes) -> dict[str, np.ndarray]:
+def _arrays(tensors: bytes, caps: Caps) -> dict[str, np.ndarray]:
     """Decodes safetensors, after its header has been found to be harmless."""
     if len(tensors) < 8:
         raise WireError("the tensors are cut short")
     (length,) = struct.unpack("<Q", tensors[:8])
-    if length > min(JSON_CAP, len(tensors) - 8):
+    if length > min(caps.text, len(tensors) - 8):
         raise WireError("the tensors' header is too long")
     try:
         header = json.loads(tensors[8 : 8 + length])
     except (ValueError, RecursionError) as e:
         raise WireError("the tensors' header is not JSON") from e
-    if not isinstance(header, dict) or len(header) > MOST_TENSORS:
+    if not isinstance(header, dict) or len(header) > caps.count:
         raise WireError("the tensors' header is not one")
     for entry in header.values():
         shape = entry.get("shape") if isinstance(entry, dict) else None
@@ -156,7 +167,7 @@ def send(to: int, message: Any, deadline: float = math.inf) -> None:
             raise Closed("the other side has gone") from e
 
 
-def receive(source: int, deadline: float = math.inf, tensors_cap: int = TENSORS_CAP) -> Any:
+def receive(source: int, deadline: float = math.inf, caps: Caps = WIDE) -> Any:
     """Read a frame from a pipe before a moment of :func:`time.monotonic`.
 
     Raises:
@@ -165,10 +176,10 @@ def receive(source: int, deadline: float = math.inf, tensors_cap: int = TENSORS_
         WireError: it is not a frame, or longer than allowed.
     """
     n_text, n_tensors = LENGTHS.unpack(_exactly(source, LENGTHS.size, deadline))
-    if n_text > JSON_CAP or n_tensors > tensors_cap:
+    if n_text > caps.text or n_tensors > caps.tensors:
         raise WireError("a frame is longer than allowed")
     text = _exactly(source, n_text, deadline)
-    return unpack(text, _exactly(source, n_tensors, deadline))
+    return unpack(text, _exactly(source, n_tensors, deadline), caps)
 
 
 def _exactly(source: int, size: int, deadline: float) -> bytes:

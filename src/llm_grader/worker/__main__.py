@@ -1,0 +1,65 @@
+"""The worker's program: confines itself, gets ready, then does what comes through its pipe until that is closed."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+
+def main(source: int, to: int, limits: dict) -> None:
+    from llm_grader import wire
+    from llm_grader.worker import confine
+
+    confine.confine(limits)
+    import torch
+
+    torch.set_num_threads(1)
+    from llm_grader.worker import calls, cells, examine
+
+    python = cells.shell()
+    _quiet_the_learners_side()
+    wire.send(to, {"ready": True})
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nothing, stream)
+    answers: dict = {}
+
+    def send(message: object) -> None:
+        wire.send(to, message)
+
+    while True:
+        request = wire.receive(source)
+        if request["do"] == "cells":
+            wanted = {question: (cell, name) for question, cell, name in request["answers"]}
+            how = {cell: manner for cell, manner in request["how"]}
+            found = cells.run(
+                python, request["cells"], how, set(wanted.values()), request["seconds"], lambda i: send({"cell": i})
+            )
+            for question, (cell, name) in wanted.items():
+                answers[question] = found.get((cell, name), found.get((-1, name)))
+            send({"found": [question for question, answer in answers.items() if callable(answer)]})
+        elif request["do"] == "question":
+            send({"end": calls.in_a_child(answers[request["question"]], request, send)})
+        elif request["do"] == "prepare":
+            try:
+                send(examine.prepare(request["question"], request["seed"]))
+            except Exception as e:  # of the key's author, who reads this
+                send({"failed": f"{type(e).__name__}: {e}"})
+        elif request["do"] == "observe":
+            send(examine.observe(request["question"], request["cases"], request["found"]))
+
+
+def _quiet_the_learners_side() -> None:
+    """``check`` and ``setup`` do nothing here: the first costs time, the second loads what draws figures."""
+    import llm_anatomy.notebook as notebook
+
+    notebook.check = notebook.setup = lambda *args, **kwargs: None
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    try:
+        main(int(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3]))
+    except Exception as e:
+        print(f"{type(e).__name__}: {e}", file=sys.stderr)
+        sys.exit(1)

@@ -1,0 +1,128 @@
+"""Calling an answer: on every case, for its gradients, and through the probes of the exercise."""
+
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from llm_grader import wire
+from llm_grader.worker.values import decode, encode
+
+
+def namespace(source: str, name: str) -> dict:
+    """What a source of the key defines."""
+    made = {"__name__": name}
+    exec(compile(source, f"<{name}>", "exec"), made)
+    return made
+
+
+def probes(source: str) -> tuple[Callable, dict[str, Callable]]:
+    """How an exercise calls an answer, and its probes."""
+    defined = namespace(source, "probes") if source else {}
+    call = defined.get("call", lambda answer, **arguments: answer(*arguments.values()))
+    return call, {name: thing for name, thing in defined.items() if name.startswith("probe_")}
+
+
+def outcomes(answer: Callable, request: dict) -> Iterator[dict]:
+    """One message for each case, then for each case's gradients, then for each probe on each case.
+
+    Args:
+        answer: the function.
+        request: ``cases``, a list of name → value; ``cotangents``, for each case None or the values that the output is
+            multiplied with before its gradients are taken; ``probes``, source or "".
+    """
+    yield from values(answer, request)
+    call, known = probes(request["probes"])
+    for i, (case, cotangents) in enumerate(zip(request["cases"], request["cotangents"], strict=True)):
+        if cotangents is not None:
+            yield {"case": i, "pass": "gradients"} | _gradients(call, answer, case, cotangents)
+    for name, probe in known.items():
+        for i, case in enumerate(request["cases"]):
+            yield {"case": i, "pass": name} | _outcome(probe, answer, case)
+
+
+def values(answer: Callable, request: dict) -> Iterator[dict]:
+    """The first part of :func:`outcomes`: one message for each case."""
+    call, _ = probes(request["probes"])
+    for i, case in enumerate(request["cases"]):
+        yield {"case": i, "pass": "values"} | _outcome(call, answer, case)
+
+
+def _outcome(call: Callable, answer: Callable, case: dict) -> dict:
+    arguments = {name: decode(value) for name, value in case.items()}
+    try:
+        found = {"returned": encode(call(answer, **arguments))}
+    except BaseException as e:
+        found = raised(e)
+    return found | {"arguments": {name: encode(value) for name, value in arguments.items()}}
+
+
+def raised(error: BaseException) -> dict:
+    untouched = type(error) is NotImplementedError and not error.args  # PyTorch's own come with a message
+    return {"raised": type(error).__name__, "untouched": untouched}
+
+
+def _gradients(call: Callable, answer: Callable, case: dict, cotangents: list) -> dict:
+    arguments = {name: decode(value) for name, value in case.items()}
+    leaves = differentiable(list(arguments.values()))
+    for leaf in leaves:
+        leaf.requires_grad_()
+    try:
+        outputs = differentiable(call(answer, **arguments))
+        weights = [decode(value) for value in cotangents]
+        found = torch.autograd.grad(outputs, leaves, weights, allow_unused=True)
+    except BaseException as e:
+        return raised(e)
+    return {"returned": encode([torch.zeros_like(a) if g is None else g for a, g in zip(leaves, found, strict=True)])}
+
+
+def differentiable(value: Any) -> list[torch.Tensor]:
+    """The floating-point tensors in a value, in order."""
+    if isinstance(value, torch.Tensor):
+        return [value] if value.is_floating_point() else []
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [tensor for item in value for tensor in differentiable(item)] if isinstance(value, list | tuple) else []
+
+
+def in_a_child(answer: Callable, request: dict, send: Callable[[Any], None]) -> str:
+    """Call an answer in a process of its own and hand on what it sends, message by message.
+
+    Returns:
+        "done", "timed out" or "crashed".
+    """
+    end = time.monotonic() + request["seconds"]
+    source, to = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _as_child(answer, request, source, to)
+    os.close(to)
+    os.set_blocking(source, False)
+    try:
+        for _ in range(request["messages"]):
+            send(wire.receive(source, end))
+        return "done"
+    except wire.TooLate:
+        return "timed out"
+    except wire.WireError:
+        return "crashed"
+    finally:
+        os.close(source)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def _as_child(answer: Callable, request: dict, source: int, to: int) -> None:
+    try:
+        os.close(source)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        torch.set_num_threads(1)  # a pool of threads does not survive the fork
+        for message in outcomes(answer, request):
+            wire.send(to, message)
+        select.select([], [], [], request["seconds"])  # the other end reads to the last message and then kills
+    finally:
+        os._exit(0)

@@ -1,0 +1,106 @@
+"""Running a notebook's code cells, one after another, in IPython's shell; what fails costs its own cell only."""
+
+import ast
+import signal
+import time
+from collections.abc import Callable
+
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+FULL, DEFINITIONS, SKIPPED = 0, 1, 2
+"""How a cell is run: as it stands; only what it defines, since it has ended a worker before; not at all."""
+
+
+class TimeIsUp(BaseException):
+    pass
+
+
+def shell() -> InteractiveShell:
+    """IPython without history, output and programs of the system."""
+    config = Config()
+    config.HistoryManager.enabled = False
+    made = InteractiveShell.instance(config=config)
+    made.showtraceback = made.showsyntaxerror = lambda *args, **kwargs: None  # nobody reads it, and it is slow
+    made.system = lambda command: None
+    made.getoutput = lambda command, **kwargs: []
+    for name in ("pip", "conda", "mamba", "micromamba", "uv"):  # what a notebook needs is installed
+        made.register_magic_function(lambda line: None, "line", name)
+    return made
+
+
+def run(
+    python: InteractiveShell, cells: list[str], how: dict[int, int], wanted: set[tuple[int, str]], seconds: float, begins: Callable
+) -> dict:
+    """Run the cells and pick up what they define.
+
+    Args:
+        python: the shell.
+        cells: their sources.
+        how: index of a cell → how it is run; FULL where absent.
+        wanted: pairs of a cell and a name: the name as it stands after that cell.
+        seconds: for all of them; one cell may use half of what is left.
+        begins: is called with the index of each cell before it runs.
+
+    Returns:
+        (cell, name) → what stands there, and (-1, name) → what stands under that name in the end.
+    """
+    namespace, found, end = python.user_ns, {}, time.monotonic() + seconds
+    for i, source in enumerate(cells):
+        begins(i)
+        before = dict(namespace)
+        left = (end - time.monotonic()) / 2
+        manner = how.get(i, FULL) if left > 0.01 else max(how.get(i, FULL), DEFINITIONS)
+        if manner == FULL and _within(left, lambda source=source: python.run_cell(source, silent=True).success):
+            pass
+        elif manner != SKIPPED:
+            _within(max(left, 0.1), lambda source=source, before=before: _define(python, source, before))
+        for cell, name in wanted:
+            if cell == i and name in namespace:
+                found[cell, name] = namespace[name]
+    return found | {(-1, name): namespace[name] for _, name in wanted if name in namespace}
+
+
+def _within(seconds: float, work: Callable[[], bool]) -> bool:
+    """Whether the work ended well and in time. A cell can switch this alarm off: then the grader ends the worker."""
+
+    def ring(*_: object) -> None:
+        raise TimeIsUp
+
+    signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        return bool(work())
+    except BaseException:  # also sys.exit, and an alarm that rings while an exception is handled
+        return False
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _define(python: InteractiveShell, source: str, before: dict) -> bool:
+    """Of a cell that failed, run the imports, constants, functions and classes that it did not get to."""
+    namespace = python.user_ns
+    try:
+        tree = ast.parse(python.transform_cell(source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    for node in tree.body:
+        names = _defined(node)
+        if names and all(namespace.get(name) is before.get(name) for name in names):
+            try:
+                exec(compile(ast.Module([node], []), "<cell>", "exec"), namespace)
+            except TimeIsUp:
+                raise
+            except BaseException:
+                continue
+    return True
+
+
+def _defined(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return [(alias.asname or alias.name).partition(".")[0] for alias in node.names]
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.Lambda):
+        return [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return []

@@ -1,0 +1,112 @@
+"""The reference's side: hidden inputs from a seed, what is right for them, and what known mistakes make of them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from llm_grader import wire
+from llm_grader.worker import calls
+from llm_grader.worker.values import OTHER, decode, encode
+
+
+def prepare(question: dict, seed: int) -> dict:
+    """All that the comparison needs to know of a question.
+
+    Args:
+        question: the fields of :class:`llm_grader.records.Question`.
+        seed: of the hidden inputs, and of the numbers that gradients are weighed with.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    cases = calls.namespace(question["hidden"], "hidden")["cases"](generator)
+    encoded = [{name: encode(value) for name, value in case.items()} for case in cases]
+    solution = calls.namespace(question["solution"], "solution")[question["function"]]
+    with_gradients = "def property_gradient" in question["checks"]
+    cotangents = [_cotangents(solution, question, case, generator) if with_gradients else None for case in encoded]
+    request = {"cases": encoded, "cotangents": cotangents, "probes": question["probes"]}
+    mistakes = calls.namespace(question["mistakes"], "mistakes")
+
+    def tried(answer: Callable) -> list[dict]:
+        return observe(question, encoded, [_short(outcome, encoded) for outcome in calls.values(answer, request)])
+
+    full = list(calls.outcomes(solution, request))
+    size = max(len(wire.pack(outcome)) for outcome in full)
+    reference = [_short(outcome, encoded) for outcome in full]
+    plain = [decode(outcome["returned"]) for outcome in reference if outcome["pass"] == "values"]
+    trivial = _trivial(plain, len(question["arguments"]), generator)
+    return {
+        **request,
+        "size": size,
+        "reference": observe(question, encoded, reference),
+        "mistakes": {name: tried(mistakes[name]) for name in question["sentences"]},
+        "trivial": {name: tried(answer) for name, answer in trivial.items()},
+    }
+
+
+def _short(outcome: dict, cases: list[dict]) -> dict:
+    """In place of the arguments as the call left them, whether it changed them."""
+    left = outcome.pop("arguments", None)
+    return outcome | {"changed": left is not None and wire.pack(left) != wire.pack(cases[outcome["case"]])}
+
+
+def _cotangents(solution: Callable, question: dict, case: dict, generator: torch.Generator) -> list | None:
+    """Random weights for the outputs, or None where the reference has no gradient."""
+    call, _ = calls.probes(question["probes"])
+    arguments = {name: decode(value) for name, value in case.items()}
+    for leaf in calls.differentiable(list(arguments.values())):
+        leaf.requires_grad_()
+    outputs = calls.differentiable(call(solution, **arguments))
+    if not outputs or not all(output.requires_grad for output in outputs):
+        return None
+    return [encode(torch.randn(o.shape, generator=generator).to(o.dtype)) for o in outputs]
+
+
+def _trivial(returned: list[Any], n_arguments: int, generator: torch.Generator) -> dict[str, Callable]:
+    """Answers that know nothing, each as a function to be tried on the cases in their order."""
+
+    def like(value: Any, make: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+        if isinstance(value, torch.Tensor):
+            return make(value)
+        if isinstance(value, dict):
+            return {key: like(entry, make) for key, entry in value.items()}
+        if isinstance(value, list | tuple):
+            return [like(entry, make) for entry in value]
+        if isinstance(value, bool | int | float):
+            return type(value)(make(torch.tensor(float(value), dtype=torch.float64)).nan_to_num().item())
+        return value if value is None else type(value)()
+
+    def nan(tensor: torch.Tensor) -> torch.Tensor:
+        return torch.full_like(tensor, torch.nan) if tensor.is_floating_point() else torch.zeros_like(tensor)
+
+    def random(tensor: torch.Tensor) -> torch.Tensor:
+        return (torch.randn(tensor.shape, generator=generator, dtype=torch.float64) * 2).to(tensor.dtype)
+
+    def constant(make: Callable) -> Callable:
+        rest = iter([like(value, make) for value in returned])
+        return lambda *arguments, **more: next(rest)
+
+    def identity(place: int) -> Callable:
+        return lambda *arguments: arguments[place]
+
+    makers = {"zeros": torch.zeros_like, "ones": torch.ones_like, "NaN": nan, "random values": random}
+    return {name: constant(make) for name, make in makers.items()} | {
+        f"argument {place + 1} as it is": identity(place) for place in range(n_arguments)
+    }
+
+
+def observe(question: dict, cases: list[dict], found: list[dict]) -> list[dict]:
+    """What is compared in place of the returned values, where an exercise has many right answers."""
+    look = calls.namespace(question["checks"], "checks").get("observe")
+    if look is None:
+        return found
+    return [_seen(look, cases[each["case"]], each) if each["pass"] == "values" else each for each in found]
+
+
+def _seen(look: Callable, case: dict, outcome: dict) -> dict:
+    if "returned" not in outcome or outcome["returned"] == {"is": "none"}:
+        return outcome
+    try:
+        seen = look(decode(outcome["returned"]), **{name: decode(value) for name, value in case.items()})
+    except Exception:  # an assertion, or an answer of a form that nobody thought of
+        return outcome | {"returned": OTHER}
+    return outcome | {"returned": encode(seen)}

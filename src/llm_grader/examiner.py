@@ -7,9 +7,9 @@ from typing import Any
 
 from llm_grader import Refusal, wire
 from llm_grader.marking import sorted_out
-from llm_grader.records import Key
-from llm_grader.session import Outcome, Pool, Prepared
+from llm_grader.records import Key, Outcome, Prepared
 from llm_grader.sandbox import Worker
+from llm_grader.session import Pool
 
 PATIENCE = 120.0  # seconds for one question's reference and mistakes
 
@@ -34,9 +34,8 @@ class Examiner:
                 raise Refusal(f"{question.id}: its reference cannot be run here: {why}.") from e
             if "failed" in known:
                 raise Refusal(f"{question.id}: its key is not in order: {known['failed']}.")
-            request = {name: known[name] for name in ("cases", "cotangents", "probes")}
-            parts = [known[name] for name in ("size", "reference", "mistakes", "trivial")]
-            prepared.append(Prepared(question, request, *parts))
+            request = {name: known.pop(name) for name in ("cases", "cotangents", "probes")}
+            prepared.append(Prepared(question, request, **known))
         return prepared
 
     def observe(self, outcome: Outcome, prepared: Prepared) -> Outcome:
@@ -74,5 +73,3 @@ class Examiner:
 
     def __exit__(self, *_: object) -> None:
         self.end()
-
-

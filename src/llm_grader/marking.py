@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_grader.records import Mark
-from llm_grader.session import Outcome, Prepared
+from llm_grader.records import Mark, Outcome, Prepared
 from llm_grader.wire import Tensor
 
 SHARE_OF_VALUES = 0.6
@@ -130,9 +129,10 @@ def sorted_out(found: list[Any], cases: list[dict]) -> dict[tuple[str, int], dic
     """A worker's messages by pass and case, the first of each; what is none is dropped."""
     passes: dict[tuple[str, int], dict] = {}
     for message in found:
-        if isinstance(message, dict) and isinstance(message.get("pass"), str) and type(message.get("case")) is int:
-            if 0 <= message["case"] < len(cases):
-                passes.setdefault((message["pass"], message["case"]), message)
+        if not isinstance(message, dict) or not isinstance(message.get("pass"), str):
+            continue
+        if type(message.get("case")) is int and 0 <= message["case"] < len(cases):
+            passes.setdefault((message["pass"], message["case"]), message)
     return passes
 
 
@@ -199,36 +199,35 @@ def points(shares: dict[str, float], possible: float) -> float:
     return round(possible * (SHARE_OF_VALUES * shares["values"] + (1 - SHARE_OF_VALUES) * sum(others) / len(others)), 2)
 
 
-def mark(outcome: Outcome | None, prepared: Prepared, sentences_of_probes: dict[str, str], attempted: bool) -> Mark:
+def mark(outcome: Outcome | None, prepared: Prepared, found: bool = True) -> Mark:
     """What one question earned, and what its student is told.
 
     Args:
         outcome: what came of it, None if it was not asked.
         prepared: the question.
-        sentences_of_probes: probe → what it shows.
-        attempted: whether an answer stands in the notebook, the untouched stub not counted.
+        found: whether the notebook holds the question's cell, the untouched stub counted.
     """
     question = prepared.question
     if outcome is None:
-        category = "not attempted" if attempted else "not found"
+        category = "not attempted" if found else "not found"
         return Mark(question.id, 0.0, question.points, category, {"values": 0.0}, None, CATEGORIES[category])
     shares = criteria(outcome, prepared)
     right = [each.values for each in agreements(outcome.found, prepared)]
     earned = points(shares, question.points)
+    if earned == question.points:
+        return Mark(question.id, earned, question.points, "right", shares, None, CATEGORIES["right"])
     if all(right):
-        lost = [name for name, share in shares.items() if share < 1]
-        told = [LOST.get(name, ("property missing", f"It does not hold: {sentences_of_probes.get(name, name)}")) for name in lost]
-        category = told[0][0] if told else "right"
-        text = " ".join(sentence for _, sentence in told) or CATEGORIES["right"]
-        return Mark(question.id, earned, question.points, category, shares, None, text)
-    category, error = _category(outcome, prepared, right)
-    known = recognised(outcome, prepared)
-    parts = [CATEGORIES[category]]
-    if error:
-        parts = [f"The code raises {'an' if error[0] in 'AEIOU' else 'a'} {error}."]
-    if any(right):
-        parts.append(f"{sum(right)} of {len(right)} hidden cases come out right.")
-    if known:
+        told = [
+            LOST.get(name, ("property missing", f"It does not hold: {prepared.shown.get(name, name)}"))
+            for name, share in shares.items()
+            if share < 1
+        ]
+        category, parts = told[0][0], [sentence for _, sentence in told]
+    else:
+        category, error = _category(outcome, prepared, right)
+        parts = [f"The code raises {'an' if error[0] in 'AEIOU' else 'a'} {error}." if error else CATEGORIES[category]]
+        parts += [f"{sum(right)} of {len(right)} hidden cases come out right."] if any(right) else []
+    if known := recognised(outcome, prepared):
         parts.append(f"Known mistake, {known.replace('_', ' ')}: {question.sentences[known]}")
     return Mark(question.id, earned, question.points, category, shares, known, " ".join(parts))
 
@@ -240,7 +239,7 @@ def recognised(outcome: Outcome, prepared: Prepared) -> str | None:
 
     def alike(ours: dict, theirs: dict, case: dict) -> bool:
         if "raised" in ours or "raised" in theirs:
-            return ours.get("raised") == theirs.get("raised")
+            return "raised" in ours and "raised" in theirs and ours["raised"] == theirs["raised"]
         same = agreement(ours.get("returned"), theirs["returned"], tolerance) == Agreement(True)
         return same and changed(ours, case) == changed(theirs, case)
 

@@ -1,35 +1,32 @@
 """Before a class is graded: the reference earns full marks through everything a submission goes through, and what knows
 nothing earns nothing. A grader that fails here would fail a student, so it does not start."""
 
-from dataclasses import dataclass
-
 from llm_grader import Refusal
 from llm_grader.examiner import Examiner
 from llm_grader.marking import Agreement, agreements, mark, share_of_values, telling
-from llm_grader.records import Answer, Submission
-from llm_grader.session import Pool, Prepared, run
+from llm_grader.records import Answer, Prepared, Submission
+from llm_grader.session import Pool, run
 
 
-@dataclass(frozen=True)
-class Preflight:
-    """What it found that is worth a line in the report.
+def preflight(prepared: list[Prepared], pool: Pool, examiner: Examiner, seconds: float) -> list[str]:
+    """Refuse to go on unless references earn all, and stubs, constants, inputs, random values and NaN nothing.
 
-    Args:
-        silent: question id → numbers of the cases, from 1, that an answer without knowledge gets right.
+    Returns:
+        For each question with cases that an answer without knowledge gets right, and which earn nothing: a sentence.
     """
-
-    silent: dict[str, list[int]]
-
-
-def preflight(prepared: list[Prepared], pool: Pool, examiner: Examiner, seconds: float) -> Preflight:
-    """Refuse to go on unless references earn all, and stubs, constants, inputs, random values and NaN nothing."""
-    silent: dict[str, list[int]] = {}
+    silent: list[str] = []
     for each in prepared:
         tells = telling(each)
         if not any(tells):
-            names = ", ".join(name for name, found in each.trivial.items() if any(a.values for a in agreements(found, each)))
-            raise Refusal(f"{each.question.id}: every hidden case is answered right without knowledge ({names}); add a case.")
-        silent |= {each.question.id: [i for i, tell in enumerate(tells, 1) if not tell]} if not all(tells) else {}
+            names = ", ".join(
+                name for name, found in each.trivial.items() if any(a.values for a in agreements(found, each))
+            )
+            raise Refusal(
+                f"{each.question.id}: every hidden case is answered right without knowledge ({names}); add a case."
+            )
+        if not all(tells):
+            cases = ", ".join(str(i) for i, tell in enumerate(tells, 1) if not tell)
+            silent.append(f"{each.question.id}: hidden case {cases} can be right without knowledge and earns nothing.")
         for name, found in each.trivial.items():
             if share_of_values([agree.values for agree in agreements(found, each)], tells):
                 raise Refusal(f"{each.question.id}: {name} would earn points; the hidden cases do not tell enough.")
@@ -38,15 +35,14 @@ def preflight(prepared: list[Prepared], pool: Pool, examiner: Examiner, seconds:
                 raise Refusal(f"{each.question.id}: the known mistake {name} would earn full marks; add a hidden case.")
     _submit(prepared, pool, examiner, seconds, reference=True)
     _submit(prepared, pool, examiner, seconds, reference=False)
-    return Preflight(silent)
+    return silent
 
 
 def _submit(prepared: list[Prepared], pool: Pool, examiner: Examiner, seconds: float, reference: bool) -> None:
     sources = [_alone(each) if reference else _stub(each) for each in prepared]
     answers = {each.question.id: Answer(i, each.question.function, True) for i, each in enumerate(prepared)}
-    outcomes = run(Submission(sources, answers), prepared, pool, seconds)
-    for each in prepared:
-        found = mark(examiner.observe(outcomes[each.question.id], each), each, {}, True)
+    for each, outcome in run(Submission(sources, answers), prepared, pool, seconds):
+        found = mark(examiner.observe(outcome, each), each)
         what = "the reference" if reference else "the untouched stub"
         if found.points != (each.question.points if reference else 0):
             raise Refusal(

@@ -1,4 +1,4 @@
-"""What the parts of the grader hand to one another: a key with its questions, a submission as read, marks."""
+"""What the parts of the grader hand to one another: a key with its questions, a submission as read, outcomes, marks."""
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -89,6 +89,38 @@ class Submission:
 
 class NeedsAttention(Exception):
     """A submission that cannot be read; the message is one sentence for instructor and student."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A question with this run's hidden inputs and what is right for them; lists of messages as the worker sends them.
+
+    Args:
+        question: from the key.
+        request: ``cases``, ``cotangents`` and ``probes``, as they go to the student's worker.
+        size: bytes of the reference's longest message.
+        reference: what it answers.
+        shown: probe → what it shows, in words.
+        mistakes: known mistake → what it answers.
+        trivial: an answer that knows nothing → what it answers.
+    """
+
+    question: Question
+    request: dict
+    size: int
+    reference: list[dict]
+    shown: dict[str, str]
+    mistakes: dict[str, list[dict]]
+    trivial: dict[str, list[dict]]
+
+
+@dataclass
+class Outcome:
+    """What came of one question: how it ended ("done", "timed out", "crashed", "memory" or "no answer") and the
+    messages of its cases."""
+
+    end: str
+    found: list[dict] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,10 @@
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator
 
 from llm_grader import wire
-from llm_grader.records import Question, Submission
+from llm_grader.records import Outcome, Prepared, Submission
 from llm_grader.sandbox import Limits, Sandbox, Worker
 
 START = 60.0  # seconds that a worker may take to get ready, on a busy machine
@@ -69,83 +68,62 @@ class Pool:
         self.close()
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A question with this run's hidden inputs and what is right for them; lists of messages as the worker sends them.
-
-    Args:
-        question: from the key.
-        request: ``cases``, ``cotangents`` and ``probes``, as they go to the student's worker.
-        size: bytes of the reference's longest message.
-        reference: what it answers.
-        mistakes: known mistake → what it answers.
-        trivial: an answer that knows nothing → what it answers.
-    """
-
-    question: Question
-    request: dict
-    size: int
-    reference: list[dict]
-    mistakes: dict[str, list[dict]]
-    trivial: dict[str, list[dict]]
-
-
-@dataclass
-class Outcome:
-    """What came of one question: how it ended ("done", "timed out", "crashed", "memory" or "no answer") and the
-    messages of its cases."""
-
-    end: str
-    found: list[dict] = field(default_factory=list)
-
-
-def run(submission: Submission, prepared: list[Prepared], pool: Pool, seconds: float) -> dict[str, Outcome]:
-    """What a submission answers.
+def run(
+    submission: Submission, prepared: list[Prepared], pool: Pool, seconds: float
+) -> Iterator[tuple[Prepared, Outcome]]:
+    """Find out what a submission answers, question by question, in their order.
 
     Args:
         submission: as read.
-        prepared: the questions to be asked; those without an attempted answer are left out of the result.
+        prepared: the questions; those without an attempted answer are left out.
         pool: gives the workers.
-        seconds: for the submission's own time, the starting of workers apart; questions that declare more than
-            ORDINARY have that on top.
+        seconds: for the submission's own time, the starting of workers apart. A question may take its share of what is
+            left then, so that those which loop do not use up the time of others; what questions declare beyond ORDINARY
+            comes on top.
 
     Raises:
         NotReady: no worker could be started.
     """
-    left = seconds + sum(max(0.0, p.question.seconds - ORDINARY) for p in prepared)
-    pending = [p for p in prepared if (a := submission.answers.get(p.question.id)) and a.attempted]
-    outcomes: dict[str, Outcome] = {}
-    how = {i: FULL for i in range(len(submission.cells))}
+    left = seconds + sum(max(0.0, each.question.seconds - ORDINARY) for each in prepared)
+    pending = [each for each in prepared if (a := submission.answers.get(each.question.id)) and a.attempted]
+    how = dict.fromkeys(range(len(submission.cells)), FULL)
+    end = "crashed"
     for _ in range(MOST_WORKERS):
         if not pending:
-            break
-        worker, begin = pool.take(), time.monotonic()
-        outcome, lost = Outcome("crashed"), False
+            return
+        worker, begin, lost = pool.take(), time.monotonic(), None
         try:
-            found = _cells(worker, submission, pending, how, left * SHARE_OF_CELLS)
+            found, end = _cells(worker, submission, pending, how, left * SHARE_OF_CELLS)
             left = max(LEAST, left - (time.monotonic() - begin))
-            while found is not None and pending:
-                now = pending.pop(0)
-                share = left * now.question.seconds / sum(p.question.seconds for p in [now, *pending])
-                begin = time.monotonic()
-                answered = now.question.id in found
-                outcome, lost = _ask(worker, now, share) if answered else (Outcome("no answer"), False)
+            while found is not None and pending and not lost:
+                begin, share = time.monotonic(), left / sum(each.question.seconds for each in pending)
+                each = pending.pop(0)
+                outcome = Outcome("no answer")
+                if each.question.id in found:
+                    outcome, gone = _ask(worker, each, share * each.question.seconds)
+                    lost = (each, outcome) if gone else None
                 left = max(LEAST, left - (time.monotonic() - begin))
-                outcomes[now.question.id] = outcome
-                if lost:
-                    break
+                if not lost:
+                    yield each, outcome
         finally:
             why = worker.end()
-        if lost and why == "memory":
-            outcome.end = why
-    return {p.question.id: Outcome("crashed") for p in pending} | outcomes
+        if lost:
+            yield lost[0], Outcome(why, lost[1].found) if why == "memory" else lost[1]
+    for each in pending:
+        yield each, Outcome(end)
 
 
-def _cells(worker: Worker, submission: Submission, pending: list[Prepared], how: dict[int, int], seconds: float):
-    """Run the cells and return the ids of the questions for which there is a function; None if the worker is lost, and
-    then the cell at fault is run more carefully next time."""
+def _cells(
+    worker: Worker, submission: Submission, pending: list[Prepared], how: dict[int, int], seconds: float
+) -> tuple[set[str] | None, str]:
+    """Run the cells.
+
+    Returns:
+        The ids of the questions for which there is a function then; or None and how it ended, where the worker is
+        lost: the cell at fault is run more carefully next time.
+    """
     at, end = None, time.monotonic() + seconds + GRACE
-    answers = [(p.question.id, submission.answers[p.question.id]) for p in pending]
+    answers = [(each.question.id, submission.answers[each.question.id]) for each in pending]
     request = {
         "do": "cells",
         "cells": submission.cells,
@@ -153,15 +131,19 @@ def _cells(worker: Worker, submission: Submission, pending: list[Prepared], how:
         "seconds": seconds,
         "answers": [[question, answer.cell, answer.name] for question, answer in answers],
     }
+    lost = "crashed"
     try:
         wire.send(worker.to, request, end)
         while "found" not in (reply := wire.receive(worker.source, end, wire.Caps(tensors=0))):
             at = reply["cell"]
-        return {question for question in reply["found"] if isinstance(question, str)}
-    except (wire.WireError, TypeError, KeyError, AttributeError):
-        if isinstance(at, int) and at in how:
-            how[at] = min(how[at] + 1, SKIPPED)
-        return None
+        return {question for question in reply["found"] if isinstance(question, str)}, ""
+    except wire.TooLate:
+        lost = "timed out"
+    except (wire.WireError, TypeError, KeyError):
+        pass
+    if isinstance(at, int) and at in how:
+        how[at] = min(how[at] + 1, SKIPPED)
+    return None, lost
 
 
 def _ask(worker: Worker, prepared: Prepared, seconds: float) -> tuple[Outcome, bool]:

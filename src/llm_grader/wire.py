@@ -78,7 +78,7 @@ def pack(message: Any) -> bytes:
 
     def plain(value: Any) -> Any:
         if isinstance(value, Tensor):
-            arrays[str(len(arrays))] = np.ascontiguousarray(value.array)
+            arrays[str(len(arrays))] = np.asarray(value.array, order="C")
             return {"tensor": len(arrays) - 1, "dtype": value.dtype}
         if isinstance(value, dict):
             return {key: plain(entry) for key, entry in value.items()}

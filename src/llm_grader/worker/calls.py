@@ -121,6 +121,7 @@ def _as_child(answer: Callable, request: dict, source: int, to: int) -> None:
         os.close(source)
         signal.setitimer(signal.ITIMER_REAL, 0)
         torch.set_num_threads(1)  # a pool of threads does not survive the fork
+        torch.set_grad_enabled(True)  # a cell may have switched it off for good
         for message in outcomes(answer, request):
             wire.send(to, message)
         select.select([], [], [], request["seconds"])  # the other end reads to the last message and then kills

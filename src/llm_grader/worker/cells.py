@@ -30,7 +30,12 @@ def shell() -> InteractiveShell:
 
 
 def run(
-    python: InteractiveShell, cells: list[str], how: dict[int, int], wanted: set[tuple[int, str]], seconds: float, begins: Callable
+    python: InteractiveShell,
+    cells: list[str],
+    how: dict[int, int],
+    wanted: set[tuple[int, str]],
+    seconds: float,
+    begins: Callable,
 ) -> dict:
     """Run the cells and pick up what they define.
 

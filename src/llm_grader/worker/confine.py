@@ -1,1 +1,2 @@
-def confine(limits): pass
+def confine(limits):
+    pass

@@ -34,10 +34,12 @@ def prepare(question: dict, seed: int) -> dict:
     reference = [_short(outcome, encoded) for outcome in full]
     plain = [decode(outcome["returned"]) for outcome in reference if outcome["pass"] == "values"]
     trivial = _trivial(plain, len(question["arguments"]), generator)
+    _, probes = calls.probes(question["probes"])
     return {
         **request,
         "size": size,
         "reference": observe(question, encoded, reference),
+        "shown": {name: " ".join((probe.__doc__ or name).split()) for name, probe in probes.items()},
         "mistakes": {name: tried(mistakes[name]) for name in question["sentences"]},
         "trivial": {name: tried(answer) for name, answer in trivial.items()},
     }

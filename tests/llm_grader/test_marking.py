@@ -1,0 +1,286 @@
+"""The comparator: what agrees, what it earns, and what the student is told."""
+
+import numpy as np
+import pytest
+
+from llm_grader.marking import CATEGORIES, NONE, Agreement, agreement, criteria, mark, points, share_of_values, telling
+from llm_grader.records import Outcome, Prepared, Question
+from llm_grader.wire import Tensor
+
+TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
+rng = np.random.default_rng(3)
+NUMBERS = rng.normal(size=(3, 1, 4))
+
+
+def tensor(array, dtype=None):
+    return {"is": "tensor", "value": Tensor(np.asarray(array), dtype)}
+
+
+def listed(*items):
+    return {"is": "list", "items": list(items)}
+
+
+RIGHT = tensor(NUMBERS.astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (tensor(NUMBERS.astype(np.float32) * (1 + 5e-5)), Agreement(True, True, True)),
+        (tensor(NUMBERS.astype(np.float32) * (1 + 5e-3)), Agreement(False, True, True)),
+        (tensor(NUMBERS), Agreement(True, True, False)),
+        (tensor(NUMBERS.astype(np.float32), "bfloat16"), Agreement(True, True, False)),
+        (tensor(NUMBERS.astype(np.float32)[:, 0]), Agreement(True, False, True)),
+        (tensor(NUMBERS.reshape(4, 3)), NONE),
+        (tensor(NUMBERS.astype(np.float32)[:2]), NONE),
+        (tensor(np.full((3, 1, 4), np.nan, np.float32)), Agreement(False, True, True)),
+        (tensor(np.full((3, 1, 4), np.inf, np.float32)), Agreement(False, True, True)),
+        ({"is": "none"}, NONE),
+        ({"is": "tensor", "value": 3}, NONE),
+        ({"is": ["tensor"]}, NONE),
+        ({}, NONE),
+        (None, NONE),
+        ("tensor", NONE),
+        (listed(RIGHT), NONE),
+    ],
+)
+def test_floats_agree_up_to_rounding(found, expected):
+    assert agreement(found, RIGHT, TOLERANCE) == expected
+
+
+def test_whole_numbers_and_booleans_agree_exactly():
+    right = tensor(np.array([1, 2, 2**60 + 1]))
+    assert agreement(right, right, TOLERANCE) == Agreement(True)
+    assert not agreement(tensor(np.array([1, 2, 2**60])), right, TOLERANCE).values
+    assert not agreement(tensor(np.array([1.00001, 2, 2**60])), right, TOLERANCE).values
+    mask = tensor(np.array([True, False]))
+    assert agreement(tensor(np.array([1, 0])), mask, TOLERANCE) == Agreement(True, True, False)
+    assert not agreement(tensor(np.array([1.0, np.nan])), mask, TOLERANCE).values
+
+
+def test_nan_and_infinity_agree_with_themselves_alone():
+    right = tensor(np.array([np.nan, np.inf, 1.0]))
+    assert agreement(right, right, TOLERANCE).values
+    for wrong in ([0.0, np.inf, 1.0], [np.nan, -np.inf, 1.0], [np.nan, np.nan, 1.0], [np.nan, np.inf, np.nan]):
+        assert not agreement(tensor(np.array(wrong)), right, TOLERANCE).values
+
+
+def test_a_number_agrees_with_a_tensor_of_its_value_but_for_the_dtype():
+    number = {"is": "float", "value": 2.5}
+    assert agreement(number, number, TOLERANCE) == Agreement(True)
+    assert agreement(tensor(np.float32(2.5)), number, TOLERANCE) == Agreement(True, True, False)
+    assert not agreement({"is": "float", "value": "2.5"}, number, TOLERANCE).values
+    assert not agreement({"is": "int", "value": 2**70}, {"is": "int", "value": 1}, TOLERANCE).values
+
+
+def test_lists_and_dictionaries_agree_entry_by_entry():
+    pair = listed(RIGHT, {"is": "str", "value": "a"})
+    assert agreement(pair, pair, TOLERANCE) == Agreement(True)
+    for wrong in (
+        listed(RIGHT),
+        listed(RIGHT, {"is": "str", "value": "b"}),
+        listed(),
+        {"is": "list"},
+        {"is": "list", "items": 3},
+    ):
+        assert not agreement(wrong, pair, TOLERANCE).values
+
+    def named(**entries):
+        return {"is": "dict", "items": [[{"is": "str", "value": k}, v] for k, v in entries.items()]}
+
+    weights = named(a=RIGHT, b=tensor(np.zeros(2)))
+    assert agreement(named(b=tensor(np.zeros(2)), a=RIGHT), weights, TOLERANCE) == Agreement(True)
+    assert agreement(named(b=tensor(np.zeros(2)), a=tensor(NUMBERS)), weights, TOLERANCE) == Agreement(
+        True, True, False
+    )
+    assert not agreement(named(b=RIGHT, a=tensor(np.zeros(2))), weights, TOLERANCE).values
+    assert not agreement(named(a=RIGHT, c=tensor(np.zeros(2))), weights, TOLERANCE).values
+    for items in ([[1]], [1, 2], [[{"is": "str"}, RIGHT], [{}, RIGHT]], [[{"value": []}, 1], [{"value": {}}, 2]]):
+        assert not agreement({"is": "dict", "items": items}, weights, TOLERANCE).values
+
+
+# Marks
+
+
+N_CASES = 4
+INPUTS = [{"x": tensor(rng.normal(size=(i + 2, 3)).astype(np.float32))} for i in range(N_CASES)]
+OUTPUTS = [case["x"]["value"].array * 2 + 1 for case in INPUTS]
+
+
+def answers(outputs, arguments=INPUTS, **more):
+    """Messages of the plain values as a worker sends them."""
+    return [
+        {
+            "case": i,
+            "pass": "values",
+            "returned": value if isinstance(value, dict) else tensor(value),
+            "arguments": left,
+        }
+        | more
+        for i, (value, left) in enumerate(zip(outputs, arguments, strict=True))
+    ]
+
+
+def passed(name, values):
+    return [{"case": i, "pass": name, "returned": tensor(value)} for i, value in enumerate(values)]
+
+
+GRADIENTS, PROBES = [np.full((i + 2, 3), 2.0) for i in range(N_CASES)], [np.arange(i + 1.0) for i in range(N_CASES)]
+EXTRA = passed("gradients", GRADIENTS) + passed("probe_order", PROBES)
+QUESTION = Question(
+    id="course/double",
+    title="Double",
+    function="double",
+    arguments=["x"],
+    points=10.0,
+    seconds=2.0,
+    tag="exercise-double",
+    cell="",
+    forbidden=[],
+    tolerance=TOLERANCE,
+    solution="",
+    hidden="",
+    mistakes="",
+    sentences={"forgets_one": "You forget to add one.", "in_place": "You change x itself."},
+    checks="",
+    probes="",
+    version="1",
+)
+
+
+def known(outputs, changed=False):
+    return [
+        {"case": i, "pass": "values", "returned": tensor(value), "changed": changed} for i, value in enumerate(outputs)
+    ]
+
+
+# The last case is one that zeros get right.
+OUTPUTS[3] = OUTPUTS[3] * 0
+PREPARED = Prepared(
+    question=QUESTION,
+    request={"cases": INPUTS, "cotangents": [None] * N_CASES, "probes": ""},
+    size=100,
+    reference=answers(OUTPUTS) + EXTRA,
+    shown={"probe_order": "Shuffling the rows shuffles what is returned."},
+    mistakes={
+        "forgets_one": known([*(value - 1 for value in OUTPUTS[:3]), OUTPUTS[3]]),
+        "in_place": known(OUTPUTS, changed=True),
+    },
+    trivial={"zeros": known([value * 0 for value in OUTPUTS]), "ones": known([value * 0 + 1 for value in OUTPUTS])},
+)
+
+
+def marked(found, end="done", **more):
+    return mark(Outcome(end, found), PREPARED, **more)
+
+
+def test_all_right_earns_all():
+    found = marked(answers(OUTPUTS) + EXTRA)
+    assert (found.points, found.possible, found.category, found.feedback) == (10, 10, "right", "Right.")
+    assert set(found.criteria) == {"values", "shape", "dtype", "arguments left alone", "gradients", "probe_order"}
+
+
+def test_values_earn_by_the_case_and_nothing_else_does_until_all_are_right():
+    wrong = [OUTPUTS[0], OUTPUTS[1] + rng.normal(size=OUTPUTS[1].shape), *OUTPUTS[2:]]
+    found = marked(answers(wrong) + EXTRA)
+    assert found.points == pytest.approx(10 * 0.6 * 2 / 3, abs=0.01)
+    assert {name for name, share in found.criteria.items() if share} == {"values"}
+    assert found.category == "wrong values" and "3 of 4 hidden cases" in found.feedback
+
+
+def test_a_case_that_zeros_get_right_earns_nothing_and_still_can_cost():
+    assert telling(PREPARED) == [True, True, True, False]
+    assert marked(answers([value * 0 for value in OUTPUTS]) + EXTRA).points == 0
+    assert share_of_values([True, True, True, False], telling(PREPARED)) == pytest.approx(2 / 3)
+    assert share_of_values([False, False, False, False], telling(PREPARED)) == 0
+    assert points(criteria(Outcome("done", answers([*OUTPUTS[:3], OUTPUTS[3] + 1]) + EXTRA), PREPARED), 10) == 4
+
+
+@pytest.mark.parametrize(
+    ("criterion", "found"),
+    [
+        ("shape", answers([value[:, None] for value in OUTPUTS]) + EXTRA),
+        ("dtype", answers([value.astype(np.float64) for value in OUTPUTS]) + EXTRA),
+        ("arguments left alone", answers(OUTPUTS, [{"x": tensor(value)} for value in OUTPUTS]) + EXTRA),
+        ("arguments left alone", answers(OUTPUTS, [{} for _ in OUTPUTS]) + EXTRA),
+        ("gradients", answers(OUTPUTS) + passed("gradients", [g * 1.01 for g in GRADIENTS]) + EXTRA[N_CASES:]),
+        ("gradients", answers(OUTPUTS) + EXTRA[N_CASES:]),
+        ("probe_order", answers(OUTPUTS) + EXTRA[:-1]),
+        ("probe_order", answers(OUTPUTS) + EXTRA[:N_CASES] + passed("probe_order", [v + 1 for v in PROBES])),
+    ],
+)
+def test_each_criterion_costs_its_share_when_the_values_are_right(criterion, found):
+    found = marked(found)
+    assert [name for name, share in found.criteria.items() if not share] == [criterion]
+    assert found.points == pytest.approx(10 - 4 / 5)
+    assert found.category != "right" and found.category in CATEGORIES
+
+
+def test_known_mistakes_are_named():
+    found = marked(answers([*(value - 1 for value in OUTPUTS[:3]), OUTPUTS[3]]))
+    assert found.mistake == "forgets_one" and "You forget to add one." in found.feedback
+    assert marked(answers([value + 1 for value in OUTPUTS])).mistake is None
+    assert marked(answers(OUTPUTS) + EXTRA).mistake is None
+    changes = marked(answers(OUTPUTS, [{"x": tensor(value)} for value in OUTPUTS]) + EXTRA)
+    assert changes.mistake == "in_place" and "You change x itself." in changes.feedback
+
+
+@pytest.mark.parametrize(
+    ("category", "found", "end"),
+    [
+        ("returned nothing", answers([{"is": "none"}] * N_CASES), "done"),
+        ("returned something else", answers([{"is": "str", "value": "secret"}] * N_CASES), "done"),
+        ("returned something else", answers([{"is": "other"}] * N_CASES), "done"),
+        ("wrong shape", answers([value.T for value in OUTPUTS]), "done"),
+        ("not finite", answers([value * np.nan for value in OUTPUTS]), "done"),
+        ("off by a constant", answers([value + 0.5 for value in OUTPUTS]), "done"),
+        ("off by a factor", answers([value * 3 for value in OUTPUTS]), "done"),
+        ("wrong values", answers([value**2 for value in OUTPUTS]), "done"),
+        ("timed out", [], "timed out"),
+        ("crashed", [], "crashed"),
+        ("too much memory", [], "memory"),
+        ("no answer", [], "no answer"),
+        ("raised an error", [{"case": i, "pass": "values", "raised": "ValueError"} for i in range(4)], "done"),
+        (
+            "not attempted",
+            [{"case": i, "pass": "values", "raised": "NotImplementedError", "untouched": True} for i in range(4)],
+            "done",
+        ),
+    ],
+)
+def test_what_is_wrong_has_a_name(category, found, end):
+    found = marked(found, end)
+    assert (found.category, found.points) == (category, 0)
+    assert "secret" not in found.feedback
+
+
+def test_only_well_known_names_of_exceptions_are_repeated():
+    def text(name):
+        return marked([{"case": i, "pass": "values", "raised": name} for i in range(4)]).feedback
+
+    assert text("IndexError") == "The code raises an IndexError."
+    for name in ("TheInputsAre0_25And0_5", "<script>", ["IndexError"], {"a": 1}, None):
+        assert text(name) == CATEGORIES["raised an error"]
+
+
+def test_a_question_without_an_outcome_is_not_found_or_not_attempted():
+    assert mark(None, PREPARED, found=False).category == "not found"
+    assert mark(None, PREPARED, found=True).category == "not attempted"
+
+
+JUNK = [None, 3, "x", [], {}, {"case": 0}, {"case": 9, "pass": "values"}, {"case": -1, "pass": "values"}]
+JUNK += [{"case": True, "pass": "values"}, {"case": [0], "pass": "values"}, {"case": 0, "pass": ["values"]}]
+JUNK += [
+    {"case": 0, "pass": "values", "returned": junk} for junk in (None, 5, [], {"is": "list"}, {"is": {}}, {"is": None})
+]
+JUNK += [{"case": 0, "pass": "values", "arguments": junk, "returned": RIGHT} for junk in (None, 5, [], {"x": 3})]
+
+
+@pytest.mark.parametrize("junk", JUNK, ids=str)
+def test_junk_among_the_messages_harms_nobody_else(junk):
+    assert marked([junk] * 4).points == 0
+    assert marked(answers(OUTPUTS) + EXTRA + [junk]).points == 10
+
+
+def test_the_first_message_of_a_case_counts():
+    assert marked(answers([value * 0 for value in OUTPUTS]) + answers(OUTPUTS) + EXTRA).points == 0

@@ -1,0 +1,353 @@
+"""The journal of a class run: what is confirmed stays, and what no longer holds is graded again."""
+
+import os
+import random
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import llm_grader
+from llm_grader import Refusal
+from llm_grader.journal import Journal
+from llm_grader.records import ATTENTION, GRADED, NOT_GRADED, Mark, Record
+
+ALONE = os.environ | {"PYTHONPATH": str(Path(llm_grader.__file__).parents[1])}  # for processes of their own
+VERSIONS = {"course/one": "v1", "course/two": "v1"}
+
+
+def mark(question, points=1.0):
+    return Mark(question, points, 2.0, "wrong shape", {"shape": 0.0, "dtype": 1.0}, "wrong_axis", "Look at the axis.")
+
+
+def graded(student="Ada", digest="a" * 64, points=1.0, questions=VERSIONS):
+    marks = [mark(question, points) for question in questions]
+    return Record(student, f"{student}/attention.ipynb", digest, GRADED, "", marks, ["A note."], ["A flag."], 0.5)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "journal.sqlite"
+
+
+def open_journal(path):
+    return Journal(path, "reader 1")
+
+
+def test_records_and_seed_are_there_again_after_closing(path):
+    with open_journal(path) as journal:
+        seed = journal.seed
+        journal.record(graded(), VERSIONS)
+    assert len(bytes.fromhex(seed)) == 32
+    with open_journal(path) as journal:
+        assert journal.seed == seed
+        assert journal.records(["Ada"]) == [graded()]
+        assert journal.known("Ada", "a" * 64, VERSIONS) == graded()
+
+
+def test_each_journal_draws_its_own_seed(tmp_path):
+    with open_journal(tmp_path / "one") as one, open_journal(tmp_path / "two") as two:
+        assert one.seed != two.seed
+
+
+def test_the_file_with_the_seed_is_for_its_owner_only(path):
+    with open_journal(path):
+        assert path.stat().st_mode & 0o777 == 0o600
+    path.chmod(0o644)
+    with open_journal(path):
+        assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_only_marks_of_changed_questions_are_missing(path):
+    now = {"course/two": "v2", "course/one": "v1", "course/three": "v1"}
+    with open_journal(path) as journal:
+        journal.record(graded(), VERSIONS)
+        known = journal.known("Ada", "a" * 64, now)
+        assert [m.question for m in known.marks] == ["course/one"]
+        assert (known.status, known.notes, known.flags) == (GRADED, ["A note."], ["A flag."])
+        assert journal.known("Ada", "a" * 64, {"other/thing": "v1"}) is None
+
+
+def test_marks_of_an_earlier_key_hold_when_the_key_comes_back(path):
+    with open_journal(path) as journal:
+        journal.record(graded(), VERSIONS)
+        journal.record(graded(points=2.0), VERSIONS | {"course/two": "v2"})
+        known = journal.known("Ada", "a" * 64, VERSIONS)
+        assert known.marks == [mark("course/one", 2.0), mark("course/two", 1.0)]
+        turned = dict(reversed(VERSIONS.items()))  # the key's order, whatever the journal's
+        assert journal.known("Ada", "a" * 64, turned).marks == known.marks[::-1]
+
+
+def test_another_file_student_or_reader_knows_nothing(path):
+    with open_journal(path) as journal:
+        journal.record(graded(), VERSIONS)
+        assert journal.known("Ada", "b" * 64, VERSIONS) is None
+        assert journal.known("Bo", "a" * 64, VERSIONS) is None
+    with Journal(path, "reader 2") as journal:
+        assert journal.known("Ada", "a" * 64, VERSIONS) is None
+
+
+def test_needs_attention_holds_until_reader_or_key_changes(path):
+    record = Record("Ada", "x", "a" * 64, ATTENTION, "This is a web page, not a notebook.")
+    with open_journal(path) as journal:
+        journal.record(record, VERSIONS)
+        assert journal.known("Ada", "a" * 64, VERSIONS) == record
+        assert journal.known("Ada", "a" * 64, VERSIONS | {"course/two": "v2"}) is None
+    with Journal(path, "reader 2") as journal:
+        assert journal.known("Ada", "a" * 64, VERSIONS) is None
+
+
+def test_not_graded_is_tried_again_and_hides_no_earlier_marks(path):
+    failed = Record("Ada", "x", "a" * 64, NOT_GRADED, "The sandbox did not start.")
+    with open_journal(path) as journal:
+        journal.record(failed, VERSIONS)
+        assert journal.known("Ada", "a" * 64, VERSIONS) is None
+        journal.record(graded(), VERSIONS)
+        journal.record(failed, VERSIONS)
+        assert journal.known("Ada", "a" * 64, VERSIONS) == graded()
+        assert journal.records(["Ada"]) == [failed]
+
+
+def test_a_new_file_counts_and_the_old_record_stays(path):
+    with open_journal(path) as journal:
+        journal.record(graded(), VERSIONS)
+        journal.record(graded(digest="b" * 64), VERSIONS)
+        assert journal.records(["Ada"]) == [graded(digest="b" * 64)]
+        assert journal.known("Ada", "a" * 64, VERSIONS) == graded()
+        journal.record(graded(), VERSIONS)  # handed in again
+        assert journal.records(["Ada"]) == [graded()]
+
+
+def test_the_same_again_adds_nothing(path):
+    with open_journal(path) as journal:
+        for _ in range(3):
+            journal.record(graded(), VERSIONS)
+    assert sqlite3.connect(path).execute("SELECT count(*) FROM records").fetchone() == (1,)
+
+
+def test_records_are_those_of_the_students_named_in_their_order(path):
+    with open_journal(path) as journal:
+        for student in ("Ada", "Bo", "Cy"):
+            journal.record(graded(student), VERSIONS)
+        assert journal.records(["Cy", "Dee", "Ada"]) == [graded("Cy"), graded("Ada")]
+
+
+@pytest.mark.parametrize("name", ["", "\udc80\udcff", "a\0b", "a\nb", "');--", "\u202eabc", "x" * 300, "é", "e\u0301"])
+def test_any_name_comes_back_as_it_was(path, name):
+    with open_journal(path) as journal:
+        journal.record(graded(name), VERSIONS)
+    with open_journal(path) as journal:
+        assert journal.records([name]) == [graded(name)]
+        assert journal.known(name, "a" * 64, VERSIONS) == graded(name)
+
+
+def test_threads_share_a_journal(path):
+    def write(student):
+        for i in range(20):
+            journal.record(graded(student, digest=str(i)), VERSIONS)
+
+    with open_journal(path) as journal:
+        threads = [threading.Thread(target=write, args=(name,)) for name in "abcd"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert journal.records("abcd") == [graded(name, digest="19") for name in "abcd"]
+        assert all(journal.known(name, str(i), VERSIONS) for name in "abcd" for i in range(20))
+
+
+# One process at a time
+
+HOLDER = """
+import subprocess, sys, time
+from pathlib import Path
+from llm_grader.journal import Journal
+with Journal(Path(sys.argv[1]), "reader 1"):
+    child = subprocess.Popen(["sleep", "60"])
+    print(child.pid, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_second_process_is_refused_until_the_first_is_gone_even_by_a_kill(path):
+    with subprocess.Popen([sys.executable, "-c", HOLDER, path], stdout=subprocess.PIPE, text=True, env=ALONE) as holder:
+        child = int(holder.stdout.readline())
+        try:
+            with pytest.raises(Refusal, match=f"^{path} is in use by another run of the grader"):
+                open_journal(path)
+            holder.kill()
+            holder.wait()
+            with open_journal(path) as journal:  # although a process that it started still runs
+                journal.record(graded(), VERSIONS)
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
+def test_a_second_journal_in_the_same_process_is_refused_and_the_first_stays_locked(path):
+    with open_journal(path) as journal:
+        for _ in range(2):
+            with pytest.raises(Refusal, match="is in use"):
+                open_journal(path)
+        journal.record(graded(), VERSIONS)
+    open_journal(path).close()
+
+
+# Killed at any moment
+
+WRITER = """
+import sys
+from pathlib import Path
+from llm_grader.journal import Journal
+from llm_grader.records import Mark, Record
+with Journal(Path(sys.argv[1]), "reader 1") as journal:
+    print(journal.seed, flush=True)
+    for i in range(int(sys.argv[2]), 10**9):
+        marks = [Mark("course/one", float(i), 2.0, "right", feedback="x" * 5000)]
+        journal.record(Record(f"student {i}", "", "a", "graded", marks=marks), {"course/one": "v1"})
+        print(i, flush=True)
+"""
+
+
+def test_every_confirmed_record_is_found_after_a_kill_at_a_random_moment(path):
+    moments = random.Random(0)
+    confirmed, seeds, next_one = [], set(), 0
+    for _ in range(8):
+        arguments = [sys.executable, "-c", WRITER, path, str(next_one)]
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=ALONE) as writer:
+            seeds.add(writer.stdout.readline().strip())
+            confirmed.append(int(writer.stdout.readline()))
+            time.sleep(moments.uniform(0, 0.05))
+            writer.kill()
+            confirmed += [int(line) for line in writer.stdout if line.endswith("\n")]
+        next_one = confirmed[-1] + 2  # the one after may have been written without having been confirmed
+        with open_journal(path) as journal:
+            found = {record.points for record in journal.records(f"student {i}" for i in confirmed)}
+            assert found == {float(i) for i in confirmed}
+            seeds.add(journal.seed)
+    assert len(seeds) == 1
+
+
+DIES_WHILE_MAKING = """
+import os, sqlite3, sys
+from pathlib import Path
+from llm_grader.journal import Journal
+connect, left = sqlite3.connect, int(sys.argv[2])
+
+def trace(statement):
+    global left
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), 9)
+
+def watched(*args, **options):
+    db = connect(*args, **options)
+    db.set_trace_callback(trace)
+    return db
+
+sqlite3.connect = watched
+Journal(Path(sys.argv[1]), "reader 1").close()
+"""
+
+
+def test_a_journal_whose_making_was_killed_is_made_by_the_next(tmp_path):
+    for statement in range(1, 100):
+        path = tmp_path / str(statement)
+        made = subprocess.run([sys.executable, "-c", DIES_WHILE_MAKING, path, str(statement)], env=ALONE)
+        assert path.stat().st_mode & 0o777 == 0o600
+        with open_journal(path) as journal:
+            journal.record(graded(), VERSIONS)
+            assert len(journal.seed) == 64 and journal.records(["Ada"]) == [graded()]
+        if made.returncode == 0:
+            break
+        assert made.returncode == -signal.SIGKILL
+    assert 5 < statement < 99
+
+
+# Files that are no journal, and disks that are full
+
+
+def damaged(path):
+    with open_journal(path) as journal:
+        for i in range(50):
+            journal.record(graded(f"student {i}"), VERSIONS)
+    return path.read_bytes()
+
+
+def foreign(path):
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE records (student)")
+    db.commit()
+    db.close()
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        lambda path: b"not a journal",
+        lambda path: b"student,points\n" * 1000,
+        foreign,
+        lambda path: damaged(path)[:9000],
+        lambda path: damaged(path)[:4096] + bytes(4096) + damaged(path)[8192:],
+        lambda path: damaged(path)[:-4096] + bytes(4096),
+        lambda path: damaged(path).replace(b"SQLite format 3", b"SQLite format 9"),
+    ],
+)
+def test_a_file_that_is_no_journal_is_named_and_left_alone(path, content):
+    path.write_bytes(content(path))
+    before = path.read_bytes()
+    for _ in range(2):
+        with pytest.raises(Refusal, match=f"^{path} is .*not a journal of the grader; move it away"):
+            open_journal(path)
+        assert path.read_bytes() == before
+
+
+def test_a_journal_of_another_format_is_refused(path):
+    open_journal(path).close()
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA user_version = 2")
+    db.close()
+    with pytest.raises(Refusal, match="has format 2; this grader knows format 1 only"):
+        open_journal(path)
+
+
+def test_a_damaged_record_is_one_sentence(path):
+    with open_journal(path) as journal:
+        journal.record(graded(), VERSIONS)
+    db = sqlite3.connect(path)
+    db.execute("""UPDATE records SET record = '{"student": 1}'""")
+    db.commit()
+    db.close()
+    with open_journal(path) as journal, pytest.raises(Refusal, match=f"^{path} is damaged"):
+        journal.records(["Ada"])
+
+
+def test_a_place_that_cannot_be_is_one_sentence(tmp_path):
+    with pytest.raises(Refusal, match="missing/journal cannot be opened: No such file"):
+        open_journal(tmp_path / "missing" / "journal")
+    with pytest.raises(Refusal, match="cannot be opened: Is a directory"):
+        open_journal(tmp_path)
+
+
+def test_a_full_disk_is_one_sentence_and_nothing_is_lost(path):
+    large = replace(graded("Bo"), notes=["x" * 100_000])
+    with open_journal(path) as journal:
+        journal.record(graded(), VERSIONS)
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size, limits[1]))
+        try:
+            with pytest.raises(Refusal, match="cannot be read or written: .*; what was recorded before is safe"):
+                journal.record(large, VERSIONS)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert journal.records(["Ada", "Bo"]) == [graded()]
+        journal.record(large, VERSIONS)
+    with open_journal(path) as journal:
+        assert journal.records(["Ada", "Bo"]) == [graded(), large]

@@ -22,6 +22,7 @@ from llm_grader.records import (
     Key,
     Mark,
     NeedsAttention,
+    Prepared,
     Question,
     Record,
     Submission,
@@ -102,6 +103,9 @@ def grade(
     with Journal(out / "journal.sqlite", version()) as journal:
         plan = [(each, *_known(each, journal, versions)) for each in found]
         todo = [(each, known) for each, known, missing in plan if missing]
+        for _, known, missing in plan:
+            if not missing:
+                journal.record(known, versions)  # where an older file was handed in again, it counts
         if len(todo) < len(plan):
             say(f"{len(plan) - len(todo)} of {len(plan)} submissions are graded already; {len(todo)} to go.")
         if todo:
@@ -142,7 +146,7 @@ def _known(found: Found, journal: Journal, versions: dict[str, str]) -> tuple[Re
 
 def _digest(found: Found) -> str:
     try:
-        return hashlib.sha256(submissions.load(found)).hexdigest()
+        return hashlib.sha256(submissions.load(found, reading.SIZE_LIMIT)).hexdigest()
     except NeedsAttention as e:
         return hashlib.sha256(str(e).encode()).hexdigest()
 
@@ -154,7 +158,7 @@ def one(found: Found, key: Key, desk: Desk, known: Record | None = None) -> Reco
     record = Record(found.student, file, digest, NOT_GRADED, notes=list(found.notes))
     have = {mark.question: mark for mark in known.marks} if known else {}
     try:
-        submission = reading.read(submissions.load(found), key)
+        submission = reading.read(submissions.load(found, reading.SIZE_LIMIT), key)
         missing = [question for question in key.questions if question.id not in have]
         have |= {mark.question: mark for mark in desk.marks(submission, missing)}
         record = replace(

@@ -115,7 +115,7 @@ def grade(
                 uncounted = preflight(prepared, pool, examiner, seconds)
                 desk = Desk(prepared, pool, examiner, seconds)
                 with ThreadPoolExecutor(workers) as threads, tqdm(total=len(todo), unit=" submissions") as bar:
-                    tasks = [threads.submit(one, each, key, desk, known) for each, known in todo]
+                    tasks = [threads.submit(one, each, folder, key, desk, known) for each, known in todo]
                     try:
                         for task in as_completed(tasks):
                             journal.record(task.result(), versions)
@@ -151,10 +151,10 @@ def _digest(found: Found) -> str:
         return hashlib.sha256(str(e).encode()).hexdigest()
 
 
-def one(found: Found, key: Key, desk: Desk, known: Record | None = None) -> Record:
+def one(found: Found, folder: Path, key: Key, desk: Desk, known: Record | None = None) -> Record:
     """Grade one submission, or those of its questions that are not known yet. Whatever it is, a record comes back."""
     begin, digest = time.monotonic(), _digest(found)
-    file = str(found.path) if found.path else ""
+    file = str(found.path.relative_to(folder)) if found.path else ""
     record = Record(found.student, file, digest, NOT_GRADED, notes=list(found.notes))
     have = {mark.question: mark for mark in known.marks} if known else {}
     try:

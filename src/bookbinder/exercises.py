@@ -8,11 +8,12 @@ masters that have changed to record what their public checks need to know.
 import ast
 import hashlib
 import json
+import math
 import re
 import sys
 from collections.abc import Callable
 from csv import DictReader
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -24,12 +25,33 @@ CODE = ("stub", "solution", "mistakes", "checks", "hidden")
 SECTIONS = ("Statement", "Hint 1", "Hint 2")
 FEWEST_MISTAKES = 4
 KINDS = {"Float": "floats", "Int": "integers", "Bool": "booleans"}
+PLAIN = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "list[int]": "a list of whole numbers",
+    "list[str]": "a list of texts",
+    "dict[str, Tensor]": "a dictionary of tensors",
+    "Module": "a PyTorch module",
+}
 SHIPPED = Path("src/llm_anatomy/notebook/exercises")
+NAME = re.compile(r"[A-Za-z0-9_-]{1,50}")
+TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}  # that of the public checks
 
 
 @dataclass(frozen=True)
 class Master:
-    """One exercise as its author wrote it. ``shapes`` has an entry for each argument and one for "returns"."""
+    """One exercise as its author wrote it.
+
+    Args:
+        shapes: has an entry for each argument and one for "returns".
+        mistakes: known mistake → the sentence that the student should read.
+        points: what a full answer earns when it is graded.
+        seconds: how long an answer may run when it is graded, in all cases together.
+        forbidden: names that are reported to a person when an answer uses them, such as "torch.softmax".
+        tolerance: ``rtol`` and ``atol`` of what is graded.
+        probes: probe → what it shows, in words for the student.
+    """
 
     folder: Path
     title: str
@@ -42,10 +64,26 @@ class Master:
     hints: tuple[str, str]
     shapes: dict[str, str]
     mistakes: dict[str, str]
+    points: float
+    seconds: float = 2
+    forbidden: list[str] = field(default_factory=list)
+    tolerance: dict[str, float] = field(default_factory=lambda: dict(TOLERANCE))
+    probes: dict[str, str] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
         return f"{self.folder.parent.name}/{self.folder.name}"
+
+    @property
+    def tag(self) -> str:
+        """That of its cell in the student's notebook."""
+        return f"exercise-{self.folder.name}"
+
+    @property
+    def code(self) -> str:
+        """Its cell in the student's notebook: the stub and its check."""
+        stub = _without_imports(_read(self.folder / "stub.py"))
+        return f'{stub}\n\n\ncheck("{self.id}", {self.function})'
 
     @property
     def arguments(self) -> list[str]:
@@ -107,11 +145,13 @@ def load(folder: Path) -> Master:
             raise Refusal(f"{_shown(folder / 'checks.py')}: observe has no docstring, which names what is compared")
     return Master(
         folder,
-        **header,
+        **{"points": header["difficulty"]} | header,
         statement=sections["Statement"],
         hints=(sections["Hint 1"], sections["Hint 2"]),
         shapes=_shapes(stub),
         mistakes=_mistakes(folder / "mistakes.py", trees["mistakes"], stub),
+        tolerance=_tolerance(folder / "hidden.py", trees["hidden"]),
+        probes=_probes(folder / "probes.py", stub),
     )
 
 
@@ -131,8 +171,12 @@ def _items_of_the_lectures() -> set[str]:
         return {row["id"] for row in DictReader(file)}
 
 
-def _yaml(path: Path, text: str, fields: dict[str, tuple[Callable, str]]) -> dict:
-    """The fields of a header, each held to what is said of it."""
+Fields = dict[str, tuple[Callable, str]]
+
+
+def _yaml(path: Path, text: str, fields: Fields, optional: Fields | None = None) -> dict:
+    """The fields of a header, each held to what is said of it; the optional ones may be missing."""
+    fields = fields | (optional or {})
     try:
         values = yaml.safe_load(text)
     except yaml.YAMLError as e:
@@ -143,6 +187,8 @@ def _yaml(path: Path, text: str, fields: dict[str, tuple[Callable, str]]) -> dic
             raise Refusal(f"{_shown(path)}: the header has a field {name}, but allowed are {', '.join(fields)}")
     for name, (allowed, words) in fields.items():
         if name not in values:
+            if optional and name in optional:
+                continue
             raise Refusal(f"{_shown(path)}: the field {name} is missing; it must be {words}")
         if not allowed(values[name]):
             raise Refusal(f"{_shown(path)}: the field {name} is {values[name]!r}; it must be {words}")
@@ -157,7 +203,15 @@ def _texts(value) -> bool:
     return isinstance(value, list) and bool(value) and all(map(_text, value))
 
 
-FIELDS = {
+def _above_zero(value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
+
+
+def _names(value) -> bool:
+    return _texts(value) and all(part.isidentifier() for name in value for part in name.split("."))
+
+
+FIELDS: Fields = {
     "title": (_text, "a text"),
     "items": (_texts, "a list of items of the lectures, such as [UCL-17]"),
     "function": (lambda value: _text(value) and value.isidentifier(), "the name of the function to write"),
@@ -165,10 +219,15 @@ FIELDS = {
     "importance": (lambda value: value in (1, 2, 3), "1, 2 or 3"),
     "minutes": (lambda value: isinstance(value, int) and value > 0, "a whole number above 0"),
 }
+FOR_GRADING: Fields = {
+    "points": (_above_zero, "a number above 0"),
+    "seconds": (_above_zero, "a number above 0"),
+    "forbidden": (_names, "a list of names, such as [torch.softmax]"),
+}
 
 
 def _header(path: Path, text: str) -> dict:
-    values = _yaml(path, text, FIELDS)
+    values = _yaml(path, text, FIELDS, FOR_GRADING)
     for item in values["items"]:
         if item not in _items_of_the_lectures():
             raise Refusal(f"{_shown(path)}: {item} is not an item of the lectures")
@@ -223,8 +282,8 @@ def _shapes(stub: ast.FunctionDef) -> dict[str, str]:
             sizes = match[2].split()
             return f"{KINDS[match[1]]}, ({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
 
-        if ast.unparse(annotation) in ("int", "float"):
-            return {"int": "a whole number", "float": "a number"}[ast.unparse(annotation)]
+        if ast.unparse(annotation) in PLAIN:
+            return PLAIN[ast.unparse(annotation)]
         return re.sub(rf"({'|'.join(KINDS)})\[Tensor, '([^']*)'\]", shape, ast.unparse(annotation))
 
     return {a.arg: words(a.annotation) for a in stub.args.args} | {"returns": words(stub.returns)}
@@ -245,7 +304,42 @@ def _mistakes(path: Path, tree: ast.Module, stub: ast.FunctionDef) -> dict[str, 
     return mistakes
 
 
-CHAPTER_FIELDS = {
+def _tolerance(path: Path, tree: ast.Module) -> dict[str, float]:
+    """The constant TOLERANCE where there is one. Nothing is run to read it."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["TOLERANCE"]:
+            try:
+                value = ast.literal_eval(node.value)
+            except ValueError:
+                value = None
+            if not isinstance(value, dict) or set(value) != set(TOLERANCE) or not all(map(_above_zero, value.values())):
+                raise Refusal(
+                    f"{_shown(path)}: TOLERANCE is {ast.unparse(node.value)}; "
+                    "it must hold rtol and atol, each a number above 0"
+                )
+            return value
+    return dict(TOLERANCE)
+
+
+def _probes(path: Path, stub: ast.FunctionDef) -> dict[str, str]:
+    """The probes, each with its sentence, of the one file that may be missing."""
+    if not path.exists():
+        return {}
+    names = ["answer", *(a.arg for a in stub.args.args)]
+    found = {name: node for name, node in _functions(_parse(path)).items() if not name.startswith("_")}
+    if not found:
+        raise Refusal(f"{_shown(path)}: a function call(answer, …) or probe_…(answer, …) is missing")
+    for name, node in found.items():
+        if name != "call" and not name.startswith("probe_"):
+            raise Refusal(f"{_shown(path)}: {name} must be named call, probe_… or, if it only helps, _…")
+        if [a.arg for a in node.args.args] != names:
+            raise Refusal(f"{_shown(path)}: {name} must take the arguments {', '.join(names)}")
+        if name != "call" and not ast.get_docstring(node):
+            raise Refusal(f"{_shown(path)}: {name} has no sentence for the student, which is its docstring")
+    return {name: " ".join(ast.get_docstring(node).split()) for name, node in found.items() if name != "call"}
+
+
+CHAPTER_FIELDS: Fields = {
     "title": (_text, "a text"),
     "order": (_texts, "the list of the chapter's exercises in their order"),
 }
@@ -255,9 +349,14 @@ def load_chapter(folder: Path) -> tuple[str, list[Master]]:
     """Title and masters of a chapter's folder, in the order that its chapter.yml gives."""
     path = folder / "chapter.yml"
     header = _yaml(path, _read(path), CHAPTER_FIELDS)
-    found = sorted(child.name for child in folder.iterdir() if child.is_dir() and child.name != "__pycache__")
+    found = sorted(
+        child.name for child in folder.iterdir() if child.is_dir() and not child.name.startswith((".", "__"))
+    )
     if sorted(header["order"]) != found:
         raise Refusal(f"{_shown(path)}: order lists {header['order']}, but the folders here are {found}")
+    for name in (folder.name, *found):  # they become parts of ids and tags
+        if not NAME.fullmatch(name):
+            raise Refusal(f"{_shown(path)}: the folder name {name!r} must be up to 50 letters, digits, - and _")
     masters = [load(folder / name) for name in header["order"]]
     functions = [master.function for master in masters]
     for function in functions:
@@ -286,7 +385,7 @@ def generate(check: bool = False, root: Path = ROOT) -> list[str]:
     """
     texts: dict[Path, str] = {}
     for chapter, (title, masters) in chapters(root).items():
-        texts[root / "book" / chapter / "exercises.nb.md"] = page(chapter, title, masters)
+        texts[root / "book" / chapter / "exercises.nb.md"] = page(title, masters, IN_BOOK.format(chapter=chapter))
         for master in masters:
             path = root / SHIPPED / f"{master.id}.json"
             stored = path.read_text(encoding="utf-8") if path.exists() else "{}"
@@ -325,8 +424,9 @@ def public_checks(master: Master) -> str:
         if list(case) != master.arguments:
             raise Refusal(f"{where}: case {i} holds {', '.join(case)}; it must hold {', '.join(master.arguments)}")
         for name, value in case.items():
-            if "data" not in value:
-                raise Refusal(f"{where}: {name} of case {i} is a {value['type']}; it must be a tensor or a number")
+            if strange := engine.undecodable(value):
+                what = "tensors, numbers, texts, None, or tuples, lists and dictionaries of these"
+                raise Refusal(f"{where}: {name} of case {i} holds a {strange}; it may hold {what}")
     expected = []
     properties, observe = engine.checks_of(master.folder / "checks.py")
     for i, case in enumerate(cases, 1):
@@ -376,6 +476,7 @@ def _json(values: dict) -> str:
     return "{\n" + ",\n".join(f" {json.dumps(name)}: {lines(value)}" for name, value in values.items()) + "\n}\n"
 
 
+IN_BOOK = "These exercises go with the chapter {{doc}}`{chapter}`. "
 HEAD = """\
 ---
 jupytext:
@@ -391,7 +492,7 @@ kernelspec:
 
 # Exercises: {title}
 
-These exercises go with the chapter {{doc}}`{chapter}`. Write your code in place of `raise NotImplementedError`, run the
+{opening}Write your code in place of `raise NotImplementedError`, run the
 cell, and read the answer below it: it names the mistake where it is a well-known one. Each exercise has two hints, the
 second stronger than the first.
 
@@ -429,27 +530,22 @@ Difficulty {difficulty} of 3, importance {importance} of 3, about {minutes} minu
 ```{{code-cell}} ipython3
 :tags: [{tag}]
 
-{stub}
-
-
-check("{id}", {function})
+{code}
 ```
 """
 
 
-def page(chapter: str, title: str, masters: list[Master]) -> str:
+def page(title: str, masters: list[Master], opening: str = "") -> str:
     """The student's text of a chapter's exercises."""
     stubs = [_read(master.folder / "stub.py") for master in masters]
-    parts = [HEAD.format(title=title, chapter=chapter, imports=_imports(stubs))]
-    for master, stub in zip(masters, stubs, strict=True):
+    parts = [HEAD.format(title=title, opening=opening, imports=_imports(stubs))]
+    for master in masters:
         shapes = {f"`{name}`": what for name, what in master.shapes.items() if name != "returns"}
         shapes["what it returns"] = master.shapes["returns"]
         parts.append(
             EXERCISE.format(
-                **{name: getattr(master, name) for name in ("id", *FIELDS, "statement", "hints")},
+                **{name: getattr(master, name) for name in (*FIELDS, "statement", "hints", "tag", "code")},
                 shapes="\n".join(f"| {name} | {what} |" for name, what in shapes.items()),
-                tag=f"exercise-{master.folder.name}",
-                stub=_without_imports(stub),
             )
         )
     return "".join(parts)

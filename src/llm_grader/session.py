@@ -10,6 +10,9 @@ from llm_grader.records import Outcome, Prepared, Submission
 from llm_grader.sandbox import Limits, Sandbox, Worker
 
 START = 60.0  # seconds that a worker may take to get ready, on a busy machine
+# A worker takes USUAL times its processor time to get ready, beside others of this grader. Where it takes longer, the
+# machine does other things, and limits are stretched; no student's code has run by then.
+USUAL, MOST_STRETCHED = 2.0, 6.0
 GRACE = 1.0  # seconds between the time that a worker keeps itself and the time that it is given up
 MOST_WORKERS = 4  # for one submission, which loses one whenever a cell or an answer ends it
 SHARE_OF_CELLS = 0.5  # of a submission's time
@@ -31,8 +34,9 @@ class Pool:
         self._started: deque[Worker] = deque()
         self._lock = threading.Lock()
 
-    def take(self) -> Worker:
-        """A worker that is ready. It is the caller's to end.
+    def take(self) -> tuple[Worker, float]:
+        """A worker that is ready, and how far its time is to be stretched because the machine is busy. The worker is
+        the caller's to end.
 
         Raises:
             NotReady: with what the worker complained of.
@@ -43,8 +47,8 @@ class Pool:
                 worker = self._started.popleft() if self._started else self.sandbox.start(self.limits)
                 self._refill()
             try:
-                if wire.receive(worker.source, time.monotonic() + START) == {"ready": True}:
-                    return worker
+                slowness = wire.receive(worker.source, time.monotonic() + START)["ready"]
+                return worker, min(MOST_STRETCHED, max(1.0, slowness / USUAL))
             except wire.WireError as e:
                 complaint = str(e)
             why = worker.end()
@@ -91,18 +95,19 @@ def run(
     for _ in range(MOST_WORKERS):
         if not pending:
             return
-        worker, begin, lost = pool.take(), time.monotonic(), None
+        worker, stretch = pool.take()
+        begin, lost = time.monotonic(), None
         try:
-            found, end = _cells(worker, submission, pending, how, left * SHARE_OF_CELLS)
-            left = max(LEAST, left - (time.monotonic() - begin))
+            found, end = _cells(worker, submission, pending, how, left * stretch * SHARE_OF_CELLS)
+            left = max(LEAST, left - (time.monotonic() - begin) / stretch)
             while found is not None and pending and not lost:
-                begin, share = time.monotonic(), left / sum(each.question.seconds for each in pending)
+                begin, share = time.monotonic(), left * stretch / sum(each.question.seconds for each in pending)
                 each = pending.pop(0)
                 outcome = Outcome("no answer")
                 if each.question.id in found:
                     outcome, gone = _ask(worker, each, share * each.question.seconds)
                     lost = (each, outcome) if gone else None
-                left = max(LEAST, left - (time.monotonic() - begin))
+                left = max(LEAST, left - (time.monotonic() - begin) / stretch)
                 if not lost:
                     yield each, outcome
         finally:

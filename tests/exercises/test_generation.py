@@ -56,6 +56,12 @@ WRONG_HEADERS = {
     "a field minuets": ("^minutes", "minuets: 3\nminutes"),
     "not YAML": (r"^items: \[", "items: [["),
     "a header between two lines": ("^---\n", ""),
+    "points is 0; it must be a number above 0": ("^minutes", "points: 0\nminutes"),
+    "points is True; it must be a number above 0": ("^minutes", "points: yes\nminutes"),
+    "seconds is '9 s'": ("^minutes", "seconds: 9 s\nminutes"),
+    "seconds is inf": ("^minutes", "seconds: .inf\nminutes"),
+    "forbidden is 'torch.argmax'; it must be a list of names": ("^minutes", "forbidden: torch.argmax\nminutes"),
+    "forbidden is ['a loop']": ("^minutes", "forbidden: [a loop]\nminutes"),
 }
 
 
@@ -104,12 +110,85 @@ WRONG_CODE = {
 }
 
 
+WRONG_TOLERANCES = {
+    "must hold rtol and atol, each a number above 0": "{'rtol': 1e-3}",
+    "TOLERANCE is {'rtol': 0.001, 'atol': 0}; it must": "{'rtol': 1e-3, 'atol': 0}",
+    "TOLERANCE is 0.001": "1e-3",
+    "TOLERANCE is dict(rtol=1, atol=1)": "dict(rtol=1, atol=1)",
+}
+
+
+@pytest.mark.parametrize("words", WRONG_TOLERANCES)
+def test_a_wrong_tolerance_is_refused(master, words):
+    edit(master / "hidden.py", r"\Z", f"\n\nTOLERANCE = {WRONG_TOLERANCES[words]}\n")
+    with pytest.raises(Refusal, match=f"hidden.py: .*{re.escape(words)}"):
+        load(master)
+
+
+PROBE = """
+def call(answer, queries, keys, values):
+    return answer(queries, keys, values)
+
+
+def probe_doubled(answer, queries, keys, values):
+    \"\"\"Queries twice as long find
+    the same.\"\"\"
+    return _doubled(answer, queries, keys, values)
+
+
+def _doubled(answer, queries, *others):
+    return answer(2 * queries, *others)
+"""
+WRONG_PROBES = {
+    "probe_doubled must take the arguments answer, queries, keys, values": (r"doubled\(answer, ", "doubled("),
+    "call must take the arguments answer, queries, keys, values": (r"call\(answer, ", "call("),
+    "probe_doubled has no sentence": ('    """.*?"""\n', ""),
+    "doubled must be named call, probe_… or, if it only helps, _…": ("def probe_", "def "),
+    "a function call(answer, …) or probe_…(answer, …) is missing": (r"^def call.*^def _", "def _"),
+    "line 2 is not Python": (r":\n", "\n"),
+}
+
+
+@pytest.mark.parametrize("words", WRONG_PROBES)
+def test_wrong_probes_are_refused(master, words):
+    probes = master / "probes.py"
+    probes.write_text(PROBE, encoding="utf-8")
+    edit(probes, *WRONG_PROBES[words])
+    with pytest.raises(Refusal, match=re.escape(f"hard_lookup/probes.py: {words}")):
+        load(master)
+
+
+def test_what_grading_needs(master):
+    plain = load(master)
+    hash_of_plain = plain.hash
+    assert (plain.points, plain.seconds, plain.forbidden, plain.probes) == (plain.difficulty, 2, [], {})
+    assert plain.tolerance == {"rtol": 1e-4, "atol": 1e-5}
+    edit(master / "hidden.py", r"\Z", '\n\nTOLERANCE = {"rtol": 1e-2, "atol": 3}\n')
+    (master / "probes.py").write_text(PROBE, encoding="utf-8")
+    full = load(master)
+    assert full.tolerance == {"rtol": 1e-2, "atol": 3}
+    assert full.probes == {"probe_doubled": "Queries twice as long find the same."}
+    assert full.hash == hash_of_plain  # nothing that is public is made from these
+    edit(master / "exercise.md", "^minutes", "points: 2.5\nseconds: 30\nforbidden: [torch.argmax, max]\nminutes")
+    said = load(master)
+    assert (said.points, said.seconds, said.forbidden) == (2.5, 30, ["torch.argmax", "max"])
+    assert said.hash != hash_of_plain
+
+
 @pytest.mark.parametrize("words", WRONG_CODE)
 def test_incomplete_code_is_refused(master, words):
     name, pattern, replacement = WRONG_CODE[words]
     edit(master / f"{name}.py", pattern, replacement)
     with pytest.raises(Refusal, match=re.escape(words)):
         load(master)
+
+
+@pytest.mark.parametrize("name", ["hard lookup", "x" * 51])
+def test_a_folder_whose_name_cannot_be_a_tag_is_refused(root, master, name):
+    master.rename(master.parent / name)
+    edit(master.parent / "chapter.yml", "hard_lookup", name)
+    with pytest.raises(Refusal, match=f"folder name '{name}' must be up to 50 letters, digits, - and _"):
+        load_chapter(master.parent)
 
 
 def test_a_chapter_lists_its_exercises_and_no_function_twice(root, master):
@@ -137,7 +216,7 @@ WRONG_MASTERS = {
     ),
     "mistakes.py: worst_fit raises in every public case": ("mistakes", r"\.argmin\(-1\)", ".argmin(9)"),
     "checks.py: case 1 holds query, keys, values": ("checks", '"queries"', '"query"'),
-    "checks.py: keys of case 1 is a NoneType": ("checks", r'"keys": [^\n]*', '"keys": None,'),
+    "checks.py: keys of case 1 holds a set; it may hold tensors": ("checks", r'"keys": [^\n]*', '"keys": [{1}],'),
 }
 
 

@@ -1,11 +1,13 @@
 """Every master keeps its promises: right passes, the stub is not attempted, each known mistake is named."""
 
 import json
+import math
 import os
 import subprocess
 import sys
 
 import pytest
+import torch
 
 from bookbinder import ROOT
 from bookbinder.exercises import SHIPPED, chapters, generate, public_checks
@@ -13,8 +15,10 @@ from llm_anatomy.notebook.checks import agree, alike, check, checks_of, encode, 
 
 CHAPTERS = chapters()
 MASTERS = [master for _, masters in CHAPTERS.values() for master in masters]
+PROBES = [(master, name) for master in MASTERS for name in master.probes]
 MISTAKES = [(master, name) for master in MASTERS for name in master.mistakes]
 each_master = pytest.mark.parametrize("master", MASTERS, ids=lambda master: master.id)
+each_probe = pytest.mark.parametrize(("master", "name"), PROBES, ids=lambda x: x if isinstance(x, str) else x.id)
 each_mistake = pytest.mark.parametrize(("master", "name"), MISTAKES, ids=lambda x: x if isinstance(x, str) else x.id)
 
 
@@ -66,6 +70,67 @@ def test_hidden_cases_catch_each_mistake(master, name):
     assert any(not alike(wrong, right) for _, (wrong, _), (right, _) in both)
 
 
+@each_probe
+def test_a_probe_says_the_same_on_each_call_and_shows_mistakes(master, name):
+    def shown(answer):
+        for case in master.cases("hidden"):
+            yield encode(master.run("probes")[name](answer, *case.values()))
+
+    right, shows = list(shown(solution(master))), set()
+    assert all(map(agree, right, shown(solution(master))))
+    assert all(encoded["type"] == "tensor" for encoded in right)
+    assert not {"nan", "inf", "-inf"} & set(map(str, sum(map(numbers, right), [])))
+    for mistake, answer in master.wrong().items():
+        try:
+            same = all(map(agree, right, shown(answer)))
+        except Exception:  # a shape that does not fit, for instance
+            same = False
+        shows |= set() if same else {mistake}
+    assert shows
+
+
+def words_alone(outputs, positions, **_):
+    return torch.where(positions[..., None] >= 0, outputs, 0)
+
+
+WITHOUT_THE_CHANGE = {  # what a probe must come to, from the solution and a case
+    "attention/masked_attention": {"probe_hidden_keys": lambda f, c: f(**c)[0]},
+    "attention/multi_head_attention": {
+        "probe_causality": lambda f, c: f(**c | {"mask": torch.ones_like(c["mask"]).tril()})[: len(c["x"]) // 2],
+        "probe_order_of_tokens": lambda f, c: f(**c | {"mask": torch.ones_like(c["mask"])}),
+    },
+    "absolute_position/absolute_attention": {
+        "probe_more_padding": lambda f, c: words_alone(f(**c), **c),
+        "probe_order_of_tokens": lambda f, c: words_alone(f(**c), **c),
+    },
+    "absolute_position/sinusoidal_encoding": {
+        "probe_products_of_moved_places": lambda f, c: (
+            f(c["positions"], 2 * math.ceil(c["d_model"] / 2)) @ f(c["positions"], 2 * math.ceil(c["d_model"] / 2)).mT
+        )
+    },
+    "relative_position/biased_weights": {"probe_moved_text": lambda f, c: f(**c)},
+    "relative_position/shaw_attention": {
+        "probe_moved_text": lambda f, c: f(**c),
+        "probe_hidden_keys": lambda f, c: f(**c)[:, :, 0],
+    },
+    "rotary_position/rotate_efficiently": {"probe_in_two_steps": lambda f, c: f(**c)},
+    "rotary_position/rotary_attention": {
+        "probe_moved_text": lambda f, c: f(**c),
+        "probe_one_query_at_a_time": lambda f, c: f(**c),
+    },
+    "rotary_position/rotary_linear_attention": {"probe_causality": lambda f, c: f(**c)[:, : len(c["positions"]) // 2]},
+}
+
+
+@each_probe
+def test_a_probe_shows_what_its_sentence_says(master, name):
+    right = solution(master)
+    for case in master.cases("hidden"):
+        shown = master.run("probes")[name](right, *case.values())
+        wanted = WITHOUT_THE_CHANGE[master.id][name](right, case)
+        torch.testing.assert_close(shown, wanted, rtol=1e-4, atol=1e-4)
+
+
 @each_master
 def test_shapes_in_the_signature_are_true(master):
     jaxtyping, beartype = pytest.importorskip("jaxtyping"), pytest.importorskip("beartype")
@@ -86,7 +151,7 @@ def test_what_is_shipped_holds_neither_solution_nor_hidden_cases(master):
     shipped.append(ROOT / "book" / master.folder.parent.name / "exercises.nb.md")
     public = "\n".join(path.read_text(encoding="utf-8") for path in shipped)
     common = code_lines(master.folder / "stub.py") | code_lines(master.folder / "checks.py")
-    for name in ("solution", "mistakes", "hidden"):
+    for name in ("solution", "mistakes", "hidden", *(["probes"] if master.probes else [])):
         own = code_lines(master.folder / f"{name}.py") - common
         assert own and not [line for line in own if line in public], name
 

@@ -1,10 +1,12 @@
 """Whatever a student writes, the check answers in one or two kind sentences and raises nothing."""
 
+import base64
 import contextlib
 import json
 import sys
 import threading
 import time
+import zlib
 
 import einops
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 import torch
 
 from llm_anatomy.notebook import checks
-from llm_anatomy.notebook.checks import agree, alike, check, decode, encode, outcome
+from llm_anatomy.notebook.checks import agree, alike, check, decode, encode, outcome, undecodable, use_checks
 
 PROPERTIES = """
 import torch
@@ -390,6 +392,16 @@ ONE = torch.tensor([1.0])
         ((ONE, 2), (ONE, 2, 3), False),
         (None, None, True),
         (None, "text", False),
+        ("text", "text", True),
+        ("text", "other", False),
+        ("1.0", 1.0, False),
+        (torch.nan, "text", False),
+        (["a", 1], ("a", 1), True),
+        ({"a": ONE, "b": None}, {"b": None, "a": ONE + 5e-6}, True),
+        ({"a": ONE}, {"a": 2 * ONE}, False),
+        ({"a": ONE}, {"b": ONE}, False),
+        ({"a": ONE}, [ONE], False),
+        ({1: ONE}, {1: ONE, 2: ONE}, True),  # not by names: no more is known of it than its type
     ],
 )
 def test_what_counts_as_equal(a, b, same):
@@ -415,3 +427,105 @@ def test_a_case_survives_being_written_down():
         copy = decode(json.loads(json.dumps(encode(value))))
         assert type(copy) is type(value)
         torch.testing.assert_close(copy, value, rtol=1e-5, atol=1e-6)
+
+
+def test_a_case_may_hold_texts_and_collections():
+    value = {"words": ["a", "", "ß"], "sizes": (2, None, True), "nested": {"empty": [], "number": 0.5}}
+    encoded = encode(value)
+    assert decode(json.loads(json.dumps(encoded))) == value and undecodable(encoded) is None
+    assert undecodable(encode({"a": [1, {2}]})) == "set"
+    assert undecodable(encode({"a": {1: 2}})) == "dict"
+
+
+def words_and_table(words, table):
+    return {"text": " ".join(words), "ids": [table[word] for word in words]}, None
+
+
+@pytest.fixture
+def texts():
+    """An exercise that takes and returns texts, lists and dictionaries."""
+    case = {"words": encode(["a", "b", "a"]), "table": encode({"a": 1, "b": 2})}
+    described = {
+        "function": "words_and_table",
+        "arguments": ["words", "table"],
+        "cases": [case],
+        "expected": [outcome(words_and_table, case)[0]],
+        "mistakes": [],
+    }
+    (checks.FOLDER / "demo/scaled_sums.json").write_text(json.dumps(described), encoding="utf-8")
+    (checks.FOLDER / "demo/scaled_sums.py").write_text("", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        (lambda w: ({"text": "a b a", "ids": [1, 2, 1]}, None), None),
+        (lambda w: ({"text": "a b a", "ids": (1, 2, 1)}, None), None),
+        (lambda w: ({"text": "a-b", "ids": [1, 2, 1]}, None), "wrong in value 1: it is wrong in value 'text': it"),
+        (lambda w: ({"text": "a-b", "ids": [1, 2, 1]}, None), "returns 'a-b' where 'a b a' is expected"),
+        (lambda w: ({"text": "a b a", "ids": [1, 2, 3]}, None), "it is wrong in value 3: it returns 3 where 1 is"),
+        (lambda w: ({"text": "a b a", "ids": [1, 2]}, None), "as value 1, as value 'ids', 2 values where 3 are"),
+        (lambda w: ({"text": "a b a"}, None), "as value 1, a dictionary with the names ['text'] where ['ids', 'text']"),
+        (lambda w: ({"text": None, "ids": []}, None), "as value 'ids', 0 values where 3 are expected"),
+        (lambda w: ({"text": None, "ids": [1, 2, 1]}, None), "as value 'text', nothing (None): a `return`"),
+        (lambda w: ({"text": 3, "ids": [1, 2, 1]}, None), "value 'text', a value of type int where a str is expected"),
+        (lambda w: (["a b a", [1, 2, 1]], None), "as value 1, a value of type list where a dict is expected"),
+        (lambda w: ({1: 2}, None), "as value 1, a dictionary whose names are not all texts"),
+        (lambda w: ({"text": "a b a", "ids": [1, 2, 1]}, 1), "as value 2, a value of type int where a NoneType is"),
+        (lambda w: ({"text": "a b a", "ids": w.pop() and [1, 2, 1]}, None), "changes its argument words; it must"),
+    ],
+)
+def test_texts_lists_and_dictionaries(texts, returned, words):
+    if words is None:
+        told(lambda words, table: returned(words), "passed")
+    else:
+        message = told(lambda words, table: returned(words))
+        assert message.startswith("Not yet: in case 1 (words of length 3, table of length 2) words_and_table ")
+        assert words in message
+
+
+# Checks that a notebook brings along
+
+
+def packed(content):
+    text = base64.b64encode(zlib.compress(json.dumps(content).encode())).decode()
+    return "\n".join(text[i : i + 40] for i in range(0, len(text), 40))
+
+
+@pytest.fixture
+def brought(monkeypatch):
+    """What a notebook brings along: the same exercise by another name, and by one that is there already."""
+    monkeypatch.setattr(checks, "_brought", {})
+    described = json.loads((checks.FOLDER / "demo/scaled_sums.json").read_text(encoding="utf-8"))
+    entry = {"exercise": described | {"title": "not needed"}, "checks": PROPERTIES}
+    return {"mine/sums": entry, "demo/other": entry}
+
+
+def test_checks_that_are_brought_along_need_no_file(brought):
+    assert check("mine/sums", right).message.startswith('There is no exercise "mine/sums"')
+    use_checks("\n" + packed(brought) + "\n")
+    use_checks(packed(brought))  # running a cell again changes nothing
+    for name in brought:
+        assert check(name, right).message == "Passed: 2 cases and 2 properties."
+        assert check(name, factor_forgotten).mistake == "factor_forgotten"
+    assert check("mine/sum", right).message.endswith("There are: demo/other, demo/scaled_sums, mine/sums.")
+
+
+DAMAGED = {
+    "cut": lambda text, content: text[:-30],
+    "a letter changed": lambda text, content: text[:50] + ("a" if text[50] != "a" else "b") + text[51:],
+    "not base64": lambda text, content: "überhaupt nicht",
+    "empty": lambda text, content: "",
+    "a list": lambda text, content: packed([1]),
+    "not by names": lambda text, content: packed({"mine/sums": []}),
+    "without cases": lambda text, content: packed({"mine/sums": {"exercise": {}, "checks": ""}}),
+    "not Python": lambda text, content: packed({"mine/sums": content["mine/sums"] | {"checks": "def"}}),
+    "no source": lambda text, content: packed({"mine/sums": content["mine/sums"] | {"checks": None}}),
+}
+
+
+@pytest.mark.parametrize("how", DAMAGED)
+def test_damaged_checks_are_refused_in_one_sentence(brought, how):
+    with pytest.raises(ValueError, match="^the public checks in this cell are damaged: take the cell from a fresh"):
+        use_checks(DAMAGED[how](packed(brought), brought))
+    assert checks._brought == {}

@@ -1,5 +1,7 @@
 """The first call of every chapter."""
 
+import subprocess
+import sys
 import warnings
 
 import matplotlib
@@ -43,3 +45,30 @@ def test_setup_silences_libraries_and_not_the_notebook(module, heard):
         setup()
         warnings.warn_explicit("look", UserWarning, "file.py", 1, module=module)
     assert bool(caught) == heard
+
+
+def run(script):
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_an_exercise_loads_nothing_that_draws():
+    loaded = "import sys; from llm_anatomy.notebook import check, setup; print(*sys.modules)"
+    assert not {"matplotlib", "ipywidgets", "IPython"} & set(run(loaded))
+
+
+def test_all_that_draws_is_there_when_asked_for():
+    script = """
+import sys
+from llm_anatomy import notebook
+assert set(notebook.__all__) <= set(dir(notebook))
+from llm_anatomy.notebook import colours, BucketExplorer
+from llm_anatomy.notebook import *
+assert set(notebook.__all__) <= set(globals())
+assert all(callable(getattr(notebook, name)) for name in notebook.__all__ if name != "colours")
+assert not hasattr(notebook, "BucketExplorers") and "matplotlib" in sys.modules
+from llm_anatomy.notebook import setup
+setup()
+import matplotlib
+print(matplotlib.rcParams["axes.titlelocation"])
+"""
+    assert run(script) == ["left"]

@@ -1,24 +1,32 @@
-"""What a notebook of the book imports: quiet set-up, figures, widgets, predictions and checks."""
+"""What a notebook of the book imports: quiet set-up, figures, widgets, predictions and checks.
+
+What draws is loaded when it is first asked for, so that an exercise, which needs the check alone, begins sooner.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from llm_anatomy.notebook.checks import check
-from llm_anatomy.notebook.figures import attention_map, colours, figure, glue, signed_map, source, weights_map
-from llm_anatomy.notebook.predictions import Estimate, Prediction
 from llm_anatomy.notebook.setup import setup
-from llm_anatomy.notebook.widgets import (
-    AttentionExplorer,
-    BucketExplorer,
-    CounterAndSinusoids,
-    DecayExplorer,
-    EncodingExplorer,
-    HeadsExplorer,
-    PageWidget,
-    RotorExplorer,
-    ScalingExplorer,
-    SchemeExplorer,
-    SlopesExplorer,
-    SoftDictionary,
-    TermMixer,
-)
+
+if TYPE_CHECKING:
+    from llm_anatomy.notebook.figures import attention_map, colours, figure, glue, signed_map, source, weights_map
+    from llm_anatomy.notebook.predictions import Estimate, Prediction
+    from llm_anatomy.notebook.widgets import (
+        AttentionExplorer,
+        BucketExplorer,
+        CounterAndSinusoids,
+        DecayExplorer,
+        EncodingExplorer,
+        HeadsExplorer,
+        PageWidget,
+        RotorExplorer,
+        ScalingExplorer,
+        SchemeExplorer,
+        SlopesExplorer,
+        SoftDictionary,
+        TermMixer,
+    )
 
 __all__ = [
     "AttentionExplorer",
@@ -46,3 +54,17 @@ __all__ = [
     "source",
     "weights_map",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        for home in ("figures", "predictions", "widgets"):  # each imports those before it
+            module = import_module(f"{__name__}.{home}")
+            if hasattr(module, name):
+                globals()[name] = getattr(module, name)
+                return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -2,9 +2,11 @@
 
 What a check knows of an exercise lies beside this module, made from its master: ``exercises/<chapter>/<name>.json``
 holds the public cases, what is expected of them, and what comes of each known mistake; ``<name>.py`` the properties
-and, where many answers are right, what is compared in place of the answer.
+and, where many answers are right, what is compared in place of the answer. Exercises from elsewhere bring the same
+along in their notebook: :func:`use_checks`.
 """
 
+import base64
 import contextvars
 import ctypes
 import difflib
@@ -14,6 +16,7 @@ import math
 import textwrap
 import threading
 import traceback
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +26,7 @@ import torch
 
 TIME_LIMIT = 5.0  # seconds for one check, all its cases and properties together
 FOLDER = Path(__file__).parent / "exercises"
+BROUGHT = ("function", "arguments", "cases", "expected", "mistakes")
 
 
 @dataclass(frozen=True)
@@ -55,14 +59,15 @@ def check(exercise_id: object, answer: object) -> Result:
     Returns:
         A result whose text a notebook shows.
     """
-    known = sorted(path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.glob("*/*.json"))
+    shipped = (path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.glob("*/*.json"))
+    known = sorted({*_brought, *shipped})
     if not isinstance(exercise_id, str):
         return Result("failed", f'The name of the exercise comes first and in quotes: check("{known[0]}", …).')
     if exercise_id not in known:
         close = difflib.get_close_matches(exercise_id, known, n=1, cutoff=0.5)
         hint = f'; did you mean "{close[0]}"?' if close else "."
         return Result("failed", f'There is no exercise "{exercise_id}"{hint} There are: {", ".join(known)}.')
-    exercise = json.loads((FOLDER / f"{exercise_id}.json").read_text(encoding="utf-8"))
+    exercise, (properties, observe) = _known(exercise_id)
     function = exercise["function"]
     if not callable(answer):
         return Result(
@@ -73,17 +78,56 @@ def check(exercise_id: object, answer: object) -> Result:
     names = exercise["arguments"]
     if not _takes(answer, len(names)):
         return Result("failed", f"Not yet: {function} must take {len(names)} arguments, {', '.join(names)}.")
-    properties, observe = checks_of(FOLDER / f"{exercise_id}.py")
     result = _within(TIME_LIMIT, lambda: _examine(exercise, properties, observe, answer))
     return result or Result(
         "failed", f"Not yet: {function} is not done after {TIME_LIMIT:g} seconds. Is there a loop that never ends?"
     )
 
 
+_brought: dict[str, tuple[dict, str]] = {}  # id → what use_checks was told of it, and the source of its properties
+
+
+def use_checks(text: str) -> None:
+    """Make the checks known that a notebook brings along, for :func:`check` to use.
+
+    Args:
+        text: base64 of compressed JSON, ``{id: {"exercise": …, "checks": source of the properties}}``; spaces and line
+            ends do not matter.
+
+    Raises:
+        ValueError: the text is not what it was when the notebook was made.
+    """
+    try:
+        found = json.loads(zlib.decompress(base64.b64decode(text)))
+        read = {
+            exercise_id: ({name: entry["exercise"][name] for name in BROUGHT}, entry["checks"])
+            for exercise_id, entry in found.items()
+        }
+        for _, source in read.values():
+            compile(source, "checks", "exec")
+    except (ValueError, zlib.error, AttributeError, KeyError, TypeError, SyntaxError):
+        raise ValueError(
+            "the public checks in this cell are damaged: take the cell from a fresh copy of the notebook"
+        ) from None
+    _brought.update(read)
+
+
+def _known(exercise_id: str) -> tuple[dict, tuple[list[Callable], Callable | None]]:
+    if exercise_id in _brought:
+        exercise, source = _brought[exercise_id]
+        return exercise, _defined(source, exercise_id)
+    path = FOLDER / f"{exercise_id}.json"
+    return json.loads(path.read_text(encoding="utf-8")), checks_of(path.with_suffix(".py"))
+
+
 def checks_of(path: Path) -> tuple[list[Callable], Callable | None]:
     """The functions ``property_…(answer, generator)`` of a file, in its order, and ``observe`` where there is one."""
-    namespace = {"__name__": path.stem}
-    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), namespace)
+    return _defined(path.read_text(encoding="utf-8"), str(path))
+
+
+def _defined(source: str, file: str) -> tuple[list[Callable], Callable | None]:
+    namespace = {"__name__": Path(file).stem}
+    exec(compile(source, file, "exec"), namespace)
     return [thing for name, thing in namespace.items() if name.startswith("property_")], namespace.get("observe")
 
 
@@ -127,23 +171,40 @@ def _examine(exercise: dict, properties: list[Callable], observe: Callable | Non
 
 
 def encode(value: Any) -> dict:
-    """A tensor, a number or a tuple of them as plain data, floats to six digits; of anything else its type."""
+    """A value as plain data, floats to six digits: a tensor, a number, a text, None, or a tuple, a list or a dictionary
+    by names of such values; of anything else its type."""
     if isinstance(value, torch.Tensor) and value.layout == torch.strided and not (value.is_complex() or value.is_meta):
         data = [_six_digits(x) for x in value.detach().flatten().tolist()]
         return {"type": "tensor", "dtype": str(value.dtype), "shape": list(value.shape), "data": data}
-    if isinstance(value, bool | int | float):
+    if isinstance(value, bool | int | float | str):
         return {"type": type(value).__name__, "shape": [], "data": [_six_digits(value)]}
     if isinstance(value, tuple | list):
         return {"type": type(value).__name__, "items": [encode(item) for item in value]}
+    if isinstance(value, dict) and all(isinstance(name, str) for name in value):
+        names = sorted(value)
+        return {"type": "dict", "names": names, "items": [encode(value[name]) for name in names]}
     return {"type": type(value).__name__}
 
 
 def decode(encoded: dict) -> Any:
-    """A fresh copy of what was encoded, tensors and numbers alone: what a case may hold."""
-    if encoded["type"] == "tensor":
+    """A fresh copy of what was encoded: what a case may hold."""
+    kind = encoded["type"]
+    if kind == "tensor":
         dtype = getattr(torch, encoded["dtype"].removeprefix("torch."))
         return torch.tensor(encoded["data"], dtype=dtype, device="cpu").reshape(encoded["shape"])
-    return encoded["data"][0]
+    if "items" in encoded:
+        items = list(map(decode, encoded["items"]))
+        if kind == "dict":
+            return dict(zip(encoded["names"], items, strict=True))
+        return tuple(items) if kind == "tuple" else items
+    return encoded["data"][0] if "data" in encoded else None
+
+
+def undecodable(encoded: dict) -> str | None:
+    """The type of the first value that :func:`decode` could not bring back, if there is one."""
+    if "items" in encoded:
+        return next(filter(None, map(undecodable, encoded["items"])), None)
+    return None if "data" in encoded or encoded["type"] == "NoneType" else encoded["type"]
 
 
 def outcome(answer: Callable, case: dict, observe: Callable | None = None) -> tuple[dict, BaseException | None]:
@@ -195,17 +256,18 @@ def agree(a: dict, b: dict) -> bool:
     if "data" in a and "data" in b:
         return a["shape"] == b["shape"] and all(map(_close, a["data"], b["data"]))
     if "items" in a and "items" in b:
-        return len(a["items"]) == len(b["items"]) and all(map(agree, a["items"], b["items"]))
+        same = len(a["items"]) == len(b["items"]) and a.get("names") == b.get("names")
+        return same and all(map(agree, a["items"], b["items"]))
     return a == b
 
 
-def _close(x: int | float, y: int | float) -> bool:
-    if x == y or not isinstance(x, float) and not isinstance(y, float):
+def _close(x: int | float | str, y: int | float | str) -> bool:
+    if x == y or isinstance(x, str) or isinstance(y, str) or not (isinstance(x, float) or isinstance(y, float)):
         return x == y
     return math.isnan(x) and math.isnan(y) or math.isclose(x, y, rel_tol=1e-4, abs_tol=1e-5)
 
 
-def _six_digits(x: int | float) -> int | float:
+def _six_digits(x: Any) -> Any:
     return float(f"{x:.6g}") if isinstance(x, float) else x
 
 
@@ -213,7 +275,12 @@ def _six_digits(x: int | float) -> int | float:
 
 
 def _describe(case: dict) -> str:
-    shown = (tuple(value["shape"]) if value["type"] == "tensor" else value["data"][0] for value in case.values())
+    def briefly(value: dict) -> Any:
+        if "items" in value:
+            return f"of length {len(value['items'])}"
+        return tuple(value["shape"]) if value["type"] == "tensor" else repr(decode(value))
+
+    shown = map(briefly, case.values())
     return ", ".join(f"{name} {what}" for name, what in zip(case, shown, strict=True))
 
 
@@ -231,34 +298,47 @@ def raised(error: BaseException, answer: Callable) -> str:
 
 def _fault(found: dict, right: dict, what: str = "returns") -> str | None:
     """What is wrong with the type, shape, dtype or finiteness of a returned value, if anything is."""
-    if found["type"] == "NoneType":
+    if found["type"] == "NoneType" != right["type"]:
         return f"{what} nothing (None): a `return` may be missing"
-    several = "items" in found and "items" in right  # a list will do for a tuple
-    if found["type"] != right["type"] and not several:
+    several = "items" in found and "items" in right and ("names" in found) == ("names" in right)
+    if found["type"] != right["type"] and not several:  # a list will do for a tuple
         return f"{what} a value of type {found['type']} where a {right['type']} is expected"
     if several:
+        if found.get("names") != right.get("names"):
+            return f"{what} a dictionary with the names {found['names']} where {right['names']} are expected"
         if len(found["items"]) != len(right["items"]):
             return f"{what} {len(found['items'])} values where {len(right['items'])} are expected"
-        pairs = zip(found["items"], right["items"], strict=True)
-        faults = (_fault(f, r, f"{what}, as value {i},") for i, (f, r) in enumerate(pairs, 1))
+        pairs = zip(_places(right), found["items"], right["items"], strict=True)
+        faults = (_fault(f, r, f"{what.rstrip(',')}, as value {place},") for place, f, r in pairs)
         return next(filter(None, faults), None)
+    if "data" not in found:
+        return f"{what} a dictionary whose names are not all texts" if "items" in right else None
     if found["shape"] != right["shape"]:
         return f"{what} shape {tuple(found['shape'])} where {tuple(right['shape'])} is expected"
     if found.get("dtype") != right.get("dtype"):
         return f"{what} {found['dtype']} where {right['dtype']} is expected"
     for bad, name in ((math.isnan, "NaN (not a number)"), (math.isinf, "an infinite number")):
-        if any(map(bad, found["data"])) and not any(map(bad, right["data"])):
+        if _any(bad, found) and not _any(bad, right):
             return f"{what} {name} where every number should be finite"
     return None
+
+
+def _any(bad: Callable, encoded: dict) -> bool:
+    return any(isinstance(x, float) and bad(x) for x in encoded["data"])
+
+
+def _places(encoded: dict) -> list:
+    """How one speaks of the values of a tuple, a list or a dictionary."""
+    return list(map(repr, encoded["names"])) if "names" in encoded else list(range(1, len(encoded["items"]) + 1))
 
 
 def _difference(found: dict, right: dict, observed: bool) -> str:
     verb = "leads to" if observed else "returns"
     if "items" in right:
-        pairs = zip(found["items"], right["items"], strict=True)
-        i, (found, right) = next((i, pair) for i, pair in enumerate(pairs, 1) if not agree(*pair))
+        entries = zip(_places(right), found["items"], right["items"], strict=True)
+        place, found, right = next(entry for entry in entries if not agree(*entry[1:]))
         difference = _difference(found, right, observed)
-        return difference if observed else f"is wrong in value {i}: it {difference}"
+        return difference if observed else f"is wrong in value {place}: it {difference}"
     if len(right["data"]) <= 6:
         return f"{verb} {_numbers(found)} where {_numbers(right)} is expected"
     pairs = list(zip(found["data"], right["data"], strict=True))
@@ -271,8 +351,8 @@ def _difference(found: dict, right: dict, observed: bool) -> str:
 
 
 def _numbers(encoded: dict) -> str:
-    numbers = [x if isinstance(x, bool) else round(x, 4) for x in encoded["data"]]
-    return str(numbers if encoded["shape"] else numbers[0])
+    numbers = [round(x, 4) if isinstance(x, float) else x for x in encoded["data"]]
+    return str(numbers) if encoded["shape"] else repr(numbers[0])
 
 
 def _place(i: int, shape: list[int]) -> list[int]:
@@ -311,6 +391,8 @@ def broken_property(properties: list[Callable], answer: Callable) -> str | None:
 def _on_cpu(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return type(value)(map(_on_cpu, value))
+    if isinstance(value, dict):
+        return {name: _on_cpu(entry) for name, entry in value.items()}
     return value.cpu() if isinstance(value, torch.Tensor) else value
 
 

@@ -2,10 +2,7 @@
 
 import warnings
 
-import matplotlib
 import torch
-
-from llm_anatomy.notebook.figures import STYLE
 
 NOISY = r"(torch|matplotlib|numpy|ipywidgets|traitlets|ipykernel|IPython|jupyter_client)\b"
 
@@ -16,6 +13,10 @@ def setup() -> None:
     Libraries' warnings about their own insides are silenced, since they differ between versions; what concerns the
     code of the notebook is still heard. Tensors print with four decimals and no powers of ten.
     """
+    import matplotlib
+
+    from llm_anatomy.notebook.figures import STYLE
+
     warnings.filterwarnings("ignore", module=NOISY)
     torch.set_printoptions(precision=4, sci_mode=False)
     matplotlib.rcParams.update(STYLE)

@@ -22,7 +22,7 @@ def namespace(source: str, name: str) -> dict:
 
 def probes(source: str) -> tuple[Callable, dict[str, Callable]]:
     """How an exercise calls an answer, and its probes."""
-    defined = namespace(source, "probes") if source else {}
+    defined = namespace(source, "probes")
     call = defined.get("call", lambda answer, **arguments: answer(*arguments.values()))
     return call, {name: thing for name, thing in defined.items() if name.startswith("probe_")}
 

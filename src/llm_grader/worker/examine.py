@@ -97,9 +97,10 @@ def _trivial(returned: list[Any], n_arguments: int, generator: torch.Generator) 
 
 
 def observe(question: dict, cases: list[dict], found: list[dict]) -> list[dict]:
-    """What is compared in place of the returned values, where an exercise has many right answers."""
+    """What is compared in place of the returned values, where an exercise has many right answers and says so by
+    ``observe`` in its public checks. Where its probes say how an answer is called, that is compared instead."""
     look = calls.namespace(question["checks"], "checks").get("observe")
-    if look is None:
+    if look is None or "call" in calls.namespace(question["probes"], "probes"):
         return found
     return [_seen(look, cases[each["case"]], each) if each["pass"] == "values" else each for each in found]
 

@@ -1,0 +1,119 @@
+"""Which processes belong to a worker, what memory they hold, and the thread that ends workers which hold too much."""
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
+
+EVERY = 0.1  # seconds
+
+
+class Process(NamedTuple):
+    parent: int
+    uids: frozenset[int]
+    resident: int  # bytes, shared pages counted in full
+    threads: int
+
+
+Table = dict[int, Process]
+
+
+def table() -> Table:
+    """All processes of the machine that can be seen from here and still do something."""
+    return {int(name): process for name in os.listdir("/proc") if name.isdigit() and (process := _process(name))}
+
+
+def _process(pid: str) -> Process | None:
+    """A process as it is now, or None where it has ended."""
+    with contextlib.suppress(OSError, KeyError):
+        if fields := _living(f"/proc/{pid}"):
+            return Process(
+                parent=int(fields[b"PPid"]),
+                uids=frozenset(map(int, fields[b"Uid"].split())),
+                resident=int(fields.get(b"VmRSS", b"0").split()[0]) * 1024,
+                threads=int(fields[b"Threads"]),
+            )
+    return None
+
+
+def _living(folder: str) -> dict[bytes, bytes]:
+    """The kernel's account of a process, or nothing where it has ended and is yet to be collected."""
+    fields = _status(folder)
+    if not fields[b"State"].strip().startswith(b"Z"):
+        return fields
+    # its first thread has ended, and with it the account of its memory; others may live
+    for thread in os.listdir(f"{folder}/task"):
+        with contextlib.suppress(OSError):
+            others = _status(f"{folder}/task/{thread}")
+            if not others[b"State"].strip().startswith(b"Z"):
+                return others
+    return {}
+
+
+def _status(folder: str) -> dict[bytes, bytes]:
+    with open(f"{folder}/status", "rb") as file:
+        return dict(line.split(b":", 1) for line in file.read().splitlines() if b":" in line)
+
+
+def family(of: Iterable[int], uid: int | None, processes: Table) -> set[int]:
+    """Those among ``of`` that live, their descendants, and every process with that user id."""
+    children: dict[int, list[int]] = {}
+    for pid, process in processes.items():
+        children.setdefault(process.parent, []).append(pid)
+    waiting = [pid for pid in of if pid in processes]
+    if uid is not None:
+        waiting += [pid for pid, process in processes.items() if uid in process.uids]
+    found = set()
+    while waiting:
+        pid = waiting.pop()
+        if pid not in found:
+            found.add(pid)
+            waiting += children.get(pid, [])
+    return found
+
+
+def proportional(pid: int) -> int:
+    """Bytes of memory of a process, each shared page divided among those that share it where the kernel tells."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+        for line in file:
+            if line.startswith(b"Pss:"):
+                return int(line.split()[1]) * 1024
+    process = _process(str(pid))  # it may have ended meanwhile
+    return process.resident if process else 0
+
+
+class Watched(Protocol):
+    def look(self, processes: Table) -> None: ...
+
+
+class Watchdog:
+    """One thread for all workers of this process, started with the first."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._watched: set[Watched] = set()
+        self._thread: threading.Thread | None = None
+
+    def add(self, worker: Watched) -> None:
+        with self._lock:
+            self._watched.add(worker)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
+                self._thread.start()
+
+    def drop(self, worker: Watched) -> None:
+        with self._lock:
+            self._watched.discard(worker)
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(EVERY)
+            with self._lock:
+                watched = list(self._watched)
+            if watched:
+                processes = table()
+                for worker in watched:
+                    with contextlib.suppress(OSError):  # it is looked at again
+                        worker.look(processes)

@@ -64,10 +64,20 @@ MAY_IMPORT = {
     "llm_anatomy.notebook": {"llm_anatomy.shapes", "llm_anatomy.layers", "llm_anatomy.data", "llm_anatomy.notebook"},
     "llm_anatomy": set(),
     "bookbinder": {"bookbinder", "llm_anatomy.notebook"},
+    "llm_grader": {"llm_grader", "llm_grader.key", "llm_grader.wire", "llm_grader.sandbox"},
+    "llm_grader.key": {"llm_grader", "bookbinder"},  # the one part that knows what a master is
+    "llm_grader.wire": set(),
+    "llm_grader.sandbox": {"llm_grader", "llm_grader.sandbox", "llm_grader.wire"},
+    "llm_grader.sandbox.attacks": {"llm_grader", "llm_grader.wire", "llm_grader.worker"},  # runs in a sandbox
+    "llm_grader.worker": {"llm_grader", "llm_grader.wire", "llm_grader.worker", "llm_anatomy.notebook"},
 }
 # What Colab ships, so that --no-deps is enough there; jaxtyping is optional (llm_anatomy.shapes).
 THIRD_PARTY = {"torch", "numpy", "einops", "matplotlib", "ipywidgets", "IPython", "jaxtyping", "PIL", "regex", "tqdm"}
 THIRD_PARTY |= {"safetensors"}
+
+# What marks knows neither PyTorch nor the package; these come only into the sandbox.
+GRADERS = {"numpy", "safetensors", "nbformat", "tqdm", "jinja2", "jupytext", "sandlock"}
+WORKERS = {"torch", "IPython", "traitlets", "pyseccomp"}
 
 # Imported only where somebody asks for it, inside a function.
 OPTIONAL = {
@@ -98,15 +108,17 @@ def imports(path):
             yield ".".join(filter(None, [base, node.module]))
 
 
-@pytest.mark.parametrize("path", modules("llm_anatomy") + modules("bookbinder"), ids=dotted)
+@pytest.mark.parametrize("path", modules("llm_anatomy") + modules("bookbinder") + modules("llm_grader"), ids=dotted)
 def test_imports_go_down_only(path):
     allowed = MAY_IMPORT[part(dotted(path))]
+    others = {"llm_anatomy": THIRD_PARTY, "llm_grader": GRADERS, "llm_grader.worker": WORKERS}
+    known = next((others[name] for name in sorted(others, key=len)[::-1] if dotted(path).startswith(name)), None)
     for name in imports(path):
         if part(name) is not None:
             assert part(name) in allowed, f"{dotted(path)} must not import {name}"
-        elif dotted(path).startswith("llm_anatomy"):
+        elif known is not None:
             top = name.partition(".")[0]
-            assert top in sys.stdlib_module_names or top in THIRD_PARTY | OPTIONAL.get(dotted(path), set()), (
+            assert top in sys.stdlib_module_names or top in known | OPTIONAL.get(dotted(path), set()), (
                 f"{dotted(path)} imports {name}"
             )
 
@@ -118,6 +130,17 @@ def test_modules_do_not_import_in_a_circle(path, seen=()):
         target = SRC / (name.replace(".", "/") + ".py")
         if name.startswith("llm_anatomy") and target.exists():
             test_modules_do_not_import_in_a_circle(target, (*seen, dotted(path)))
+
+
+def test_the_graders_trusted_half_never_meets_pytorch_or_the_package():
+    script = """
+import sys
+from llm_grader import classrun, gradescope, key, reports, __main__
+key.load("attention")
+sys.exit(" ".join({"torch", "llm_anatomy", "IPython"}.intersection(sys.modules)) or 0)
+"""
+    found = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
 
 
 NAMES = [m.name for m in pkgutil.walk_packages(llm_anatomy.__path__, "llm_anatomy.")]

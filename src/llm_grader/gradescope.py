@@ -17,7 +17,7 @@ from llm_grader import Refusal, key, reading, sandbox, submissions
 from llm_grader.classrun import LIMITS, SECONDS, Desk
 from llm_grader.examiner import Examiner
 from llm_grader.preflight import preflight
-from llm_grader.records import Key, Mark, NeedsAttention
+from llm_grader.records import Key, Mark, NeedsAttention, Question
 from llm_grader.session import NotReady, Pool
 
 HERE = Path(__file__).parent
@@ -70,9 +70,11 @@ def write(where: str | Path, out: Path, torch_index: str | None = None) -> Path:
 
 def autograde(root: Path) -> None:
     """Grade the submission in Gradescope's folders and keep ``results/results.json`` true all the while."""
-    result = Result(root / "results" / "results.json")
+    result = Result(root / "results" / "results.json", [])
     try:
         assignment = key.load(root / "source" / "key.json")
+        result.questions = assignment.questions
+        result.write("Not graded yet: the autograder is at work.")
         _autograde(root, assignment, result)
     except NeedsAttention as e:
         result.write(f"Needs attention: {e}")
@@ -82,11 +84,9 @@ def autograde(root: Path) -> None:
 
 
 def _autograde(root: Path, assignment: Key, result: "Result") -> None:
-    result.write("Not graded yet: the autograder is at work.")
     found = submissions.in_folder(root / "submission", assignment.name)
     submission = reading.read(submissions.load(found, reading.SIZE_LIMIT), assignment)
-    private = [root / "source", root / "submission", root / "results"]
-    confined, findings = sandbox.choose(private)
+    confined, findings = sandbox.choose([root / "source", root / "submission", root / "results"])
     print(*findings, sep="\n")
     # Half a processor and 768 MB: no spare workers, so that PyTorch is loaded once at a time.
     with Pool(confined, replace(LIMITS, memory=_memory()), spares=0) as pool, Examiner(pool) as examiner:
@@ -95,8 +95,8 @@ def _autograde(root: Path, assignment: Key, result: "Result") -> None:
         print(*preflight(prepared, pool, examiner, SECONDS), sep="\n")
         examiner.end()
         for mark in Desk(prepared, pool, examiner, SECONDS).marks(submission, assignment.questions):
-            examiner.end()
-            result.add(mark, next(q.title for q in assignment.questions if q.id == mark.question))
+            result.marks[mark.question] = mark
+            result.write("Not graded yet: the autograder is at work.")
     print(*submission.flags, sep="\n")
     result.write("\n".join(["Your notebook was read.", *found.notes, *submission.notes]), done=True)
 
@@ -104,32 +104,27 @@ def _autograde(root: Path, assignment: Key, result: "Result") -> None:
 class Result:
     """results.json, written whole at each change; points appear in it when the last question is done."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.tests: list[dict] = []
-        self.text = ""
-
-    def add(self, mark: Mark, title: str) -> None:
-        self.tests.append(
-            {
-                "name": title,
-                "score": round(mark.points, 2),
-                "max_score": mark.possible,
-                "status": "passed" if mark.points == mark.possible else "failed",
-                "output": mark.feedback,
-                "visibility": "after_published",
-            }
-        )
-        self.write(self.text)
+    def __init__(self, path: Path, questions: list[Question]) -> None:
+        self.path, self.questions = path, questions
+        self.marks: dict[str, Mark] = {}
 
     def write(self, text: str, done: bool = False) -> None:
         """Without ``done`` the tests stand there without points: a run that is cut off must not look like a mark."""
-        self.text = text
-        tests = self.tests if done else [{k: v for k, v in test.items() if "score" not in k} for test in self.tests]
+        tests = [
+            _test(question, self.marks[question.id], done) for question in self.questions if question.id in self.marks
+        ]
         content = {"output": text, "stdout_visibility": "hidden", "visibility": "visible", "tests": tests}
         part = self.path.with_name(".results.part")
         part.write_text(json.dumps(content, indent=1), encoding="utf-8")
         part.replace(self.path)
+
+
+def _test(question: Question, mark: Mark, done: bool) -> dict:
+    shown = {"name": question.title, "output": mark.feedback, "visibility": "after_published"}
+    if not done:
+        return shown
+    status = "passed" if mark.points == mark.possible else "failed"
+    return shown | {"score": mark.points, "max_score": mark.possible, "status": status}
 
 
 def _memory() -> int:
@@ -161,7 +156,7 @@ def rehearse(archive: Path, notebook: Path, set_up: bool = False) -> dict:
         raise Refusal(f"{archive} is not a zip: make one with `python -m llm_grader gradescope`.")
     if not notebook.is_file():
         raise Refusal(f"{notebook}: there is no such file.")
-    with TemporaryDirectory(prefix="llm_grader-rehearsal-") as folder:
+    with TemporaryDirectory(prefix="rehearsal-") as folder:
         root = Path(folder)
         root.chmod(root.stat().st_mode | stat.S_IXGRP | stat.S_IXOTH)  # as /autograder is
         for name in ("source", "submission", "results"):

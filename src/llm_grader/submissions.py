@@ -84,7 +84,7 @@ def _found(entry: os.DirEntry, name: str) -> Found:
     try:
         mode = entry.stat(follow_symlinks=False).st_mode
         if stat.S_ISDIR(mode):
-            return _in_folder(Path(entry.path), name)
+            return in_folder(Path(entry.path), name)
     except OSError as e:
         return Found(student, None, f"What was handed in cannot be read: {os.strerror(e.errno)}.")
     if not stat.S_ISREG(mode):
@@ -94,7 +94,7 @@ def _found(entry: os.DirEntry, name: str) -> Found:
     return Found(student, Path(entry.path))
 
 
-def _in_folder(folder: Path, name: str) -> Found:
+def in_folder(folder: Path, name: str) -> Found:
     student = _student(folder.name)
     notebooks, others, waiting = [], set(), [(folder, 0)]
     while waiting:

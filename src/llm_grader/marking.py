@@ -233,7 +233,7 @@ def mark(outcome: Outcome | None, prepared: Prepared, found: bool = True) -> Mar
 
 
 def recognised(outcome: Outcome, prepared: Prepared) -> str | None:
-    """The known mistake that answers every case as this answer does."""
+    """The known mistake that answers every case as this answer does, if it is one alone."""
     cases, passes = prepared.request["cases"], sorted_out(outcome.found, prepared.request["cases"])
     tolerance = prepared.question.tolerance
 
@@ -243,11 +243,11 @@ def recognised(outcome: Outcome, prepared: Prepared) -> str | None:
         same = agreement(ours.get("returned"), theirs["returned"], tolerance) == Agreement(True)
         return same and changed(ours, case) == changed(theirs, case)
 
-    for name, found in prepared.mistakes.items():
-        theirs = sorted_out(found, cases)
-        if all(alike(passes.get(("values", i), {}), theirs["values", i], case) for i, case in enumerate(cases)):
-            return name
-    return None
+    def matches(theirs: dict[tuple[str, int], dict]) -> bool:
+        return all(alike(passes.get(("values", i), {}), theirs["values", i], case) for i, case in enumerate(cases))
+
+    known = [name for name, found in prepared.mistakes.items() if matches(sorted_out(found, cases))]
+    return known[0] if len(known) == 1 else None
 
 
 def _category(outcome: Outcome, prepared: Prepared, right: list[bool]) -> tuple[str, str]:

@@ -13,20 +13,12 @@ from pathlib import Path
 import pytest
 import student_notebooks as student
 
-from llm_grader import Refusal, gradescope, key, sandbox
+from llm_grader import Refusal, gradescope, key
 
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory):
     return gradescope.write("attention", tmp_path_factory.mktemp("zip") / "autograder.zip")
-
-
-@pytest.fixture(scope="module")
-def confined(tmp_path_factory):
-    try:
-        return sandbox.choose([tmp_path_factory.mktemp("private")])[0]
-    except Refusal as e:
-        pytest.skip(f"{e} On Debian and Ubuntu: apt install bubblewrap.")
 
 
 @pytest.fixture

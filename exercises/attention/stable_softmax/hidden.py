@@ -7,4 +7,4 @@ def cases(generator):
 
     sizes = torch.tensor([[5000.0], [-5000.0], [0.0]])
     levels = {"scores": sizes + torch.tensor([[3.0, 1.0, 2.5, -1.0], [0.0, 4.0, 1.0, 1.5], [2.0, 2.0, -2.0, 1.0]])}
-    return [levels, drawn(1, 9), drawn(8, 5), drawn(4, 11, torch.float64), drawn(7, 3, size=900.0)]
+    return [levels, drawn(1, 9), drawn(8, 5), drawn(6, 6), drawn(4, 11, torch.float64), drawn(7, 3, size=900.0)]

@@ -151,7 +151,7 @@ class Worker:
 
     def look(self, processes: Table) -> None:
         """Called by the watchdog: end what holds too much memory."""
-        members = family([self._process.pid], self._uid, processes)
+        members = family({self._process.pid}, self._uid, processes)
         files = self._files(members)
         if sum(processes[pid].resident for pid in members) + files <= self._limits.memory:
             return
@@ -216,14 +216,14 @@ class Worker:
         poll.register(self.source, 0)
         return self._process.poll() is not None or bool(poll.poll(0))
 
-    def _vanish(self, members: set[int]) -> None:
-        """Kill processes, what descends from them and what has the worker's user id; return when there is none."""
-        latest, before = time.monotonic() + PATIENCE, None
-        while members := family(members, self._uid, table()):
+    def _vanish(self, roots: set[int]) -> None:
+        """Kill processes, their kin and what has the worker's user id; return when there is none."""
+        latest, members, before = time.monotonic() + PATIENCE, roots, None
+        while members := family(roots | members, self._uid, table()):
             if time.monotonic() > latest:
                 raise Refusal(f"processes {sorted(members)} of a worker cannot be ended.")
-            # where they can only be killed one by one they are stopped first: new ones replace those that are gone,
-            # but when stopped ones fill the limit of processes there can be no more
+            # where they can only be killed one by one they are all stopped first: a look at processes that fork
+            # misses the newest, which go on
             together = self._uid or self._sandbox.namespaces or members == before
             self._signal(members, signal.SIGKILL if together else signal.SIGSTOP)
             before = members
@@ -233,7 +233,7 @@ class Worker:
 
     def _signal(self, members: set[int], number: signal.Signals) -> None:
         if self._uid and not self._sandbox.namespaces:
-            # all at once: processes that fork while others are killed are never caught one by one
+            # all at once: one that forks while the others are killed could always be a step ahead
             everything = [sys.executable, "-I", "-S", "-c", "import os; os.kill(-1, 9)"]
             subprocess.run(everything, user=self._uid, group=self._uid, extra_groups=[], cwd="/", env={}, check=False)
         for pid in members:

@@ -4,7 +4,6 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 EVERY = 0.1  # seconds
@@ -12,6 +11,7 @@ EVERY = 0.1  # seconds
 
 class Process(NamedTuple):
     parent: int
+    session: int
     uids: frozenset[int]
     resident: int  # bytes, shared pages counted in full
     threads: int
@@ -31,6 +31,7 @@ def _process(pid: str) -> Process | None:
         if fields := _living(f"/proc/{pid}"):
             return Process(
                 parent=int(fields[b"PPid"]),
+                session=int(fields[b"NSsid"].split()[0]),
                 uids=frozenset(map(int, fields[b"Uid"].split())),
                 resident=int(fields.get(b"VmRSS", b"0").split()[0]) * 1024,
                 threads=int(fields[b"Threads"]),
@@ -57,14 +58,12 @@ def _status(folder: str) -> dict[bytes, bytes]:
         return dict(line.split(b":", 1) for line in file.read().splitlines() if b":" in line)
 
 
-def family(of: Iterable[int], uid: int | None, processes: Table) -> set[int]:
-    """Those among ``of`` that live, their descendants, and every process with that user id."""
+def family(of: set[int], uid: int | None, processes: Table) -> set[int]:
+    """Those among ``of`` that live, their sessions and descendants, and every process with that user id."""
     children: dict[int, list[int]] = {}
     for pid, process in processes.items():
         children.setdefault(process.parent, []).append(pid)
-    waiting = [pid for pid in of if pid in processes]
-    if uid is not None:
-        waiting += [pid for pid, process in processes.items() if uid in process.uids]
+    waiting = [pid for pid, p in processes.items() if pid in of or p.session in of or uid in p.uids]
     found = set()
     while waiting:
         pid = waiting.pop()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from llm_grader.sandbox.surroundings import parts
 
-PREFIX = "llm_grader-"
+PREFIX = "llm_grader-room-"
 
 
 @functools.cache

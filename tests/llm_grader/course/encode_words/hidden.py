@@ -2,7 +2,7 @@ import torch
 
 
 def cases(generator):
-    pieces = ["n", "na", "a", "b", "ban", "ana", "s", "nas"]
+    pieces = ["na", "n", "a", "b", "ban", "ana", "s", "nas"]
 
     def drawn(letters, count):
         picked = torch.randint(len(letters), (count, 7), generator=generator).tolist()

@@ -1,0 +1,519 @@
+"""Sandboxes: each that can be had here holds when it is attacked, is refused when it is broken, and leaves nothing."""
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from llm_grader import Refusal, sandbox, wire
+from llm_grader.sandbox import Limits, Worker, base, bubblewrap, choose, surroundings, uids
+from llm_grader.sandbox.bubblewrap import Bubblewrap
+from llm_grader.sandbox.lowered import Lowered, Unconfined
+from llm_grader.sandbox.probing import probe
+from llm_grader.sandbox.processes import table
+from llm_grader.sandbox.sandlock import Sandlock
+
+ROOT = Path(__file__).resolve().parents[2]
+MIB = 2**20
+LIMITS = Limits(memory=256 * MIB, address_space=2048 * MIB, processes=32, open_files=128, disk=16 * MIB)
+KINDS = [Bubblewrap, Sandlock, Lowered]
+INSIDE = "LLM_GRADER_TEST_INSIDE"
+START = """
+import json, os, sys, time
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from llm_grader import wire
+from llm_grader.worker.confine import confine
+missing = confine(json.loads(sys.argv[3]))
+source, to = int(sys.argv[1]), int(sys.argv[2])
+def mark(name):
+    import ctypes
+    ctypes.CDLL(None).prctl(15, name.encode(), 0, 0, 0)
+def answer(message):
+    wire.send(to, message)
+    wire.receive(source)
+"""
+numbers = iter(range(10**6))
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
+def kind(request):
+    if missing := request.param().missing():
+        pytest.skip(f"{request.param.name} cannot be tried here: {missing}")
+    return request.param
+
+
+@pytest.fixture
+def boxed():
+    if missing := Bubblewrap().missing():
+        pytest.skip(f"bubblewrap cannot be tried here: {missing}")
+    return Bubblewrap()
+
+
+@pytest.fixture
+def private(tmp_path):
+    folder = tmp_path / "private"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts a worker that runs some code, and ends it after the test."""
+    workers = []
+
+    def start(box, code, limits=LIMITS) -> Worker:
+        workers.append(box.start(limits, program(tmp_path, code)))
+        return workers[-1]
+
+    yield start
+    for worker in workers:
+        worker.end()
+
+
+def program(folder, code):
+    path = folder / f"program_{os.getpid()}_{next(numbers)}.py"
+    path.write_text(START + code)
+    return path
+
+
+def hear(worker, seconds=20):
+    try:
+        return wire.receive(worker.source, time.monotonic() + seconds)
+    except wire.WireError as e:
+        raise AssertionError(f"{e}: {worker.complaint()}") from e
+
+
+def closed(worker, seconds=20):
+    with pytest.raises(wire.Closed):
+        wire.receive(worker.source, time.monotonic() + seconds)
+
+
+def named(name):
+    def comm(pid):
+        try:
+            return Path(f"/proc/{pid}/comm").read_text().strip()
+        except OSError:
+            return ""
+
+    return [pid for pid in table() if comm(pid) == name]
+
+
+def soon(condition, seconds=10):
+    latest = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < latest
+        time.sleep(0.02)
+
+
+def broken(findings):
+    return {finding.attack for finding in findings if not finding.held}
+
+
+# --- attacks
+
+
+def test_a_sandbox_holds_against_all_but_what_it_concedes(kind, private):
+    findings = probe(kind(), [private])
+    assert len(findings) == 18, [str(finding) for finding in findings]
+    assert broken(findings) <= kind.concedes, [str(finding) for finding in findings if not finding.held]
+
+
+def test_probing_leaves_nothing_in_private_folders(boxed, private):
+    probe(boxed, [private])
+    assert not list(private.iterdir())
+
+
+def shown(option, path):
+    on_the_way = [str(folder) for folder in reversed(Path(path).parents[:-1])]
+    return [*(word for folder in on_the_way for word in ("--dir", folder)), option, path, path]
+
+
+FAULTS = {
+    "a mount that shows the key": ("read the key", lambda words, key: shown("--ro-bind", key)),
+    "a mount that can be written": ("write outside its folder", lambda words, key: shown("--bind", key)),
+    "no process ids of its own": ("see other processes", lambda words, key: words.remove("--unshare-pid")),
+    "no cap on its files": (
+        "fill the disk",
+        lambda words, key: words.__setitem__(words.index("--size") + 1, str(2**30)),
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_broken_sandbox_is_refused(fault, boxed, private, monkeypatch):
+    attack, change = FAULTS[fault]
+
+    class Broken(Bubblewrap):
+        def command(self, *arguments):
+            words = super().command(*arguments)
+            private.chmod(0o777)
+            added = change(words, str(private)) or []
+            end = words.index("--remount-ro")
+            return [*words[:end], *added, *words[end:]]
+
+    assert attack in broken(probe(Broken(), [private]))
+    monkeypatch.setattr(sandbox, "KINDS", (Broken,))
+    with pytest.raises(Refusal, match=f"bubblewrap: {attack}: NOT held"):
+        choose([private])
+
+
+@pytest.mark.parametrize(
+    ("change", "attacks"),
+    [
+        (
+            "def confine(limits): return ''",
+            {"make a namespace", "hide memory", "lift its limits", "fork past the limit"},
+        ),
+        ("import sys; sys.modules['pyseccomp'] = None", {"load the system call filter"}),
+    ],
+    ids=["no limits", "no filter"],
+)
+def test_a_worker_that_is_not_confined_is_noticed(change, attacks, boxed, private, tmp_path, monkeypatch):
+    copy = tmp_path / "worker"
+    shutil.copytree(surroundings.GRADER / "worker", copy)
+    with open(copy / "confine.py", "a") as file:
+        file.write(f"\n{change}\n")
+    whole = surroundings.parts
+    monkeypatch.setattr(bubblewrap, "parts", lambda extra: whole(extra) | {"llm_grader/worker": copy})
+    if not boxed.lowers:
+        attacks = attacks - {"make a namespace"}  # there bubblewrap forbids it as well
+    assert attacks <= broken(probe(boxed, [private]))
+
+
+def test_a_missing_watchdog_is_noticed(kind, private, monkeypatch):
+    monkeypatch.setattr(Worker, "look", lambda worker, processes: None)
+    monkeypatch.setattr("llm_grader.sandbox.probing.SECONDS", 1.0)
+    assert "hold too much memory" in broken(probe(kind(), [private]))
+
+
+def test_a_root_that_keeps_its_rights_is_noticed(boxed, private, monkeypatch):
+    if not boxed.lowers:
+        pytest.skip("only root has rights to keep")
+    monkeypatch.setattr(bubblewrap, "lowered", lambda uid: ["setpriv", "--inh-caps=-all", "--"])
+    assert {"become root", "fork past the limit"} <= broken(probe(boxed, [private]))
+
+
+def test_lowered_says_what_to_do_about_a_private_folder_that_others_can_read(private):
+    if missing := Lowered().missing():
+        pytest.skip(f"lowered cannot be tried here: {missing}")
+    folder = Path("/var/tmp") / f"open-{os.getpid()}"
+    folder.mkdir(mode=0o755)
+    try:
+        with pytest.raises(Refusal, match=f"read the key: NOT held .{folder}.*chmod 700"):
+            choose([folder], "lowered")
+        folder.chmod(0o700)
+        assert choose([folder], "lowered")[0].name == "lowered"
+    finally:
+        folder.rmdir()
+
+
+# --- what a worker sees
+
+
+def test_a_worker_sees_the_package_and_its_own_side_of_the_grader_alone(boxed, start):
+    worker = start(
+        boxed,
+        """
+import importlib, site
+def has(name):
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        return False
+    return True
+own = [f"/{name}" for name in os.listdir("/") if name not in ("proc", "usr", "lib")]
+masters = [os.path.join(folder, name) for top in own for folder, _, names in os.walk(top) for name in names
+           if name in ("hidden.py", "mistakes.py", "exercise.md")]
+answer([missing, [has(name) for name in ("torch", "llm_anatomy", "llm_grader.worker", "bookbinder", "llm_grader.key")],
+        masters, sorted(os.listdir("/dev")), os.path.exists("/etc/passwd"), os.listdir(os.path.dirname(__file__))])
+""",
+    )
+    missing, imports, masters, devices, accounts, own = hear(worker)
+    assert missing == ""
+    assert imports == [True, True, True, False, False]
+    assert masters == []
+    assert devices == ["full", "null", "random", "shm", "urandom", "zero"]
+    assert not accounts
+    assert {"llm_grader", "llm_anatomy"} == {name for name in own if not name.startswith("program")}
+
+
+def test_a_worker_does_not_get_the_graders_environment(kind, start, monkeypatch):
+    monkeypatch.setenv("SECRET", "key")
+    found = hear(start(kind(), "answer(dict(os.environ))"))
+    assert "key" not in found.values()
+    assert found["OMP_NUM_THREADS"] == "1"
+    assert found["HOME"] == found["TMPDIR"]
+
+
+def test_a_worker_can_write_in_its_folder_and_gets_numbers_back_and_forth(kind, start):
+    worker = start(
+        kind(),
+        """
+import tempfile
+with tempfile.NamedTemporaryFile("w") as file:
+    file.write("x")
+while True:
+    wire.send(to, wire.receive(source))
+""",
+    )
+    for number in (1, 2):
+        wire.send(worker.to, number)
+        assert hear(worker) == number
+
+
+# --- the end
+
+
+def test_the_end_says_why(kind, start):
+    running, ended = start(kind(), "answer(1)"), start(kind(), "")
+    hear(running)
+    closed(ended)
+    assert [running.end(), running.end(), ended.end()] == ["", "", "ended"]
+
+
+def test_a_worker_that_has_hung_up_has_ended(boxed, start):
+    worker = start(boxed, "os.close(to); time.sleep(60)")
+    closed(worker)
+    assert worker.end() == "ended"
+
+
+def test_memory_is_summed_over_processes_and_shared_pages_count_once(kind, start):
+    code = """
+shared = os.urandom(60 * 2**20)
+for _ in range(6):
+    if not os.fork():
+        {grow}
+        time.sleep(60)
+        os._exit(0)
+{then}
+"""
+    modest = start(kind(), code.format(grow="pass", then="time.sleep(0.5); answer(1)"))
+    greedy = start(kind(), code.format(grow="own = os.urandom(60 * 2**20)", then="time.sleep(60)"))
+    assert hear(modest) == 1
+    closed(greedy)
+    assert [modest.end(), greedy.end()] == ["", "memory"]
+
+
+def test_memory_is_seen_when_the_first_thread_has_gone(kind, start):
+    worker = start(
+        kind(),
+        """
+import ctypes, threading
+def grow():
+    time.sleep(0.3)
+    kept = os.urandom(400 * 2**20)
+    time.sleep(60)
+threading.Thread(target=grow).start()
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)
+""",
+    )
+    closed(worker)
+    assert worker.end() == "memory"
+
+
+def test_files_in_memory_count_as_memory(boxed, start):
+    limits = Limits(memory=128 * MIB, address_space=2048 * MIB, processes=32, open_files=128, disk=512 * MIB)
+    worker = start(boxed, "open('file', 'wb').write(bytes(200 * 2**20)); answer(1)", limits)
+    with pytest.raises(AssertionError, match="the other side has gone"):
+        for _ in range(2):  # the answer may come before the watchdog
+            hear(worker)
+    assert worker.end() == "memory"
+
+
+def test_processes_that_multiply_and_leave_their_session_are_gone_after_the_end(kind, start):
+    name = f"bomb-{os.getpid()}"
+    worker = start(
+        kind(),
+        f"""
+mark("{name}")
+wire.send(to, 1)
+while True:
+    try:
+        if not os.fork():
+            os.setsid()
+    except OSError:
+        pass
+""",
+    )
+    hear(worker)
+    soon(lambda: len(named(name)) > 5)
+    worker.end()
+    assert not named(name)
+
+
+def test_the_end_frees_everything(kind, start, tmp_path):
+    code = "os.makedirs('/'.join(['deep'] * 200)); os.symlink('/', 'link'); answer(os.getcwd())"
+    start(kind(), "").end()  # folders that are kept for the next worker
+    before = sorted(os.listdir("/proc/self/fd"))
+    worker = start(kind(), code)
+    folder = hear(worker)
+    if worker._uid:
+        with open(uids.FOLDER / str(worker._uid)) as lock:
+            with pytest.raises(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            worker.end()
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    worker.end()
+    assert kind.namespaces or not os.path.exists(folder)
+    assert sorted(os.listdir("/proc/self/fd")) == before
+
+
+def test_no_two_workers_have_one_user_id(monkeypatch):
+    if os.geteuid():
+        pytest.skip("only root can give a worker another user id")
+    monkeypatch.setattr(uids, "RANGE", uids.RANGE[-1:])
+    uid = uids.Uid()
+    with pytest.raises(Refusal, match="all 1 user ids from 61183 for workers are taken"):
+        uids.Uid()
+    uid.free()
+    uids.Uid().free()
+
+
+def test_a_start_that_fails_frees_everything(boxed, monkeypatch):
+    boxed.start(LIMITS).end()
+    before = sorted(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(Bubblewrap, "command", lambda *_: ["/nonexistent"])
+    with pytest.raises(FileNotFoundError):
+        boxed.start(LIMITS)
+    assert sorted(os.listdir("/proc/self/fd")) == before
+
+
+def test_the_last_line_of_a_failure_is_kept_short_and_printable(kind, start):
+    worker = start(kind(), r"os.write(2, b'early\n' + b'x' * 10000 + b'\n' + b'\x1b[31mlate\n\n')")
+    closed(worker)
+    assert worker.complaint() == "[31mlate"
+    worker.end()
+    assert worker.complaint() == "[31mlate"
+    worker = start(kind(), r"os.write(2, b'x' * 10000)")
+    closed(worker)
+    assert worker.complaint() == "x" * base.COMPLAINT
+
+
+# --- several graders
+
+
+GRADER = """
+import sys
+from pathlib import Path
+from llm_grader import wire
+from llm_grader.sandbox import Limits, base, bubblewrap, lowered, sandlock
+kinds = {k.name: k for k in (bubblewrap.Bubblewrap, sandlock.Sandlock, lowered.Lowered)}
+worker = kinds[sys.argv[1]]().start(Limits(*map(int, sys.argv[3].split(","))), Path(sys.argv[2]))
+print(wire.receive(worker.source), flush=True)
+for line in sys.stdin:
+    wire.send(worker.to, line)
+    print(wire.receive(worker.source), flush=True)
+worker.end()
+"""
+
+
+def another_grader(kind, path):
+    limits = ",".join(str(value) for value in vars(LIMITS).values())
+    return subprocess.Popen(
+        [sys.executable, "-c", GRADER, kind.name, str(path), limits],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+    )
+
+
+ECHO = """
+mark("{name}")
+wire.send(to, os.getuid())
+while True:
+    wire.send(to, wire.receive(source))
+"""
+
+
+def test_graders_that_run_at_once_do_not_touch_each_others_workers(kind, start, tmp_path):
+    with another_grader(kind, program(tmp_path, ECHO.format(name="other"))) as grader:
+        theirs = int(grader.stdout.readline())
+        worker = start(kind(), ECHO.format(name="ours"))
+        assert (hear(worker) != theirs) or not kind().lowers
+        worker.end()
+        print("still there", file=grader.stdin, flush=True)
+        assert grader.stdout.readline() == "still there\n"
+        grader.stdin.close()
+        assert grader.wait(20) == 0
+
+
+def test_a_grader_that_is_killed_takes_its_worker_along(kind, tmp_path):
+    name = f"orphan-{os.getpid()}"
+    code = f"mark('{name}')\nwire.send(to, 1)\nwhile True: pass"
+    with another_grader(kind, program(tmp_path, code)) as grader:
+        grader.stdout.readline()
+        assert named(name)
+        os.kill(grader.pid, signal.SIGKILL)
+    soon(lambda: not named(name))
+
+
+# --- the choice
+
+
+def test_the_choice_is_the_first_that_holds(boxed, private):
+    chosen, findings = choose([private])
+    assert chosen.name == findings[-1].sandbox
+    assert broken(finding for finding in findings if finding.sandbox == chosen.name) <= chosen.concedes
+
+
+def test_where_none_holds_the_grader_refuses_and_says_why(private, monkeypatch):
+    monkeypatch.setattr(Bubblewrap, "missing", lambda _: "there is no bwrap")
+    monkeypatch.setattr(Sandlock, "missing", lambda _: "there is no sandlock")
+    monkeypatch.setattr(Lowered, "missing", lambda _: "there is no root")
+    with pytest.raises(Refusal, match="there is no bwrap.*there is no sandlock.*there is no root"):
+        choose([private])
+    chosen, findings = choose([private], unsafe=True)
+    assert isinstance(chosen, Unconfined)
+    assert not any(finding.held for finding in findings)
+    with pytest.raises(Refusal, match="there is no sandbox 'chroot'; there are bubblewrap, sandlock, lowered"):
+        choose([private], "chroot")
+
+
+def test_without_a_sandbox_workers_still_run_and_end(start):
+    worker = start(Unconfined(), "answer(1)")
+    assert hear(worker) == 1
+    assert worker.end() == ""
+
+
+# --- other surroundings: a Python that everyone can read, as root and as an ordinary user
+
+
+@pytest.mark.corpus  # slow; run by .ci/run
+@pytest.mark.parametrize("user", ["root", "anyone"])
+def test_the_same_where_everyone_can_read_python(user, tmp_path):
+    if os.environ.get(INSIDE):
+        pytest.skip("this is where everyone can read Python")
+    if os.geteuid() or not shutil.which("bwrap"):
+        pytest.skip("such surroundings are made by root with bubblewrap")
+    command = ["bwrap", "--dev-bind", "/", "/"]
+    needed = {Path(sys.base_prefix).resolve(), Path(sys.prefix).resolve(), ROOT}
+    hidden = {top for folder in needed for top in [folder, *folder.parents] if top.stat().st_mode & 0o005 != 0o005}
+    for top in sorted(hidden):
+        command += ["--perms", "0755", "--tmpfs", str(top)]
+    for folder in sorted(needed):
+        for parent in reversed(folder.parents[:-1]):
+            command += ["--dir", str(parent)] if any(parent.is_relative_to(top) for top in hidden) else []
+        command += ["--ro-bind", str(folder), str(folder)]
+    if user == "anyone":
+        command += ["setpriv", "--reuid=60999", "--regid=60999", "--clear-groups"]
+    folder = f"/tmp/{tmp_path.name}-{user}-{os.getpid()}"
+    command += [sys.executable, "-m", "pytest", "-o", "addopts=", "-p", "no:cacheprovider", "--import-mode=importlib"]
+    command += [
+        "-k",
+        "sandlock or lowered" if user == "root" else "bubblewrap or sandlock",
+        "-rs",
+        "--basetemp",
+        folder,
+    ]
+    environment = os.environ | {INSIDE: "1", "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/tmp"}
+    done = subprocess.run([*command, __file__], cwd=ROOT, env=environment, capture_output=True, text=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    assert "cannot be tried" not in done.stdout, done.stdout[-8000:]

@@ -1,0 +1,152 @@
+"""Submissions through real workers: references, known mistakes, modules, caches, training, and what goes wrong."""
+
+from dataclasses import replace
+from itertools import zip_longest
+from pathlib import Path
+
+import pytest
+
+from llm_grader import Refusal, preflight, session, wire
+from llm_grader.records import Answer, Key, Submission
+
+COURSE = str(Path(__file__).parent / "course")
+
+
+def alone(source, name, function):
+    """A cell that takes one function from a source, whose helpers do not meet those of other cells."""
+    return f"_alone = {{}}\nexec({source!r}, _alone)\n{function} = _alone[{name!r}]\n"
+
+
+def marks(desk, cells):
+    """Marks of a submission with one cell for each question, by the name of the exercise."""
+    questions = [each.question for each in desk.prepared]
+    answers = {q.id: Answer(i, q.function, True) for i, q in enumerate(questions) if i in cells}
+    found = desk.marks(Submission([cells.get(i, "") for i in range(len(questions))], answers), questions)
+    return {mark.question.partition("/")[2]: mark for mark in found}
+
+
+def solved(desk, **others):
+    """Cells with the references, but for those that are given."""
+    questions = [each.question for each in desk.prepared]
+    cells = {i: alone(q.solution, q.function, q.function) for i, q in enumerate(questions)}
+    return cells | {i: others[q.function] for i, q in enumerate(questions) if q.function in others}
+
+
+@pytest.mark.parametrize("where", ["attention", COURSE])
+def test_references_earn_all_and_each_known_mistake_is_named(desk, where):
+    """The mistakes of all questions go side by side, the first of each, the second of each and so on."""
+    desk = desk(where)
+    questions = [each.question for each in desk.prepared]
+    assert all(mark.points == mark.possible for mark in marks(desk, solved(desk)).values())
+    for names in zip_longest(*(question.sentences for question in questions)):
+        cells = {i: alone(q.mistakes, names[i], q.function) for i, q in enumerate(questions) if names[i]}
+        found = marks(desk, cells)
+        for question, name in zip(questions, names, strict=True):
+            if name:
+                mark = found[question.id.partition("/")[2]]
+                assert mark.points < mark.possible and mark.mistake == name, mark
+                assert question.sentences[name] in mark.feedback
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("where", ["absolute_position", "relative_position", "rotary_position"])
+def test_so_it_is_in_the_other_chapters(desk, where):
+    test_references_earn_all_and_each_known_mistake_is_named(desk, where)
+
+
+def test_the_preflight_lets_a_sound_key_pass(desk):
+    course = desk(COURSE)
+    assert preflight.preflight(course.prepared, course.pool, course.examiner, course.seconds) == []
+
+
+def test_properties_earn_apart_when_the_values_are_right(desk):
+    """A module that computes right and cannot be loaded, a cached step that changes its cache, weights well trained."""
+    course = desk(COURSE)
+    keeps = course.prepared[0].question.solution.replace(
+        "return self.down(", "self.calls = getattr(self, 'calls', 0) + 1\n        return self.down("
+    )
+    reference = marks(course, solved(course))
+    assert (
+        marks(course, solved(course, gated_feedforward=alone(keeps, "gated_feedforward", "gated_feedforward")))[
+            "gated_feedforward"
+        ].points
+        == reference["gated_feedforward"].points
+    )
+    loses = keeps.replace("def forward", "def state_dict(self, *a, **k):\n        return {}\n\n    def forward")
+    found = marks(course, solved(course, gated_feedforward=alone(loses, "gated_feedforward", "gated_feedforward")))
+    mark = found["gated_feedforward"]
+    assert mark.criteria["values"] == 1 and mark.criteria["probe_state_dict_round_trip"] == 0
+    assert mark.points == pytest.approx(mark.possible * 0.9) and "loads the state" in mark.feedback
+
+
+def test_gradients_are_graded_where_the_public_checks_ask_for_them(desk):
+    attention = desk("attention")
+    cut = "def stable_softmax(scores):\n    import torch\n    return torch.softmax(scores.detach(), -1)\n"
+    mark = marks(attention, solved(attention, stable_softmax=cut))["stable_softmax"]
+    assert (mark.category, mark.points) == ("wrong gradients", pytest.approx(0.9))
+    assert "gradients" not in marks(attention, solved(attention))["causal_mask"].criteria
+
+
+def test_training_happens_in_the_worker_and_its_weights_are_looked_at_outside(desk):
+    course = desk(COURSE)
+    (each,) = [each for each in course.prepared if each.question.function == "train_bigram"]
+    assert each.question.seconds > session.ORDINARY
+    lazy = "def train_bigram(*arguments):\n    return {}\n"
+    assert marks(course, solved(course, train_bigram=lazy))["train_bigram"].points == 0
+
+
+def test_a_crash_or_a_loop_costs_its_own_question_alone(desk):
+    attention = desk("attention", 10.0)
+    dies = "def causal_mask(*arguments):\n    import os\n    os._exit(0)\n"
+    loops = "def split_heads(*arguments):\n    while True:\n        pass\n"
+    kills = "def hard_lookup(*arguments):\n    import os\n    os.kill(os.getppid(), 9)\n"
+    found = marks(attention, solved(attention, causal_mask=dies, split_heads=loops, hard_lookup=kills))
+    lost = {name: mark.category for name, mark in found.items() if mark.points < mark.possible}
+    assert lost == {"causal_mask": "crashed", "split_heads": "timed out", "hard_lookup": "crashed"}
+
+
+def test_a_cell_that_ends_its_worker_is_run_more_carefully(desk):
+    attention = desk("attention")
+    first = attention.prepared[0].question
+    source = alone(first.solution, first.function, first.function)
+    for end in ("import os; os._exit(1)", "import ctypes; ctypes.string_at(0)", "import sys; sys.exit()"):
+        definition = f"import torch\ndef hard_lookup(q, k, v):\n    return v[(q @ k.T).argmax(-1)]\n{end}\n"
+        found = marks(attention, solved(attention, hard_lookup=definition))
+        assert all(mark.points == mark.possible for mark in found.values()), end
+        after = marks(attention, solved(attention, hard_lookup=f"{end}\n{source}"))
+        assert all(m.points == m.possible for name, m in after.items() if name != "hard_lookup"), end
+
+
+def test_threads_do_not_hang_the_questions(desk):
+    """A cell that computes with PyTorch, and one that asks for more threads, before the fork."""
+    attention = desk("attention")
+    busy = "import torch\ntorch.set_num_threads(4)\nx = torch.randn(400, 400)\n(x @ x).softmax(-1).sum()\n"
+    busy += "y = torch.randn(90, 90, requires_grad=True)\n(y @ y).sum().backward()\n"
+    busy += alone(attention.prepared[1].question.solution, "stable_softmax", "stable_softmax")
+    found = marks(attention, solved(attention, stable_softmax=busy))
+    assert all(mark.points == mark.possible for mark in found.values())
+
+
+def test_workers_that_do_not_get_ready_are_our_failure(desk, monkeypatch):
+    attention = desk("attention")
+
+    def gone(*arguments):
+        raise wire.Closed("the other side has gone")
+
+    monkeypatch.setattr(session.wire, "receive", gone)
+    with pytest.raises(session.NotReady, match="no worker got ready"):
+        marks(attention, solved(attention))
+
+
+def test_a_key_whose_own_parts_fail_is_refused(desk):
+    attention = desk("attention")
+    question = attention.prepared[2].question
+    for broken, message in [
+        (replace(question, hidden="def cases(generator):\n    return [1 / 0]\n"), "ZeroDivisionError"),
+        (replace(question, solution="def other():\n    pass\n"), "KeyError"),
+        (replace(question, solution="def causal_mask(a, b):\n    return None\n"), None),
+        (replace(question, solution="def causal_mask(a, b):\n    import os\n    os._exit(3)\n"), "cannot be run"),
+    ]:
+        with pytest.raises(Refusal, match=message):
+            prepared = attention.examiner.prepare(Key("attention", "", [broken]), "seed")
+            preflight.preflight(prepared, attention.pool, attention.examiner, 5.0)

@@ -11,8 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import nbformat
-
 from llm_grader import source
 from llm_grader.records import Answer, Key, NeedsAttention, Question, Submission
 from llm_grader.source import LONGEST_NAME, NOT_PYTHON, TOO_LONG, Binding, Code
@@ -117,6 +115,8 @@ def _notebook(text: str) -> tuple[dict[str, Any], list[str]]:
 
 def _converted(notebook: dict[str, Any], version: int) -> dict[str, Any]:
     """An old notebook in version 4. Outputs go first, since converting them would cost most."""
+    import nbformat  # rarely needed, and a fifth of the grader's memory
+
     sheets = notebook["worksheets"] if version == 3 and isinstance(notebook.get("worksheets"), list) else [notebook]
     cells = [cell for sheet in map(_dict, sheets) for cell in _list(sheet.get("cells"))]
     _count(cells)

@@ -98,7 +98,7 @@ class Prepared:
     Args:
         question: from the key.
         request: ``cases``, ``cotangents`` and ``probes``, as they go to the student's worker.
-        size: bytes of the reference's longest message.
+        size: bytes of the reference's longest message, arguments included.
         reference: what it answers.
         shown: probe → what it shows, in words.
         mistakes: known mistake → what it answers.

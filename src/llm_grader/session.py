@@ -155,12 +155,13 @@ def _ask(worker: Worker, prepared: Prepared, seconds: float) -> tuple[Outcome, b
     """Ask one question; also whether the worker is lost with it."""
     found, end = [], time.monotonic() + seconds + GRACE
     n_messages = len(prepared.reference)
-    caps = wire.Caps(tensors=min(wire.Caps.tensors, 2**16 + 8 * prepared.size))  # far more than a right answer has
+    caps = wire.Caps(tensors=2**16 + 2 * prepared.size)  # enough for the right answer in twice the precision
     request = prepared.request | {
         "do": "question",
         "question": prepared.question.id,
         "seconds": seconds,
         "messages": n_messages,
+        "cap": caps.tensors,
     }
     try:
         wire.send(worker.to, request, end)

@@ -74,6 +74,10 @@ class Tensor:
 
 def pack(message: Any) -> bytes:
     """A frame of a message: JSON's values, tuples as lists, with :class:`Tensor` anywhere in it."""
+    return b"".join(_parts(message))
+
+
+def _parts(message: Any) -> tuple[bytes, bytes, bytes]:
     arrays: dict[str, np.ndarray] = {}
 
     def plain(value: Any) -> Any:
@@ -88,7 +92,7 @@ def pack(message: Any) -> bytes:
 
     text = json.dumps(plain(message), separators=(",", ":")).encode()
     tensors = save(arrays) if arrays else b""
-    return LENGTHS.pack(len(text), len(tensors)) + text + tensors
+    return LENGTHS.pack(len(text), len(tensors)), text, tensors
 
 
 def unpack(text: bytes, tensors: bytes, caps: Caps = WIDE) -> Any:
@@ -156,15 +160,16 @@ def _arrays(tensors: bytes, caps: Caps) -> dict[str, np.ndarray]:
 
 def send(to: int, message: Any, deadline: float = math.inf) -> None:
     """Write a frame to a pipe before a moment of :func:`time.monotonic`."""
-    rest = memoryview(pack(message))
-    while rest:
-        _wait(to, deadline, select.POLLOUT)
-        try:
-            rest = rest[os.write(to, rest[:65536]) :]
-        except BlockingIOError:
-            continue
-        except OSError as e:
-            raise Closed("the other side has gone") from e
+    for part in map(memoryview, _parts(message)):
+        rest = part
+        while rest:
+            _wait(to, deadline, select.POLLOUT)
+            try:
+                rest = rest[os.write(to, rest[:65536]) :]
+            except BlockingIOError:
+                continue
+            except OSError as e:
+                raise Closed("the other side has gone") from e
 
 
 def receive(source: int, deadline: float = math.inf, caps: Caps = WIDE) -> Any:
@@ -183,19 +188,19 @@ def receive(source: int, deadline: float = math.inf, caps: Caps = WIDE) -> Any:
 
 
 def _exactly(source: int, size: int, deadline: float) -> bytes:
-    parts = bytearray()
-    while len(parts) < size:
+    parts: list[bytes] = []
+    while size:
         _wait(source, deadline, select.POLLIN)
         try:
-            part = os.read(source, min(size - len(parts), 2**20))
+            parts.append(os.read(source, min(size, 2**20)))
         except BlockingIOError:
             continue
         except OSError as e:
             raise Closed("the other side has gone") from e
-        if not part:
+        if not parts[-1]:
             raise Closed("the other side has gone")
-        parts += part
-    return bytes(parts)
+        size -= len(parts[-1])
+    return b"".join(parts)
 
 
 def _wait(fd: int, deadline: float, event: int) -> None:

@@ -150,3 +150,12 @@ def test_a_key_whose_own_parts_fail_is_refused(desk):
         with pytest.raises(Refusal, match=message):
             prepared = attention.examiner.prepare(Key("attention", "", [broken]), "seed")
             preflight.preflight(prepared, attention.pool, attention.examiner, 5.0)
+
+
+def test_what_is_far_too_large_is_not_sent(desk):
+    attention = desk("attention")
+    huge = "def causal_mask(n_queries, n_keys):\n    import torch\n    return torch.ones(1900, 2000)\n"
+    endless = "def split_heads(x, n_heads):\n    import torch\n    return torch.ones(()).expand(10**6, 10**6)\n"
+    found = marks(attention, solved(attention, causal_mask=huge, split_heads=endless))
+    assert {found[name].category for name in ("causal_mask", "split_heads")} == {"returned something else"}
+    assert sum(mark.points < mark.possible for mark in found.values()) == 2

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from llm_grader import wire
-from llm_grader.worker.values import decode, encode
+from llm_grader.worker.values import OTHER, decode, encode
 
 
 def namespace(source: str, name: str) -> dict:
@@ -123,6 +123,8 @@ def _as_child(answer: Callable, request: dict, source: int, to: int) -> None:
         torch.set_num_threads(1)  # a pool of threads does not survive the fork
         torch.set_grad_enabled(True)  # a cell may have switched it off for good
         for message in outcomes(answer, request):
+            if len(wire.pack(message)) > request["cap"]:  # the grader would not read it
+                message = {"case": message["case"], "pass": message["pass"], "returned": OTHER}
             wire.send(to, message)
         select.select([], [], [], request["seconds"])  # the other end reads to the last message and then kills
     finally:

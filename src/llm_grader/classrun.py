@@ -113,6 +113,7 @@ def grade(
                 say("Drawing inputs, running the reference, checking that it earns full marks and a stub none.")
                 prepared = examiner.prepare(key, journal.seed)
                 uncounted = preflight(prepared, pool, examiner, seconds)
+                say(f"Grading {len(todo)} with {workers} at once.")
                 desk = Desk(prepared, pool, examiner, seconds)
                 with ThreadPoolExecutor(workers) as threads, tqdm(total=len(todo), unit=" submissions") as bar:
                     tasks = [threads.submit(one, each, folder, key, desk, known) for each, known in todo]

@@ -1,9 +1,22 @@
 """The comparator: what agrees, what it earns, and what the student is told."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from llm_grader.marking import CATEGORIES, NONE, Agreement, agreement, criteria, mark, points, share_of_values, telling
+from llm_grader.marking import (
+    CATEGORIES,
+    NONE,
+    Agreement,
+    agreement,
+    criteria,
+    mark,
+    points,
+    share_of_values,
+    sorted_out,
+    telling,
+)
 from llm_grader.records import Outcome, Prepared, Question
 from llm_grader.wire import Tensor
 
@@ -71,6 +84,11 @@ def test_a_number_agrees_with_a_tensor_of_its_value_but_for_the_dtype():
     assert agreement(tensor(np.float32(2.5)), number, TOLERANCE) == Agreement(True, True, False)
     assert not agreement({"is": "float", "value": "2.5"}, number, TOLERANCE).values
     assert not agreement({"is": "int", "value": 2**70}, {"is": "int", "value": 1}, TOLERANCE).values
+
+
+def test_what_cannot_be_compared_does_not_agree():
+    assert not agreement({"is": "other"}, {"is": "other"}, TOLERANCE).values
+    assert agreement({"is": "float", "value": 10**400}, {"is": "float", "value": 2.5}, TOLERANCE) == NONE
 
 
 def test_lists_and_dictionaries_agree_entry_by_entry():
@@ -203,9 +221,14 @@ def test_a_case_that_zeros_get_right_earns_nothing_and_still_can_cost():
         ("dtype", answers([value.astype(np.float64) for value in OUTPUTS]) + EXTRA),
         ("arguments left alone", answers(OUTPUTS, [{"x": tensor(value)} for value in OUTPUTS]) + EXTRA),
         ("arguments left alone", answers(OUTPUTS, [{} for _ in OUTPUTS]) + EXTRA),
+        (
+            "arguments left alone",
+            answers(OUTPUTS, [{"x": tensor(case["x"]["value"].array.astype(float))} for case in INPUTS]) + EXTRA,
+        ),
         ("gradients", answers(OUTPUTS) + passed("gradients", [g * 1.01 for g in GRADIENTS]) + EXTRA[N_CASES:]),
         ("gradients", answers(OUTPUTS) + EXTRA[N_CASES:]),
         ("probe_order", answers(OUTPUTS) + EXTRA[:-1]),
+        ("probe_order", answers(OUTPUTS) + EXTRA[:N_CASES] + passed("probe_order", [PROBES[0] + 1, *PROBES[1:]])),
         ("probe_order", answers(OUTPUTS) + EXTRA[:N_CASES] + passed("probe_order", [v + 1 for v in PROBES])),
     ],
 )
@@ -214,6 +237,21 @@ def test_each_criterion_costs_its_share_when_the_values_are_right(criterion, fou
     assert [name for name, share in found.criteria.items() if not share] == [criterion]
     assert found.points == pytest.approx(10 - 4 / 5)
     assert found.category != "right" and found.category in CATEGORIES
+
+
+def test_gradients_may_differ_a_little_more():
+    close = passed("gradients", [g * 1.0005 for g in GRADIENTS])
+    assert marked(answers(OUTPUTS) + close + EXTRA[N_CASES:]).points == 10
+
+
+def test_a_mistake_is_named_when_it_is_one_alone():
+    wrong = answers([*(value - 1 for value in OUTPUTS[:3]), OUTPUTS[3]])
+    twins = {"forgets_one": PREPARED.mistakes["forgets_one"], "in_place": PREPARED.mistakes["forgets_one"]}
+    assert mark(Outcome("done", wrong), replace(PREPARED, mistakes=twins)).mistake is None
+    assert marked(answers(OUTPUTS)).mistake is None  # right, but without gradients: in_place has the same values
+    alone = replace(PREPARED, mistakes={"forgets_one": PREPARED.mistakes["forgets_one"]})
+    nameless = [{"case": i, "pass": "values", "raised": None} for i in range(N_CASES)]
+    assert mark(Outcome("done", nameless), alone).mistake is None
 
 
 def test_known_mistakes_are_named():
@@ -236,6 +274,12 @@ def test_known_mistakes_are_named():
         ("off by a constant", answers([value + 0.5 for value in OUTPUTS]), "done"),
         ("off by a factor", answers([value * 3 for value in OUTPUTS]), "done"),
         ("wrong values", answers([value**2 for value in OUTPUTS]), "done"),
+        ("wrong values", answers([value * 0 for value in OUTPUTS]), "done"),
+        (
+            "raised an error",
+            [{"case": i, "pass": "values", "raised": "NotImplementedError", "untouched": False} for i in range(4)],
+            "done",
+        ),
         ("timed out", [], "timed out"),
         ("crashed", [], "crashed"),
         ("too much memory", [], "memory"),
@@ -280,6 +324,15 @@ JUNK += [{"case": 0, "pass": "values", "arguments": junk, "returned": RIGHT} for
 def test_junk_among_the_messages_harms_nobody_else(junk):
     assert marked([junk] * 4).points == 0
     assert marked(answers(OUTPUTS) + EXTRA + [junk]).points == 10
+
+
+def test_messages_of_cases_that_do_not_exist_are_dropped():
+    assert sorted_out([{"case": case, "pass": "values"} for case in (-1, N_CASES, 0)], INPUTS).keys() == {("values", 0)}
+
+
+def test_two_numbers_are_not_called_off_by_a_constant():
+    pair = replace(PREPARED, request={"cases": INPUTS[:1]}, reference=answers([np.array([1.0, 2.0])], INPUTS[:1]))
+    assert mark(Outcome("done", answers([np.array([4.0, 5.0])], INPUTS[:1])), pair).category == "wrong values"
 
 
 def test_the_first_message_of_a_case_counts():

@@ -67,6 +67,9 @@ def test_bfloat16_travels_as_float32_under_its_own_name():
         {"0": {"dtype": "F32", "shape": [True], "data_offsets": [0, 4]}},
         {"0": {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}},
         {"0": {"dtype": "F32", "shape": [2], "data_offsets": [60, 68]}},
+        {"0": {"dtype": "F32", "shape": [0, 1 << 40], "data_offsets": [0, 0]}},
+        {"0": {"dtype": "F32", "shape": [1] * 9 + [16], "data_offsets": [0, 64]}},
+        {"0": {"dtype": "U16", "shape": [32], "data_offsets": [0, 64]}},
         {"0": {"dtype": "F32", "shape": [1] * 9, "data_offsets": [0, 4]}},
         {"0": {"dtype": "F8_E4M3", "shape": [4], "data_offsets": [0, 4]}},
         {"0": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}},
@@ -84,7 +87,16 @@ def test_bfloat16_travels_as_float32_under_its_own_name():
 )
 def test_a_crafted_header_is_refused(header):
     with pytest.raises(WireError):
-        wire.unpack(ONE, with_header(header), Caps())
+        wire.unpack(b"{}", with_header(header), Caps())
+
+
+def test_a_header_may_have_so_many_tensors_and_so_many_bytes():
+    many = {str(i): {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]} for i in range(9)}
+    tensors = with_header(many, b"")
+    assert wire.unpack(b"{}", tensors, Caps(count=9, text=1000)) == {}
+    for caps in (Caps(count=8), Caps(text=100)):
+        with pytest.raises(WireError):
+            wire.unpack(b"{}", tensors, caps)
 
 
 @pytest.mark.parametrize("tensors", [b"\0", struct.pack("<Q", 1 << 63) + b"{}", struct.pack("<Q", 100) + b"{}"])
@@ -186,6 +198,12 @@ def test_half_a_frame_is_too_late_and_a_closed_pipe_is_closed(pipe):
     os.close(pipe[1])
     with pytest.raises(wire.Closed):
         wire.receive(pipe[0], time.monotonic() + 5)
+
+
+def test_what_drips_in_is_too_late_as_well(pipe):
+    os.write(pipe[1], wire.pack("whole"))
+    with pytest.raises(wire.TooLate):
+        wire.receive(pipe[0], time.monotonic() - 1)
 
 
 def test_a_reader_that_does_not_read_is_given_up(pipe):

@@ -129,8 +129,8 @@ def unpack(text: bytes, tensors: bytes, caps: Caps = WIDE) -> Any:
 
 
 def _arrays(tensors: bytes, caps: Caps) -> dict[str, np.ndarray]:
-    """Decodes safetensors. How long its header is, how many it names and of what dtypes is looked at before; the library
-    sees to it that shapes and places fit the bytes."""
+    """Decodes safetensors. How long its header is, how many it names and of what dtypes is looked at before; the
+    library sees to it that shapes and places fit the bytes."""
     if len(tensors) < 8:
         raise WireError("the tensors are cut short")
     (length,) = struct.unpack("<Q", tensors[:8])

@@ -17,7 +17,7 @@ def build(args: argparse.Namespace) -> None:
 
 
 def grade(args: argparse.Namespace) -> None:
-    from llm_grader import classrun, key, records, sandbox
+    from llm_grader import classrun, key, records, sandbox, submissions
 
     assignment = key.load(args.exercises)
     folder, out = args.submissions.resolve(), args.out.resolve()
@@ -29,8 +29,10 @@ def grade(args: argparse.Namespace) -> None:
         raise Refusal(f"--workers is {args.workers}; it must be at least 1.")
     if not 1 <= args.seconds <= 3600:
         raise Refusal(f"--seconds is {args.seconds:g}; it must be from 1 to 3600.")
+    submissions.find(folder, assignment.name)  # refuses where there is nothing to grade
     out.mkdir(mode=0o700, parents=True, exist_ok=True)
-    private = [folder, out, *([Path(args.exercises)] if Path(args.exercises).exists() else [])]
+    where = Path(args.exercises)
+    private = [folder, out, *([where if where.is_dir() else where.resolve().parent] if where.exists() else [])]
     confined, findings = sandbox.choose(private, args.sandbox, args.unsafe_no_sandbox)
     print(f"Sandbox: {confined.name}, {sum(f.held for f in findings)} of {len(findings)} attacks held.")
     command = shlex.join(["python", "-m", "llm_grader", *sys.argv[1:]])

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from llm_grader import Refusal, marking, reading, reports, submissions
+from llm_grader import marking, reading, reports, submissions
 from llm_grader.examiner import Examiner
 from llm_grader.journal import Journal
 from llm_grader.preflight import preflight
@@ -28,7 +28,7 @@ from llm_grader.records import (
     Submission,
 )
 from llm_grader.sandbox import Finding, Limits, Sandbox
-from llm_grader.session import NotReady, Pool, run
+from llm_grader.session import Pool, run
 
 SECONDS = 10.0
 LIMITS = Limits(memory=3 * 2**29, address_space=4 * 2**30, processes=64, open_files=256, disk=64 * 2**20)
@@ -171,6 +171,6 @@ def one(found: Found, folder: Path, key: Key, desk: Desk, known: Record | None =
         )
     except NeedsAttention as e:
         record = replace(record, status=ATTENTION, reason=str(e))
-    except (NotReady, Refusal, OSError) as e:  # ours: run again, it is tried again
-        record = replace(record, reason=f"The grader failed here: {e}")
+    except Exception as e:  # ours, whatever it is: the class goes on, and the next run tries again
+        record = replace(record, reason=f"The grader failed here: {type(e).__name__}: {e}")
     return replace(record, seconds=time.monotonic() - begin)

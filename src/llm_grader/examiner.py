@@ -12,6 +12,7 @@ from llm_grader.sandbox import Worker
 from llm_grader.session import Pool
 
 PATIENCE = 120.0  # seconds for one question's reference and mistakes
+BRIEF = 20.0  # seconds for looking at what one student's answer returned
 
 
 class Examiner:
@@ -28,7 +29,7 @@ class Examiner:
             digest = hashlib.sha256(f"{seed} {question.id}".encode()).digest()
             request = {"do": "prepare", "question": asdict(question), "seed": int.from_bytes(digest[:7])}
             try:
-                known = self._ask(request)
+                known = self._ask(request, PATIENCE)
             except wire.WireError as e:
                 why = self.end() or str(e)
                 raise Refusal(f"{question.id}: its reference cannot be run here: {why}.") from e
@@ -45,18 +46,17 @@ class Examiner:
         found = list(sorted_out(outcome.found, prepared.request["cases"]).values())
         question = asdict(prepared.question)
         try:
-            seen = self._ask(
-                {"do": "observe", "question": question, "cases": prepared.request["cases"], "found": found}
-            )
+            cases = prepared.request["cases"]
+            seen = self._ask({"do": "observe", "question": question, "cases": cases, "found": found}, BRIEF)
         except wire.WireError:  # values that the examiner does not survive
             self.end()
             seen = []
         return Outcome(outcome.end, seen if isinstance(seen, list) else [])
 
-    def _ask(self, request: dict) -> Any:
+    def _ask(self, request: dict, seconds: float) -> Any:
         if self._worker is None:
             self._worker, _ = self._pool.take()
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + seconds
         wire.send(self._worker.to, request, end)
         return wire.receive(self._worker.source, end)
 

@@ -18,7 +18,7 @@ from llm_grader.classrun import LIMITS, SECONDS, Desk
 from llm_grader.examiner import Examiner
 from llm_grader.preflight import preflight
 from llm_grader.records import Key, Mark, NeedsAttention, Question
-from llm_grader.session import NotReady, Pool
+from llm_grader.session import Pool
 
 HERE = Path(__file__).parent
 SCRIPTS = HERE / "gradescope_files"
@@ -78,7 +78,7 @@ def autograde(root: Path) -> None:
         _autograde(root, assignment, result)
     except NeedsAttention as e:
         result.write(f"Needs attention: {e}")
-    except (NotReady, Refusal, OSError) as e:
+    except (Refusal, OSError) as e:
         print(e, file=sys.stderr)  # for the instructor, who alone sees what the autograder prints
         result.write("Not graded: the autograder failed. This is not a zero; please tell your instructor.")
 

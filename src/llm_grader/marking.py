@@ -216,7 +216,7 @@ def mark(outcome: Outcome | None, prepared: Prepared, found: bool = True) -> Mar
     earned = points(shares, question.points)
     if earned == question.points:
         return Mark(question.id, earned, question.points, "right", shares, None, CATEGORIES["right"])
-    if all(right):
+    if all(right) and outcome.end == "done":
         told = [
             LOST.get(name, ("property missing", f"It does not hold: {prepared.shown.get(name, name)}"))
             for name, share in shares.items()
@@ -251,9 +251,9 @@ def recognised(outcome: Outcome, prepared: Prepared) -> str | None:
 
 
 def _category(outcome: Outcome, prepared: Prepared, right: list[bool]) -> tuple[str, str]:
-    """What is wrong in the first case that is, and the name of the exception there if one was raised."""
+    """What is wrong in the first case that is, or how it ended after the last one; and the name of an exception."""
     cases, passes = prepared.request["cases"], sorted_out(outcome.found, prepared.request["cases"])
-    i = right.index(False)
+    i = [*right, False].index(False)
     message = passes.get(("values", i))
     if message is None:
         ends = {"no answer": "no answer", "timed out": "timed out", "memory": "too much memory"}

@@ -5,7 +5,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 
-from llm_grader import wire
+from llm_grader import Refusal, wire
 from llm_grader.records import Outcome, Prepared, Submission
 from llm_grader.sandbox import Limits, Sandbox, Worker
 
@@ -22,7 +22,7 @@ ENDS = ("done", "timed out", "crashed")
 FULL, SKIPPED = 0, 2  # how a cell is run, see worker/cells.py
 
 
-class NotReady(Exception):
+class NotReady(Refusal):
     """No worker could be started: our failure, not a student's."""
 
 
@@ -96,13 +96,14 @@ def run(
         if not pending:
             return
         worker, stretch = pool.take()
-        begin, lost = time.monotonic(), None
+        begin, lost, n_asked = time.monotonic(), None, 0
         try:
             found, end = _cells(worker, submission, pending, how, left * stretch * SHARE_OF_CELLS)
             left = max(LEAST, left - (time.monotonic() - begin) / stretch)
             while found is not None and pending and not lost:
                 begin, share = time.monotonic(), left * stretch / sum(each.question.seconds for each in pending)
                 each = pending.pop(0)
+                n_asked += 1
                 outcome = Outcome("no answer")
                 if each.question.id in found:
                     outcome, gone = _ask(worker, each, share * each.question.seconds)
@@ -112,7 +113,9 @@ def run(
                     yield each, outcome
         finally:
             why = worker.end()
-        if lost:
+        if lost and why == "memory" and n_asked > 1:
+            pending.insert(0, lost[0])  # it may have been the memory of the answer before, which ended meanwhile
+        elif lost:
             yield lost[0], Outcome(why, lost[1].found) if why == "memory" else lost[1]
     for each in pending:
         yield each, Outcome(end)

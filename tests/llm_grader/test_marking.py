@@ -337,3 +337,9 @@ def test_two_numbers_are_not_called_off_by_a_constant():
 
 def test_the_first_message_of_a_case_counts():
     assert marked(answers([value * 0 for value in OUTPUTS]) + answers(OUTPUTS) + EXTRA).points == 0
+
+
+def test_right_values_before_a_bad_end_are_told_with_it():
+    told = marked(answers(OUTPUTS), "timed out")
+    assert told.category == "timed out" and told.points == 8.4
+    assert told.feedback == f"{CATEGORIES['timed out']} {len(OUTPUTS)} of {len(OUTPUTS)} hidden cases come out right."

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from readable_python import run_tests
 
 from llm_grader import Refusal, sandbox, wire
 from llm_grader.sandbox import Limits, Worker, base, bubblewrap, choose, surroundings, uids
@@ -23,7 +24,6 @@ ROOT = Path(__file__).resolve().parents[2]
 MIB = 2**20
 LIMITS = Limits(memory=256 * MIB, address_space=2048 * MIB, processes=32, open_files=128, disk=16 * MIB)
 KINDS = [Bubblewrap, Sandlock, Lowered]
-INSIDE = "LLM_GRADER_TEST_INSIDE"
 START = """
 import json, os, sys, time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -488,32 +488,6 @@ def test_without_a_sandbox_workers_still_run_and_end(start):
 @pytest.mark.corpus  # slow; run by .ci/run
 @pytest.mark.parametrize("user", ["root", "anyone"])
 def test_the_same_where_everyone_can_read_python(user, tmp_path):
-    if os.environ.get(INSIDE):
-        pytest.skip("this is where everyone can read Python")
-    if os.geteuid() or not shutil.which("bwrap"):
-        pytest.skip("such surroundings are made by root with bubblewrap")
-    command = ["bwrap", "--dev-bind", "/", "/"]
-    needed = {Path(sys.base_prefix).resolve(), Path(sys.prefix).resolve(), ROOT}
-    hidden = {top for folder in needed for top in [folder, *folder.parents] if top.stat().st_mode & 0o005 != 0o005}
-    for top in sorted(hidden):
-        command += ["--perms", "0755", "--tmpfs", str(top)]
-    for folder in sorted(needed):
-        for parent in reversed(folder.parents[:-1]):
-            command += ["--dir", str(parent)] if any(parent.is_relative_to(top) for top in hidden) else []
-        command += ["--ro-bind", str(folder), str(folder)]
-    if user == "anyone":
-        command += ["setpriv", "--reuid=60999", "--regid=60999", "--clear-groups"]
-    folder = f"/tmp/{tmp_path.name}-{user}-{os.getpid()}"
-    command += [sys.executable, "-m", "pytest", "-o", "addopts=", "-p", "no:cacheprovider", "--import-mode=importlib"]
-    command += [
-        "-k",
-        "sandlock or lowered" if user == "root" else "bubblewrap or sandlock",
-        "-rs",
-        "--basetemp",
-        folder,
-    ]
-    environment = os.environ | {INSIDE: "1", "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/tmp"}
-    done = subprocess.run([*command, __file__], cwd=ROOT, env=environment, capture_output=True, text=True)
-    shutil.rmtree(folder, ignore_errors=True)
-    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
-    assert "cannot be tried" not in done.stdout, done.stdout[-8000:]
+    kinds = "sandlock or lowered" if user == "root" else "bubblewrap or sandlock"
+    folder = Path(f"/tmp/{tmp_path.name}-{user}-{os.getpid()}")
+    assert "cannot be tried" not in run_tests(["-k", kinds, __file__], folder, user)

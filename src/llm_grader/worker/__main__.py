@@ -39,7 +39,7 @@ def main(source: int, to: int, limits: dict) -> None:
             )
             for question, (cell, name) in wanted.items():
                 answers[question] = found.get((cell, name), found.get((-1, name)))
-            send({"found": [question for question, answer in answers.items() if callable(answer)]})
+            send({"found": [question for question, answer in answers.items() if answer is not None]})
         elif request["do"] == "question":
             send({"end": calls.in_a_child(answers[request["question"]], request, send)})
         elif request["do"] == "prepare":

@@ -1,6 +1,7 @@
 """Running a notebook's code cells, one after another, in IPython's shell; what fails costs its own cell only."""
 
 import ast
+import os
 import signal
 import time
 from collections.abc import Callable
@@ -48,9 +49,9 @@ def run(
         begins: is called with the index of each cell before it runs.
 
     Returns:
-        (cell, name) → what stands there, and (-1, name) → what stands under that name in the end.
+        (cell, name) → the function that stands there, and (-1, name) → the last one that stood under that name.
     """
-    namespace, found, end = python.user_ns, {}, time.monotonic() + seconds
+    namespace, found, end, worker = python.user_ns, {}, time.monotonic() + seconds, os.getpid()
     for i, source in enumerate(cells):
         begins(i)
         before = dict(namespace)
@@ -60,10 +61,12 @@ def run(
             pass
         elif manner != SKIPPED:
             _within(max(left, 0.1), lambda source=source, before=before: _define(python, source, before))
+        if os.getpid() != worker:  # a copy that the cell has made, which would answer a second time
+            os._exit(0)
         for cell, name in wanted:
-            if cell == i and name in namespace:
-                found[cell, name] = namespace[name]
-    return found | {(-1, name): namespace[name] for _, name in wanted if name in namespace}
+            if callable(answer := namespace.get(name)):  # scratch work may put a result under the name
+                found |= {(-1, name): answer} | ({(cell, name): answer} if cell == i else {})
+    return found
 
 
 def _within(seconds: float, work: Callable[[], bool]) -> bool:

@@ -30,6 +30,10 @@ def prepare(question: dict, seed: int) -> dict:
         return observe(question, encoded, [_short(outcome, encoded) for outcome in calls.values(answer, request)])
 
     full = list(calls.outcomes(solution, request))
+    for outcome in full:
+        if "raised" in outcome:
+            where = f"hidden case {outcome['case'] + 1} ({outcome['pass']})"
+            raise ValueError(f"the reference raises {outcome['raised']} in {where}")
     size = max(len(wire.pack(outcome)) for outcome in full)
     reference = [_short(outcome, encoded) for outcome in full]
     plain = [decode(outcome["returned"]) for outcome in reference if outcome["pass"] == "values"]

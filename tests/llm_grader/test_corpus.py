@@ -1,0 +1,152 @@
+"""The hostile corpus: attacks and untidy submissions, side by side in one class, with what has to come of each."""
+
+import contextlib
+import hashlib
+import itertools
+import os
+import random
+import re
+from pathlib import Path
+
+import pytest
+from hostile_notebooks import ANY, CORPUS, LEFT, SECRET, Attack, key
+from readable_python import run_tests
+from student_notebooks import data
+from untidy_notebooks import UNTIDY
+
+from llm_grader import Refusal, classrun, sandbox
+from llm_grader.key import written
+from llm_grader.records import GRADED, Record
+from llm_grader.sandbox.base import WRITABLE
+from llm_grader.sandbox.processes import family, table
+
+POSSIBLE = {question.function: question.points for question in key().questions}
+FAST = [name for name, attack in CORPUS.items() if attack.fast]
+SLOW = [name for name, attack in CORPUS.items() if not attack.fast]
+SECONDS = 6.0
+
+
+class Class:
+    """A class that has been graded.
+
+    Args:
+        folder: for its files.
+        attacks: names in CORPUS.
+        honest: names in UNTIDY, as often as wanted. Both kinds take turns.
+        kind: of sandbox; the first that holds by default.
+    """
+
+    def __init__(self, folder: Path, attacks: list[str], honest: list[str], kind: str | None = None) -> None:
+        self.out, self.submissions, self.private = (folder / name for name in ("marks", "class", "private"))
+        for path in (self.out, self.submissions, self.private):
+            path.mkdir(mode=0o700)
+        (self.private / "attention.key.json").write_text(written(key()))
+        (self.submissions / "other.ipynb").write_bytes(data(UNTIDY["tidy"]()))
+        turns = itertools.chain.from_iterable(itertools.zip_longest(attacks, honest))
+        self.names = list(filter(None, turns))
+        for n, name in enumerate(self.names):
+            if name in CORPUS:
+                CORPUS[name].make(self.submissions, f"{n:03} {name}")
+            else:
+                (self.submissions / f"{n:03} {name}.ipynb").write_bytes(data(UNTIDY[name]()))
+        before = self.hashes()
+        os.environ["CORPUS"] = SECRET
+        try:
+            chosen, findings = sandbox.choose([self.submissions, self.out, self.private], kind)
+            self.records = classrun.grade(
+                self.submissions, key(), self.out, chosen, findings, workers=2, seconds=SECONDS, say=lambda text: None
+            )
+        finally:
+            del os.environ["CORPUS"]
+        self.intact = before == self.hashes()
+        self.left = left_behind()
+
+    def hashes(self) -> dict[str, str]:
+        paths = [path for folder in (self.submissions, self.private) for path in folder.rglob("*")]
+        regular = [path for path in paths if path.is_file() and not path.is_symlink()]
+        return {os.fspath(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in regular}
+
+    def check(self, name: str) -> None:
+        """Whether all submissions of this name got what they have to get."""
+        numbers = [n for n, each in enumerate(self.names) if each == name]
+        found = [r for r in self.records for n in numbers if re.search(rf"{n:03} {name}$", r.student)]
+        assert found and len(found) == len(numbers)
+        for record in found:
+            self.check_record(record, CORPUS.get(name))
+
+    def check_record(self, record: Record, attack: Attack | None) -> None:
+        assert record.status == (attack.status if attack else GRADED), record
+        if record.status != GRADED:
+            assert not record.marks and record.reason
+            return
+        for mark in record.marks:
+            function = mark.question.rpartition("/")[2]
+            points, category = (attack.earns if attack else {}).get(function, (POSSIBLE[function], "right"))
+            assert 0 <= mark.points <= mark.possible == POSSIBLE[function]
+            assert points in (mark.points, ANY) and category in (mark.category, ANY), (record.student, mark)
+
+    def check_all(self) -> None:
+        for name in set(self.names):
+            self.check(name)
+        self.check_class()
+
+    def check_class(self) -> None:
+        assert self.intact
+        assert self.left == []
+        for path in self.out.rglob("*"):
+            assert not path.is_file() or b"CANARY" not in path.read_bytes(), path
+
+
+def left_behind() -> list[str]:
+    """Processes and files of workers that are still there."""
+    processes = table()
+    left = [f"process {pid}" for pid in family([os.getpid()], None, processes) - {os.getpid()}]
+    for pid in processes:
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/comm") as file:
+            left += [f"process {pid}"] if file.read().strip() == LEFT else []
+    return left + [str(path) for place in WRITABLE for path in Path(place).glob(f"{LEFT}*")]
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    return Class(tmp_path_factory.mktemp("corpus"), FAST, list(UNTIDY))
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_an_attack_earns_what_its_answers_are_worth(graded, name):
+    graded.check(name)
+
+
+@pytest.mark.parametrize("name", UNTIDY)
+def test_an_honest_submission_earns_full_marks(graded, name):
+    graded.check(name)
+
+
+def test_nothing_leaks_nothing_is_changed_and_nothing_is_left(graded):
+    graded.check_class()
+
+
+@pytest.mark.corpus
+def test_the_rest_of_the_corpus(tmp_path):
+    Class(tmp_path, SLOW, ["tidy"]).check_all()
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("kind", ["sandlock", "lowered"])
+def test_the_corpus_in_another_sandbox(kind, tmp_path):
+    try:
+        sandbox.choose([], kind)
+    except Refusal:  # for instance because only root can read this Python
+        folder = Path(f"/tmp/{tmp_path.name}-{os.getpid()}")
+        run_tests(["-m", "corpus", "-k", f"test_the_corpus_in_another_sandbox and {kind}", __file__], folder)
+    else:
+        Class(tmp_path, FAST, ["tidy"] * 10, kind).check_all()
+
+
+@pytest.mark.corpus
+def test_a_class_of_two_hundred_with_a_tenth_hostile(tmp_path):
+    hostile = random.Random(200).sample([name for name, attack in CORPUS.items() if attack.status == GRADED], 20)
+    honest = list(itertools.islice(itertools.cycle(UNTIDY), 179))
+    graded = Class(tmp_path, hostile, honest)
+    assert len(graded.records) == 200
+    graded.check_all()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from llm_grader import marking, reading, reports, submissions
+from llm_grader import Refusal, marking, reading, reports, submissions
 from llm_grader.examiner import Examiner
 from llm_grader.journal import Journal
 from llm_grader.preflight import preflight
@@ -172,5 +172,6 @@ def one(found: Found, folder: Path, key: Key, desk: Desk, known: Record | None =
     except NeedsAttention as e:
         record = replace(record, status=ATTENTION, reason=str(e))
     except Exception as e:  # ours, whatever it is: the class goes on, and the next run tries again
-        record = replace(record, reason=f"The grader failed here: {type(e).__name__}: {e}")
+        what = str(e) if isinstance(e, Refusal) else f"{type(e).__name__}: {e}"
+        record = replace(record, reason=f"The grader failed here: {what}")
     return replace(record, seconds=time.monotonic() - begin)

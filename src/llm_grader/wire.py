@@ -182,19 +182,20 @@ def receive(source: int, deadline: float = math.inf, caps: Caps = WIDE) -> Any:
 
 
 def _exactly(source: int, size: int, deadline: float) -> bytes:
-    parts: list[bytes] = []
-    while size:
+    found = bytearray(size)
+    rest = memoryview(found)
+    while rest:
         _wait(source, deadline, select.POLLIN)
         try:
-            parts.append(os.read(source, min(size, 2**20)))
+            n_read = os.readv(source, [rest])
         except BlockingIOError:
             continue
         except OSError as e:
             raise Closed("the other side has gone") from e
-        if not parts[-1]:
+        if not n_read:
             raise Closed("the other side has gone")
-        size -= len(parts[-1])
-    return b"".join(parts)
+        rest = rest[n_read:]
+    return bytes(found)
 
 
 def _wait(fd: int, deadline: float, event: int) -> None:

@@ -35,8 +35,7 @@ def grade(args: argparse.Namespace) -> None:
         raise Refusal(f"--seconds is {args.seconds:g}; it must be from 1 to 3600.")
     submissions.find(folder, assignment.name)  # refuses where there is nothing to grade
     out.mkdir(mode=0o700, parents=True, exist_ok=True)
-    where = Path(args.exercises)
-    private = [folder, out, *([where if where.is_dir() else where.resolve().parent] if where.exists() else [])]
+    private = [folder, out, *_folders([Path(args.exercises)])]
     confined, findings = sandbox.choose(private, args.sandbox, args.unsafe_no_sandbox)
     print(f"Sandbox: {confined.name}, {sum(f.held for f in findings)} of {len(findings)} attacks held.")
     command = shlex.join(["python", "-m", "llm_grader", *sys.argv[1:]])
@@ -77,9 +76,17 @@ def autograde(args: argparse.Namespace) -> None:
 def probe(args: argparse.Namespace) -> None:
     from llm_grader import sandbox
 
-    chosen, findings = sandbox.choose(args.private, args.sandbox)
+    for path in args.private:
+        if not path.exists():
+            raise Refusal(f"{path}: there is no such file or folder.")
+    chosen, findings = sandbox.choose(_folders(args.private), args.sandbox)
     print(*findings, sep="\n")
     print(f"Chosen: {chosen.name}")
+
+
+def _folders(paths: list[Path]) -> list[Path]:
+    """What has to stay unseen for these to: folders themselves, and those in which files lie."""
+    return [path if path.is_dir() else path.resolve().parent for path in paths if path.exists()]
 
 
 def parser() -> argparse.ArgumentParser:

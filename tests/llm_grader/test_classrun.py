@@ -294,6 +294,7 @@ def test_each_command_explains_itself(command, capsys):
         ("grade class --exercises attention --out x", "the folder holds no submissions"),
         ("gradescope nowhere -o x.zip", "There is no chapter, folder or key nowhere"),
         ("rehearse nowhere.zip nowhere.ipynb", "nowhere.zip"),
+        ("probe nowhere", "nowhere: there is no such file or folder."),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(words, said, folder, capsys, monkeypatch):

@@ -75,7 +75,7 @@ def _bait(name: str, private: list[Path]) -> Iterator[dict]:
     with contextlib.ExitStack() as stack:
         files = []
         for folder in private:
-            path = folder.resolve() / name
+            path = folder.resolve() / f".{name}"  # hidden: should it ever be left there, it is no submission
             with contextlib.suppress(PermissionError):
                 stack.callback(path.unlink, missing_ok=True)
                 path.write_text("key")

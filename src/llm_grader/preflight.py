@@ -3,7 +3,7 @@ nothing earns nothing. A grader that fails here would fail a student, so it does
 
 from llm_grader import Refusal
 from llm_grader.examiner import Examiner
-from llm_grader.marking import Agreement, agreements, mark, share_of_values, telling
+from llm_grader.marking import Agreement, agreements, mark, telling
 from llm_grader.records import Answer, Prepared, Submission
 from llm_grader.session import Pool, run
 
@@ -14,6 +14,14 @@ def preflight(prepared: list[Prepared], pool: Pool, examiner: Examiner, seconds:
     Returns:
         For each question with cases that an answer without knowledge gets right, and which earn nothing: a sentence.
     """
+    silent = cases_tell(prepared)
+    _submit(prepared, pool, examiner, seconds, reference=True)
+    _submit(prepared, pool, examiner, seconds, reference=False)
+    return silent
+
+
+def cases_tell(prepared: list[Prepared]) -> list[str]:
+    """The part of :func:`preflight` that runs nothing: whether these hidden cases tell right from wrong."""
     silent: list[str] = []
     for each in prepared:
         tells = telling(each)
@@ -27,14 +35,9 @@ def preflight(prepared: list[Prepared], pool: Pool, examiner: Examiner, seconds:
         if not all(tells):
             cases = ", ".join(str(i) for i, tell in enumerate(tells, 1) if not tell)
             silent.append(f"{each.question.id}: hidden case {cases} can be right without knowledge and earns nothing.")
-        for name, found in each.trivial.items():
-            if share_of_values([agree.values for agree in agreements(found, each)], tells):
-                raise Refusal(f"{each.question.id}: {name} would earn points; the hidden cases do not tell enough.")
         for name, found in each.mistakes.items():
             if set(agreements(found, each)) == {Agreement(True)} and not any(message["changed"] for message in found):
                 raise Refusal(f"{each.question.id}: the known mistake {name} would earn full marks; add a hidden case.")
-    _submit(prepared, pool, examiner, seconds, reference=True)
-    _submit(prepared, pool, examiner, seconds, reference=False)
     return silent
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from llm_grader import Refusal, preflight, session, wire
+from llm_grader import Refusal, key, preflight, session, wire
 from llm_grader.records import Answer, Key, Submission
 
 COURSE = str(Path(__file__).parent / "course")
@@ -52,6 +52,14 @@ def test_references_earn_all_and_each_known_mistake_is_named(desk, where):
 @pytest.mark.parametrize("where", ["absolute_position", "relative_position", "rotary_position"])
 def test_so_it_is_in_the_other_chapters(desk, where):
     test_references_earn_all_and_each_known_mistake_is_named(desk, where)
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("where", ["attention", "absolute_position", "relative_position", "rotary_position", COURSE])
+def test_hidden_cases_tell_right_from_wrong_whatever_is_drawn(desk, where):
+    examiner = desk(where).examiner
+    for seed in range(12):
+        preflight.cases_tell(examiner.prepare(key.load(where), f"another seed, {seed}"))
 
 
 def test_the_preflight_lets_a_sound_key_pass(desk):
@@ -159,3 +167,26 @@ def test_what_is_far_too_large_is_not_sent(desk):
     found = marks(attention, solved(attention, causal_mask=huge, split_heads=endless))
     assert {found[name].category for name in ("causal_mask", "split_heads")} == {"returned something else"}
     assert sum(mark.points < mark.possible for mark in found.values()) == 2
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        "torch.zeros(n_tokens, 2), torch.zeros(n_tokens, 2)",
+        "torch.full((n_tokens, 2), torch.nan), torch.ones(n_tokens, 2)",
+        "torch.full((n_tokens, 2), 1e38), torch.full((n_tokens, 2), 1e38)",
+        "torch.ones(n_tokens, 1999), torch.ones(n_tokens, 1999)",
+        "torch.ones(n_tokens, 0), torch.ones(n_tokens, 0)",
+        "[[1.0]] * n_tokens, 'w_key'",
+        "{'w_query': torch.eye(n_tokens)}",
+        "None",
+    ],
+)
+def test_whatever_is_returned_the_examiner_survives_looking_at_it(desk, returned):
+    attention = desk("attention")
+    question = attention.prepared[-1].question
+    assert "def observe(" in question.checks
+    answer = f"import torch\ndef previous_token_head(n_tokens):\n    return {returned}\n"
+    found = marks(attention, {len(attention.prepared) - 1: answer})
+    assert found["previous_token_head"].points == 0
+    assert attention.examiner.prepare(Key("attention", "", [question]), "seed")

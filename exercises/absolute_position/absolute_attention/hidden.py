@@ -10,6 +10,8 @@ def cases(generator):
         }
         n_padding = torch.randint(0, n_tokens, (batch, 1), generator=generator)
         starts = torch.randint(0, 5, (batch, 1), generator=generator)
+        n_padding[0] = n_tokens // 2
+        starts[0] = 0
         places = torch.arange(n_tokens) - n_padding
         matrices = {name: (torch.randn(*shape, generator=generator) / 2).to(dtype) for name, shape in shapes.items()}
         return {

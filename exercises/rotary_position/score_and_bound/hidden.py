@@ -11,4 +11,7 @@ def cases(generator):
             "base": base,
         }
 
-    return [drawn(4, 3, 10000), drawn(16, 1, 500), drawn(64, 9, 500000), drawn(6, 5, 30, torch.float64)]
+    # nearly all products alike, so that the last step, down to 0, is the largest
+    level = drawn(12, 4, 1000)
+    level |= {"query": 1.5 + level["query"] / 50, "key": 1 + level["key"] / 50}
+    return [level, drawn(4, 3, 10000), drawn(16, 1, 500), drawn(64, 9, 500000), drawn(6, 5, 30, torch.float64)]

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -241,6 +242,28 @@ answer([missing, [has(name) for name in ("torch", "llm_anatomy", "llm_grader.wor
     assert devices == ["full", "null", "random", "shm", "urandom", "zero"]
     assert not accounts
     assert {"llm_grader", "llm_anatomy"} == {name for name in own if not name.startswith("program")}
+
+
+def test_what_lies_below_the_writable_folder_is_seen_as_well(boxed, start, monkeypatch):
+    """As a clone in /tmp does, with its Python."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder, "clone").mkdir()
+        Path(folder, "clone", "python").touch()
+        Path(folder).chmod(0o755)
+        shown = [*surroundings.visible(), Path(folder, "clone")]
+        monkeypatch.setattr(bubblewrap, "visible", lambda: shown)
+        bubblewrap.system.cache_clear()
+        code = f"""
+def writes(folder):
+    try:
+        os.close(os.open(folder + "/new", os.O_CREAT))
+    except OSError:
+        return False
+    return True
+answer([os.listdir({folder + "/clone"!r}), writes({folder + "/clone"!r}), writes("/tmp")])
+"""
+        assert hear(start(boxed, code)) == [["python"], False, True]
+    bubblewrap.system.cache_clear()
 
 
 def test_a_worker_does_not_get_the_graders_environment(kind, start, monkeypatch):

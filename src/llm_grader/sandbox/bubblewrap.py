@@ -29,14 +29,15 @@ class Bubblewrap(Sandbox):
             *(shutil.which("bwrap"), "--die-with-parent", "--new-session"),
             *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
             *([] if lower else user_namespace()),
+            # the one place that can be written; first of all, since what is needed may lie below it
+            *("--perms", "1777", "--size", str(limits.disk), "--tmpfs", tmp),
             *system(),
             *("--dir", ROOM, "--dir", f"{ROOM}/llm_grader"),
             *(word for tool in tools for word in ("--ro-bind", tool, "/setpriv")),
             *(word for name, path in parts(extra).items() for word in ("--ro-bind", str(path), f"{ROOM}/{name}")),
             *("--proc", "/proc", "--dir", "/dev"),
             *(word for device in DEVICES for word in ("--dev-bind", device, device)),
-            # the one place that can be written, shared memory included
-            *("--perms", "1777", "--size", str(limits.disk), "--tmpfs", tmp, "--symlink", tmp, "/dev/shm"),
+            *("--symlink", tmp, "/dev/shm"),
             *("--remount-ro", "/", "--chdir", tmp),
             *(["/setpriv", *lower[1:]] if lower else []),
             *(sys.executable, "-I", "-B", f"{ROOM}/{name}", *arguments),

@@ -34,9 +34,10 @@ def main(source: int, to: int, limits: dict) -> None:
         if request["do"] == "cells":
             wanted = {question: (cell, name) for question, cell, name in request["answers"]}
             how = {cell: manner for cell, manner in request["how"]}
-            found = cells.run(
-                python, request["cells"], how, set(wanted.values()), request["seconds"], lambda i: send({"cell": i})
-            )
+            with cells.at_most(limits["memory"] // 2):
+                found = cells.run(
+                    python, request["cells"], how, set(wanted.values()), request["seconds"], lambda i: send({"cell": i})
+                )
             for question, (cell, name) in wanted.items():
                 answers[question] = found.get((cell, name), found.get((-1, name)))
             send({"found": [question for question, answer in answers.items() if answer is not None]})

@@ -1,10 +1,12 @@
 """Running a notebook's code cells, one after another, in IPython's shell; what fails costs its own cell only."""
 
 import ast
+import contextlib
 import os
+import resource
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
@@ -67,6 +69,19 @@ def run(
             if callable(answer := namespace.get(name)):  # scratch work may put a result under the name
                 found |= {(-1, name): answer} | ({(cell, name): answer} if cell == i else {})
     return found
+
+
+@contextlib.contextmanager
+def at_most(memory: int) -> Iterator[None]:
+    """Let this process grow by so many bytes and no more: what cells hold, the answers cannot have."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    with open("/proc/self/statm") as file:
+        soft = int(file.read().split()[0]) * resource.getpagesize() + memory
+    resource.setrlimit(resource.RLIMIT_AS, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
 def _within(seconds: float, work: Callable[[], bool]) -> bool:

@@ -134,6 +134,9 @@ def fork(told: Told) -> str:
 @attack("write outside its folder")
 def write(told: Told) -> str:
     def create(folder: Path) -> None:
+        own = folder.is_relative_to(Path.cwd()) and folder.stat().st_dev == os.stat(".").st_dev
+        if own:  # a folder on the way to Python, made in the worker's own file system where that covers a clone
+            raise OSError
         path = folder / f"{told['name']}-written"
         path.touch(exist_ok=False)
         path.unlink()

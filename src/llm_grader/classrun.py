@@ -141,25 +141,32 @@ def grade(
 
 def _known(found: Found, journal: Journal, versions: dict[str, str]) -> tuple[Record | None, bool]:
     """What the journal knows of a student's file, and whether something is missing."""
-    known = journal.known(found.student, _digest(found), versions)
+    known = journal.known(found.student, _digest(*_content(found)), versions)
     return known, known is None or known.status == GRADED and len(known.marks) < len(versions)
 
 
-def _digest(found: Found) -> str:
+def _content(found: Found) -> tuple[bytes, str]:
+    """The bytes of a student's file, or none and why."""
     try:
-        return hashlib.sha256(submissions.load(found, reading.SIZE_LIMIT)).hexdigest()
+        return submissions.load(found, reading.SIZE_LIMIT), ""
     except NeedsAttention as e:
-        return hashlib.sha256(str(e).encode()).hexdigest()
+        return b"", str(e)
+
+
+def _digest(data: bytes, problem: str) -> str:
+    return hashlib.sha256(data or problem.encode()).hexdigest()
 
 
 def one(found: Found, folder: Path, key: Key, desk: Desk, known: Record | None = None) -> Record:
     """Grade one submission, or those of its questions that are not known yet. Whatever it is, a record comes back."""
-    begin, digest = time.monotonic(), _digest(found)
+    begin, (data, problem) = time.monotonic(), _content(found)
     file = str(found.path.relative_to(folder)) if found.path else ""
-    record = Record(found.student, file, digest, NOT_GRADED, notes=list(found.notes))
+    record = Record(found.student, file, _digest(data, problem), NOT_GRADED, notes=list(found.notes))
     have = {mark.question: mark for mark in known.marks} if known else {}
     try:
-        submission = reading.read(submissions.load(found, reading.SIZE_LIMIT), key)
+        if problem:
+            raise NeedsAttention(problem)
+        submission = reading.read(data, key)
         missing = [question for question in key.questions if question.id not in have]
         have |= {mark.question: mark for mark in desk.marks(submission, missing)}
         record = replace(

@@ -1,5 +1,6 @@
 """Gradescope: the zip that is uploaded there, what it does with a submission, and a rehearsal on any machine."""
 
+import io
 import json
 import os
 import secrets
@@ -9,15 +10,16 @@ import subprocess
 import sys
 import zipfile
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from llm_grader import Refusal, key, reading, sandbox, submissions
 from llm_grader.classrun import LIMITS, SECONDS, Desk
 from llm_grader.examiner import Examiner
+from llm_grader.files import write_whole
 from llm_grader.preflight import preflight
 from llm_grader.records import Key, Mark, NeedsAttention, Question
+from llm_grader.sandbox.surroundings import learner_side
 from llm_grader.session import Pool
 
 HERE = Path(__file__).parent
@@ -45,23 +47,19 @@ def write(where: str | Path, out: Path, torch_index: str | None = None) -> Path:
         ).encode(),
     }
     files |= {path.name: path.read_bytes() for path in SCRIPTS.iterdir()}
-    learner = find_spec("llm_anatomy")
-    if learner is None or not learner.submodule_search_locations:
-        raise Refusal("The package llm_anatomy is not installed, and students' code needs it.")
-    for package in (HERE, Path(learner.submodule_search_locations[0])):
+    for package in (HERE, learner_side()):
         for path in sorted(package.rglob("*")):
             inside = path.relative_to(package)
             if path.is_file() and not ONLY_AT_HOME.intersection(inside.parts):
                 files[f"src/{package.name}/{inside.as_posix()}"] = path.read_bytes()
     out.parent.mkdir(parents=True, exist_ok=True)
-    part = out.with_name(f".{out.name}.part")
-    with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as made:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as made:
         for name, content in sorted(files.items()):
             entry = zipfile.ZipInfo(name, ZIP_DATE)
             entry.external_attr = (0o755 if name in ("setup.sh", "run_autograder") else 0o644) << 16
             made.writestr(entry, content, zipfile.ZIP_DEFLATED)
-    part.chmod(0o600)  # it holds the key
-    part.replace(out)
+    write_whole(out, packed.getvalue(), 0o600)  # it holds the key
     return out
 
 
@@ -78,8 +76,8 @@ def autograde(root: Path) -> None:
         _autograde(root, assignment, result)
     except NeedsAttention as e:
         result.write(f"Needs attention: {e}")
-    except (Refusal, OSError) as e:
-        print(e, file=sys.stderr)  # for the instructor, who alone sees what the autograder prints
+    except Exception as e:  # ours, whatever it is
+        print(f"{type(e).__name__}: {e}", file=sys.stderr)  # for the instructor, who alone sees what is printed
         result.write("Not graded: the autograder failed. This is not a zero; please tell your instructor.")
 
 
@@ -88,7 +86,8 @@ def _autograde(root: Path, assignment: Key, result: "Result") -> None:
     submission = reading.read(submissions.load(found, reading.SIZE_LIMIT), assignment)
     confined, findings = sandbox.choose([root / "source", root / "submission", root / "results"])
     print(*findings, sep="\n")
-    # Half a processor and 768 MB: no spare workers, so that PyTorch is loaded once at a time.
+    # Half a processor and 768 MB: no spare workers, so that PyTorch is loaded once at a time, or twice where the
+    # examiner has to look at what a student's worker returned.
     with Pool(confined, replace(LIMITS, memory=_memory()), spares=0) as pool, Examiner(pool) as examiner:
         prepared = examiner.prepare(assignment, secrets.token_hex(16))
         examiner.end()
@@ -114,9 +113,7 @@ class Result:
             _test(question, self.marks[question.id], done) for question in self.questions if question.id in self.marks
         ]
         content = {"output": text, "stdout_visibility": "hidden", "visibility": "visible", "tests": tests}
-        part = self.path.with_name(".results.part")
-        part.write_text(json.dumps(content, indent=1), encoding="utf-8")
-        part.replace(self.path)
+        write_whole(self.path, json.dumps(content, indent=1).encode())
 
 
 def _test(question: Question, mark: Mark, done: bool) -> dict:

@@ -8,7 +8,6 @@ import base64
 import difflib
 import hashlib
 import json
-import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from llm_grader import Refusal
+from llm_grader.files import write_whole
 from llm_grader.records import Key, Question
 
 KEYED = 1
@@ -54,8 +54,8 @@ def build(where: str | Path, out: Path) -> list[Path]:
     private.mkdir(mode=0o700, exist_ok=True)
     private.chmod(0o700)  # it may have been there before
     paths = [student / f"{key.name}.ipynb", private / f"{key.name}.key.json"]
-    _put(paths[0], notebook, 0o644)
-    _put(paths[1], written(key).encode(), 0o600)
+    write_whole(paths[0], notebook)
+    write_whole(paths[1], written(key).encode(), 0o600)
     return paths
 
 
@@ -64,15 +64,6 @@ def written(key: Key) -> str:
     questions = [{name: value for name, value in asdict(q).items() if name != "version"} for q in key.questions]
     content = {"keyed": KEYED, "name": key.name, "title": key.title, "questions": questions}
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
-
-
-def _put(path: Path, content: bytes, mode: int) -> None:
-    """Write a file at once, with its mode from the beginning."""
-    part = path.with_name(f".{path.name}.part")
-    part.unlink(missing_ok=True)
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-        file.write(content)
-    part.replace(path)
 
 
 # A key that was written

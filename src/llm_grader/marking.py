@@ -263,17 +263,17 @@ def _category(outcome: Outcome, prepared: Prepared, right: list[bool]) -> tuple[
             return "not attempted", ""
         return "raised an error", message["raised"] if message["raised"] in list(ERRORS) else ""
     wanted = sorted_out(prepared.reference, cases)["values", i]["returned"]
-    return _difference(message.get("returned"), wanted), ""
+    return _difference(message.get("returned"), wanted, prepared.question.tolerance), ""
 
 
-def _difference(found: Any, right: dict) -> str:
+def _difference(found: Any, right: dict, tolerance: dict[str, float]) -> str:
     if not isinstance(found, dict):
         return "crashed"
     if found.get("is") == "none" and right["is"] != "none":
         return "returned nothing"
     if right["is"] == "list" and found.get("is") == "list" and isinstance(found.get("items"), list):
         pairs = zip(found["items"], right["items"], strict=False)
-        kinds = [_difference(f, r) for f, r in pairs if not agreement(f, r, {"rtol": 1e-4, "atol": 1e-5}).values]
+        kinds = [_difference(f, r, tolerance) for f, r in pairs if not agreement(f, r, tolerance).values]
         return kinds[0] if kinds and len(found["items"]) == len(right["items"]) else "returned something else"
     if right["is"] in ("str", "none", "dict", "other"):
         return "wrong values" if found.get("is") == right["is"] else "returned something else"

@@ -8,19 +8,18 @@ import csv
 import hashlib
 import io
 import math
-import os
 import re
 import statistics
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from llm_grader import Refusal
+from llm_grader.files import write_whole
 from llm_grader.records import ATTENTION, GRADED, NOT_GRADED, Mark, Question, Record
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -160,14 +159,10 @@ def _earned(mark: Mark) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(text.encode("utf-8", "backslashreplace"))  # a path on a command line may be no Unicode
-        os.replace(part, path)
+        write_whole(path, text.encode("utf-8", "backslashreplace"))  # a path on a command line may be no Unicode
     except OSError as e:
-        with suppress(OSError):
-            part.unlink()
         raise Refusal(f"{path} cannot be written: {e.strerror}") from e
 
 

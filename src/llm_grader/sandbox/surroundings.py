@@ -40,10 +40,11 @@ def parts(extra: Path | None = None) -> dict[str, Path]:
     ``llm_anatomy`` there, and nothing else of the house.
     """
     ours = {f"{GRADER.name}/{name}": GRADER / name for name in ("__init__.py", "wire.py", "worker")}
-    return ours | {"llm_anatomy": _learner_side()} | ({extra.name: extra} if extra else {})
+    return ours | {"llm_anatomy": learner_side()} | ({extra.name: extra} if extra else {})
 
 
-def _learner_side() -> Path:
+def learner_side() -> Path:
+    """The folder of the package that students' code imports, found without importing it."""
     spec = find_spec("llm_anatomy")
     if spec is None or not spec.submodule_search_locations:
         raise Refusal("the package llm_anatomy is not installed, and students' code needs it.")

@@ -144,7 +144,7 @@ def biased_layers(device, rounds):
 
 
 def decoding(device, rounds):
-    """One more token over a cache of Llama's layer; the same place is written again and again."""
+    """One more token over a cache of Llama's layer; the same position is written again and again."""
     for batch, tokens, d_model, n_heads, n_kv_heads in [
         (1, 256, 768, 12, 12),
         (1, 2048, 768, 12, 12),
@@ -291,11 +291,11 @@ def plot(table, path):
         1, 2, figsize=(11, 0.24 * len(ROWS) + 1.5), width_ratios=[2, 1], layout="constrained"
     )
     labels = [f"{group}: {label}" for group, label, *_ in ROWS]
-    places = range(len(ROWS))
-    left.hlines(places, [row[4] for row in ROWS], [row[5] for row in ROWS], color="0.6")
-    left.plot([row[3] for row in ROWS], places, "o", color="black", markersize=4)
+    positions = range(len(ROWS))
+    left.hlines(positions, [row[4] for row in ROWS], [row[5] for row in ROWS], color="0.6")
+    left.plot([row[3] for row in ROWS], positions, "o", color="black", markersize=4)
     left.axvline(1, color="0.5", linewidth=1)
-    left.set(yticks=places, yticklabels=labels, xlabel="our time / best peer's (median, quartiles)", xlim=(0, None))
+    left.set(yticks=positions, yticklabels=labels, xlabel="our time / best peer's (median, quartiles)", xlim=(0, None))
     left.tick_params("y", labelsize=7)
     left.invert_yaxis()
     for name in dict.fromkeys(name for name, _ in table):

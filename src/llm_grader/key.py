@@ -97,7 +97,7 @@ def _versioned(question: Question) -> Question:
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
+def _checks() -> Iterator[None]:
     """Those of bookbinder, as ours."""
     from bookbinder import Refusal as Theirs
 
@@ -115,7 +115,7 @@ def _masters(where: str | Path) -> tuple[Path, str, list]:
     folder = (ROOT / "exercises" / where if str(where) in own else Path(where)).resolve()
     if not (folder / "chapter.yml").is_file():
         raise Refusal(_nothing_there(str(where), folder, own))
-    with _refusals():
+    with _checks():
         return folder, *exercises.load_chapter(folder)
 
 
@@ -211,7 +211,7 @@ def _notebook(folder: Path, title: str, masters: list) -> bytes:
     book, docname = Book(ROOT), f"book/{folder.name}/exercises"
     text = exercises.page(title, masters)
     add("code", address.first_cell(), **notebooks.BOOTSTRAP)
-    with _refusals():
+    with _checks():
         for cell in jupytext.reads(text, fmt="md:myst").cells:
             if cell.cell_type == "markdown":
                 at = f"{folder.name}: in the statement or a hint of “{cell.source.strip().splitlines()[0].strip('# ')}”"

@@ -14,7 +14,7 @@ from llm_anatomy.layers.masks import CausalMask
 from llm_anatomy.layers.normalization import AcrossHeads
 from llm_anatomy.layers.positions.base import PositionScheme, offsets
 from llm_anatomy.layers.positions.rotary import HalfSplitRotary
-from llm_anatomy.layers.soft_cap import SoftCap
+from llm_anatomy.layers.softcapping import Softcapping
 
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 BATCH, HEADS, QUERIES, KEYS, D_HEAD, D_VALUE = 3, 4, 5, 7, 6, 9
@@ -246,7 +246,7 @@ def test_sizes_that_do_not_fit_are_refused(arguments, sentence):
 
 
 class Everywhere(PositionScheme):
-    """Uses every hook in a way that can be written out: places turn signs, shift scores and add to the output."""
+    """Uses every hook in a way that can be written out: positions turn signs, shift scores and add to the output."""
 
     explicit_only = "it adds to the output"
 
@@ -290,10 +290,10 @@ def test_attention_calls_each_hook_of_a_position_scheme_in_its_place():
 def test_positions_count_from_zero_by_default_and_context_has_its_own():
     module = randomize(MultiHeadAttention(8, 3, n_kv_heads=1, d_head=2, position=Everywhere()))
     x, context = torch.randn(2, 4, 8), torch.randn(2, 6, 8)
-    places = torch.arange(4)[None]
-    torch.testing.assert_close(module(x), module(x, positions=places))
+    positions = torch.arange(4)[None]
+    torch.testing.assert_close(module(x), module(x, positions=positions))
     torch.testing.assert_close(
-        module(x, positions=places + 3), module(x, x, positions=places + 3, context_positions=places + 3)
+        module(x, positions=positions + 3), module(x, x, positions=positions + 3, context_positions=positions + 3)
     )
     torch.testing.assert_close(module(x, context), module(x, context, context_positions=torch.arange(6)[None]))
 
@@ -404,7 +404,7 @@ def test_soft_capped_scores_and_their_scale_equal_gemma_2s():
         def scale(self, d_head):
             return 1 / math.sqrt(3)
 
-    ours = MultiHeadAttention(24, 6, n_kv_heads=2, d_head=8, position=Scaled(8), change_scores=SoftCap(0.9))
+    ours = MultiHeadAttention(24, 6, n_kv_heads=2, d_head=8, position=Scaled(8), score_mod=Softcapping(0.9))
     randomize(ours.double())
     config = Gemma2Config(
         hidden_size=24,
@@ -424,20 +424,20 @@ def test_soft_capped_scores_and_their_scale_equal_gemma_2s():
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(ours_weights, weights, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(ours(x, mask=CausalMask()), found)  # what is possible: the explicit path
-    with pytest.raises(ValueError, match=r"fused=True is not possible here.*SoftCap\(0.9\) changes the scores"):
+    with pytest.raises(ValueError, match=r"fused=True is not possible here.*Softcapping\(0.9\) changes the scores"):
         ours(x, mask=CausalMask(), fused=True)
-    ours.change_scores = None  # a planted fault
+    ours.score_mod = None  # a planted fault
     assert not torch.allclose(ours(x, mask=CausalMask()), expected, atol=1e-3)
 
 
 def test_a_soft_cap_bounds_and_its_gradient_is_right():
-    cap, scores = SoftCap(3.0), torch.linspace(-50, 50, 11, dtype=torch.float64, requires_grad=True)
+    cap, scores = Softcapping(3.0), torch.linspace(-50, 50, 11, dtype=torch.float64, requires_grad=True)
     assert cap(scores).abs().max() <= 3 and torch.autograd.gradcheck(cap, scores)
-    torch.testing.assert_close(SoftCap(1e6)(scores), scores)
+    torch.testing.assert_close(Softcapping(1e6)(scores), scores)
     with pytest.raises(ValueError, match="cap=0.0 must be above 0"):
-        SoftCap(0.0)
+        Softcapping(0.0)
     with pytest.raises(ValueError, match="cap=nan must be above 0"):
-        SoftCap(math.nan)
+        Softcapping(math.nan)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -470,7 +470,7 @@ def test_the_kernel_is_asked_so_that_nothing_but_speed_changes(n_queries, kv_hea
 @pytest.mark.parametrize("device", DEVICES)
 def test_state_meta_and_gradients_with_every_hook(device):
     norms = dict(query_norm=nn.RMSNorm(4), key_norm=nn.RMSNorm(4))
-    sizes = dict(n_kv_heads=2, d_head=4, d_value=3, position=HalfSplitRotary(4), change_scores=SoftCap(2.0), bias=True)
+    sizes = dict(n_kv_heads=2, d_head=4, d_value=3, position=HalfSplitRotary(4), score_mod=Softcapping(2.0), bias=True)
     ours = randomize(MultiHeadAttention(10, 6, **sizes, **norms)).to(device).double()
     twin = MultiHeadAttention(10, 6, **sizes, query_norm=nn.RMSNorm(4), key_norm=nn.RMSNorm(4)).to(device).double()
     twin.load_state_dict(ours.state_dict())

@@ -38,7 +38,7 @@ from llm_anatomy.layers.positions.rotary import (
     NTKScaling,
     YaRNScaling,
 )
-from llm_anatomy.layers.soft_cap import SoftCap
+from llm_anatomy.layers.softcapping import Softcapping
 
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 BATCH, TOKENS, D_MODEL, HEADS, D_HEAD, D_VALUE, N_CTX = 3, 9, 10, 6, 4, 7, 32
@@ -63,8 +63,12 @@ SCHEMES = {
     "partial RoPE": lambda: HalfSplitRotary(2, base=50.0),
     "linear RoPE": lambda: HalfSplitRotary(D_HEAD, frequencies=LinearScaling(3.0)),
     "NTK RoPE": lambda: HalfSplitRotary(D_HEAD, frequencies=NTKScaling(3.0)),
-    "YaRN": lambda: InterleavedRotary(D_HEAD, base=100.0, frequencies=YaRNScaling(3.0, n_trained=20)),
-    "Llama 3 RoPE": lambda: HalfSplitRotary(D_HEAD, frequencies=Llama3Scaling(3.0, n_trained=20)),
+    "YaRN": lambda: InterleavedRotary(
+        D_HEAD, base=100.0, frequencies=YaRNScaling(3.0, original_max_position_embeddings=20)
+    ),
+    "Llama 3 RoPE": lambda: HalfSplitRotary(
+        D_HEAD, frequencies=Llama3Scaling(3.0, original_max_position_embeddings=20)
+    ),
 }
 
 
@@ -87,8 +91,8 @@ def attention_with(scheme, n_kv_heads=2):
 
 def step(attention, x, positions, **kwargs):
     """A layer as a model has it: the embeddings are changed first, padding standing at 0."""
-    places = attention.position.embed(x, positions.clamp(min=0))
-    return attention(places, mask=CausalMask(), positions=positions, **kwargs)
+    embedded = attention.position.embed(x, positions.clamp(min=0))
+    return attention(embedded, mask=CausalMask(), positions=positions, **kwargs)
 
 
 LEFT_PADDED = torch.tensor([[-1, -1, 0, 1, 2, 3, 4, 5, 6], list(range(9)), [-1, 0, 1, 2, 3, 4, 5, 6, 7]])
@@ -104,8 +108,8 @@ def test_cached_equals_uncached_for_every_scheme(name, positions, blocks):
     cache = attention.new_cache(BATCH, TOKENS + 2)
     with torch.no_grad():
         found = [
-            step(attention, tokens, places, cache=cache)
-            for tokens, places in zip(x.split(blocks, 1), positions.split(blocks, 1), strict=True)
+            step(attention, tokens, here, cache=cache)
+            for tokens, here in zip(x.split(blocks, 1), positions.split(blocks, 1), strict=True)
         ]
     torch.testing.assert_close(torch.cat(found, 1), expected, rtol=1e-9, atol=1e-9)
     assert cache.length == TOKENS
@@ -167,7 +171,7 @@ def test_a_context_is_projected_once_and_read_from_the_cache_after(n_kv_heads, m
 @pytest.mark.parametrize("capped", [False, True])
 def test_weights_and_soft_caps_over_a_cache(capped):
     attention, x = attention_with(PositionScheme()), randn(2, 5, D_MODEL, dtype=torch.float64)
-    attention.change_scores = SoftCap(0.7) if capped else None
+    attention.score_mod = Softcapping(0.7) if capped else None
     expected, weights = attention(x, mask=CausalMask(), return_weights=True)
     cache = attention.new_cache(2, 5)
     with torch.no_grad():

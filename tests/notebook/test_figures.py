@@ -100,7 +100,7 @@ def test_a_figure_is_lean_and_nobody_sees_it(shown, monkeypatch):
         ax.imshow(
             (torch.linspace(-9, 9, 400).sin()[None] * torch.linspace(0, 1, 200)[:, None]).numpy(), cmap=signed_map
         )
-        ax.set(xlabel="place", ylabel="height")
+        ax.set(xlabel="position", ylabel="height")
     lean = shown[0][0]["image/png"]
     small, all_colours = (plt.imread(io.BytesIO(png))[..., :3] for png in (lean, *whole))
     assert len(lean) < len(whole[0]) / 2

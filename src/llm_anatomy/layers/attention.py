@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from einops import rearrange, repeat
 from torch import nn
 
-from llm_anatomy.layers._refusals import _refuse_below_one
+from llm_anatomy.layers._checks import _check_at_least_one
 from llm_anatomy.layers.kv_cache import KVCache, NoCache
 from llm_anatomy.layers.masks import Mask
 from llm_anatomy.layers.positions.base import PositionScheme
@@ -59,7 +59,7 @@ def scaled_dot_product_attention(
     positions: tuple[Int[Tensor, "#batch queries"], Int[Tensor, "#batch keys"]] | None = None,
     bias: Float[Tensor, "#batch #heads queries keys"] | None = None,
     scale: float | None = None,
-    change_scores: Callable[[Tensor], Tensor] | None = None,
+    score_mod: Callable[[Tensor], Tensor] | None = None,
     return_weights: bool = False,
 ) -> (
     Float[Tensor, "batch heads queries d_value"]
@@ -79,9 +79,9 @@ def scaled_dot_product_attention(
             that may attend to nothing gets weights and output zero.
         positions: of queries and of keys, for a rule; by default all follow each other and the last query stands at
             the last key. Then the kernel's own causal mode serves, which needs no memory for a mask.
-        bias: added to the scaled scores, what a position scheme makes of the places, for instance.
+        bias: added to the scaled scores, what a position scheme makes of the positions, for instance.
         scale: factor of the scores, :math:`1/\sqrt{d_\mathrm{head}}` by default.
-        change_scores: makes scores of the biased scores, ``SoftCap(50.0)`` for instance; takes the explicit path.
+        score_mod: makes scores of the biased scores, ``Softcapping(50.0)`` for instance; takes the explicit path.
         return_weights: take the explicit path and return ``(output, weights)``.
 
     Returns:
@@ -99,10 +99,10 @@ def scaled_dot_product_attention(
     >>> [round(w, 4) for w in weights.flatten().tolist()], [round(x, 4) for x in output.flatten().tolist()]
     ([0.6457, 0.3543], [0.2913, 1.0])
     """
-    _refuse_misfits(query, key, value)
-    explicit = return_weights or change_scores is not None
+    _check_shapes(query, key, value)
+    explicit = return_weights or score_mod is not None
     mask, causal = _pairs_or_mode(mask, query, key, positions, all_pairs=explicit or bias is not None)
-    _refuse_what_does_not_broadcast((*query.shape[:3], key.shape[2]), mask=mask, bias=bias)
+    _check_broadcast((*query.shape[:3], key.shape[2]), mask=mask, bias=bias)
     bias = None if bias is None else bias.to(query.dtype)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     if not explicit:
@@ -114,8 +114,8 @@ def scaled_dot_product_attention(
     scores = query @ key.transpose(-2, -1) * scale  # (batch, heads, queries, keys)
     if bias is not None:
         scores = scores + bias
-    if change_scores is not None:
-        scores = change_scores(scores)
+    if score_mod is not None:
+        scores = score_mod(scores)
     if mask is None:
         weights = scores.softmax(-1)
     else:  # the second fill gives a query that may attend to nothing zeros in place of 0/0
@@ -133,9 +133,9 @@ def _pairs_or_mode(mask, query: Tensor, key: Tensor, positions, all_pairs: bool)
         return None, mode == "causal"
     if positions is None:  # the last query stands at the last key
         if n_queries > n_keys:
-            raise ValueError(f"{n_queries} queries over {n_keys} keys: a rule needs positions to place them")
-        places = torch.arange(n_keys, device=key.device)[None]
-        positions = places[:, n_keys - n_queries :], places
+            raise ValueError(f"{n_queries} queries over {n_keys} keys: a rule needs their positions")
+        known_positions = torch.arange(n_keys, device=key.device)[None]
+        positions = known_positions[:, n_keys - n_queries :], known_positions
     return mask(*positions), False
 
 
@@ -161,7 +161,7 @@ def _fused(query: Tensor, key: Tensor, value: Tensor, mask, bias, scale: float, 
     return output.reshape(len(output), n_heads, n_queries, -1)[..., :d_value]
 
 
-def _refuse_misfits(query: Tensor, key: Tensor, value: Tensor) -> None:
+def _check_shapes(query: Tensor, key: Tensor, value: Tensor) -> None:
     for name, tensor in {"query": query, "key": key, "value": value}.items():
         if tensor.ndim != 4:
             raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must be (batch, heads, tokens, width)")
@@ -176,9 +176,7 @@ def _refuse_misfits(query: Tensor, key: Tensor, value: Tensor) -> None:
         raise ValueError(f"{query.shape[1]} query heads cannot share {key.shape[1]} key-value heads evenly")
 
 
-def _refuse_what_does_not_broadcast(
-    scores_shape: tuple[int, ...], mask: Tensor | None, bias: Tensor | None = None
-) -> None:
+def _check_broadcast(scores_shape: tuple[int, ...], mask: Tensor | None, bias: Tensor | None = None) -> None:
     if mask is not None and mask.dtype != torch.bool:
         raise TypeError(f"mask has dtype {mask.dtype}; it must be torch.bool, True = may attend")
     for name, tensor in {"mask": mask, "bias": bias}.items():
@@ -209,7 +207,7 @@ class MultiHeadAttention(nn.Module):
         query_norm, key_norm: for queries and keys (batch, heads, tokens, d_head) before they are turned,
             ``nn.RMSNorm(d_head)`` for instance; nothing by default.
         scale: factor of the scores, in place of the position scheme's.
-        change_scores: as in :func:`scaled_dot_product_attention`.
+        score_mod: as in :func:`scaled_dot_product_attention`.
         bias: whether the four projections have biases.
         output_bias: whether the last one has, as the others by default.
 
@@ -237,7 +235,7 @@ class MultiHeadAttention(nn.Module):
         query_norm: nn.Module | None = None,
         key_norm: nn.Module | None = None,
         scale: float | None = None,
-        change_scores: nn.Module | None = None,
+        score_mod: nn.Module | None = None,
         bias: bool = False,
         output_bias: bool | None = None,
     ):
@@ -251,7 +249,7 @@ class MultiHeadAttention(nn.Module):
         self.position = _default(position, PositionScheme())
         self.query_norm, self.key_norm = _default(query_norm, nn.Identity()), _default(key_norm, nn.Identity())
         self.scale = _default(scale, self.position.scale(d_head))
-        self.change_scores = change_scores
+        self.score_mod = score_mod
 
     def new_cache(self, batch: int, n_slots: int, kind: type[KVCache] = KVCache) -> KVCache:
         """A cache that fits: for ``n_slots`` tokens, or, of kind ``RollingKVCache``, for a window of that width."""
@@ -279,13 +277,13 @@ class MultiHeadAttention(nn.Module):
             x, context: the tokens that ask, and those that are asked.
             mask, return_weights: as in :func:`scaled_dot_product_attention`.
             positions, context_positions: where the tokens stand, -1 for padding, which a rule hides; by default 0, 1,
-                2, … or, over a cache, the places after those that are taken.
+                2, … or, over a cache, the positions after those that are taken.
             cache: keeps keys and values from call to call. A context is read once: when the cache holds it, later
                 calls take it from there.
             fused: True for the fused path or an error that says why there is none, False for the explicit path; by
                 default what is possible.
         """
-        explicit = _takes_explicit_path(fused, return_weights, self.position, self.change_scores)
+        explicit = _takes_explicit_path(fused, return_weights, self.position, self.score_mod)
         cache = _usable(cache, self.position, x.device)
         if context is None:
             in_order = positions is None and cache.in_order
@@ -302,24 +300,24 @@ class MultiHeadAttention(nn.Module):
         key_positions = _default(key_positions, positions)
         query = rearrange(self.w_query(x), "batch queries (heads d) -> batch heads queries d", heads=self.n_heads)
         query = self.position.rotate(self.query_norm(query), positions)
-        places = positions, key_positions
-        if not in_order:  # padding, at -1, needs a place in a table, if there is one
-            places = positions.clamp(min=0), key_positions.clamp(min=0)
+        known_positions = positions, key_positions
+        if not in_order:  # padding, at -1, needs a position in a table, if there is one
+            known_positions = positions.clamp(min=0), key_positions.clamp(min=0)
         output = scaled_dot_product_attention(
             query,
             key,
             value,
             mask,
             positions=None if in_order else (positions, key_positions),
-            bias=self.position.bias(query, key, *places, (self.w_query, self.w_key)),
+            bias=self.position.bias(query, key, *known_positions, (self.w_query, self.w_key)),
             scale=self.scale,
-            change_scores=self.change_scores,
+            score_mod=self.score_mod,
             return_weights=explicit,
         )
         if explicit:
             output, weights = output
-            of_places = self.position.add_to_output(weights, *places)
-            output = output if of_places is None else output + of_places
+            of_positions = self.position.add_to_output(weights, *known_positions)
+            output = output if of_positions is None else output + of_positions
         output = self.w_output(rearrange(output, "batch heads queries d -> batch queries (heads d)"))
         return (output, weights) if return_weights else output
 
@@ -335,14 +333,14 @@ def _default(given, otherwise):
 
 def _sizes(d_model, n_heads, n_kv_heads, d_head, d_value, d_context) -> tuple[int, int, int, int]:
     n_kv_heads = _default(n_kv_heads, n_heads)
-    _refuse_below_one(d_model=d_model, n_heads=n_heads, n_kv_heads=n_kv_heads)
+    _check_at_least_one(d_model=d_model, n_heads=n_heads, n_kv_heads=n_kv_heads)
     if n_heads % n_kv_heads:
         raise ValueError(f"{n_kv_heads=} must divide {n_heads=}")
     if d_head is None and d_model % n_heads:
         raise ValueError(f"{n_heads=} must divide {d_model=} unless d_head is given")
     d_head = _default(d_head, d_model // n_heads)
     d_value, d_context = _default(d_value, d_head), _default(d_context, d_model)
-    _refuse_below_one(d_head=d_head, d_value=d_value, d_context=d_context)
+    _check_at_least_one(d_head=d_head, d_value=d_value, d_context=d_context)
     return n_kv_heads, d_head, d_value, d_context
 
 
@@ -351,8 +349,8 @@ def _count(x: Tensor) -> Tensor:
     return torch.arange(x.shape[1], device=x.device)[None]
 
 
-def _takes_explicit_path(fused: bool | None, return_weights: bool, position: PositionScheme, change_scores) -> bool:
-    changed = change_scores and f"{change_scores} changes the scores, which no fused kernel here does"
+def _takes_explicit_path(fused: bool | None, return_weights: bool, position: PositionScheme, score_mod) -> bool:
+    changed = score_mod and f"{score_mod} changes the scores, which no fused kernel here does"
     needs_weights = "return_weights=True" if return_weights else position.explicit_only or changed
     if fused and needs_weights:
         raise ValueError(f"fused=True is not possible here, since the weights are needed: {needs_weights}")

@@ -8,7 +8,7 @@ import torch
 from einops import einsum, rearrange
 from torch import nn
 
-from llm_anatomy.layers._refusals import _refuse_below_one
+from llm_anatomy.layers._checks import _check_at_least_one
 from llm_anatomy.layers.attention import _default, scaled_dot_product_attention
 from llm_anatomy.layers.kv_cache import KVCache, NoCache
 from llm_anatomy.layers.masks import Mask
@@ -74,7 +74,7 @@ class LatentAttention(nn.Module):
     ):
         super().__init__()
         d_value = d_head if d_value is None else d_value
-        _refuse_below_one(d_model=d_model, n_heads=n_heads, d_latent=d_latent, d_head=d_head, d_value=d_value)
+        _check_at_least_one(d_model=d_model, n_heads=n_heads, d_latent=d_latent, d_head=d_head, d_value=d_value)
         d_rotary = 0 if position is None else position.d_rotary
         self.n_heads, self.d_latent, self.d_head, self.d_rotary = n_heads, d_latent, d_head, d_rotary
         self.position = position

@@ -1,6 +1,6 @@
 """Masks: which keys a query may see, told by where the two stand.
 
-Legend of shapes as in ``layers.attention``. A position below zero means that no token stands there: padding, or a place
+Legend of shapes as in ``layers.attention``. A position below zero marks padding, or a slot
 of a cache that is still empty. Every mask hides such keys.
 """
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from llm_anatomy.layers._refusals import _refuse_below_one
+from llm_anatomy.layers._checks import _check_at_least_one
 from llm_anatomy.layers.positions.base import offsets
 from llm_anatomy.shapes import Bool, Int, Tensor
 
@@ -119,7 +119,7 @@ class SlidingWindowMask(Mask):
     width: int
 
     def __post_init__(self):
-        _refuse_below_one(width=self.width)
+        _check_at_least_one(width=self.width)
 
     def allows(self, query_positions, key_positions):
         return offsets(query_positions, key_positions).abs() < self.width
@@ -133,7 +133,7 @@ class PaddingMask(Mask):
     """Nobody sees padding.
 
     Args:
-        is_token: one row per sequence of the batch, one entry per key: True for a token, False for padding.
+        attention_mask: one row per sequence of the batch, one entry per key: True for a token, False for padding.
 
     Raises:
         TypeError: if it is not boolean.
@@ -146,15 +146,19 @@ class PaddingMask(Mask):
     [[1, 0, 0], [1, 1, 0], [1, 1, 0]]
     """
 
-    is_token: Bool[Tensor, "batch keys"]
+    attention_mask: Bool[Tensor, "batch keys"]
 
     def __post_init__(self):
-        if self.is_token.dtype != torch.bool:
-            raise TypeError(f"is_token has dtype {self.is_token.dtype}; it must be torch.bool, True = a token")
-        if self.is_token.ndim != 2:
-            raise ValueError(f"is_token has shape {tuple(self.is_token.shape)}; it must be (batch, keys)")
+        if self.attention_mask.dtype != torch.bool:
+            raise TypeError(
+                f"attention_mask has dtype {self.attention_mask.dtype}; it must be torch.bool, True = a token"
+            )
+        if self.attention_mask.ndim != 2:
+            raise ValueError(f"attention_mask has shape {tuple(self.attention_mask.shape)}; it must be (batch, keys)")
 
     def allows(self, query_positions, key_positions):
-        if self.is_token.shape[1] != key_positions.shape[1]:
-            raise ValueError(f"is_token has {self.is_token.shape[1]} keys, but attention has {key_positions.shape[1]}")
-        return self.is_token[:, None]
+        if self.attention_mask.shape[1] != key_positions.shape[1]:
+            raise ValueError(
+                f"attention_mask has {self.attention_mask.shape[1]} keys, but attention has {key_positions.shape[1]}"
+            )
+        return self.attention_mask[:, None]

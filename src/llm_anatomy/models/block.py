@@ -13,12 +13,12 @@ from llm_anatomy.models import parts
 from llm_anatomy.shapes import Float, Int, Tensor
 
 
-class Source(NamedTuple):
+class EncoderOutput(NamedTuple):
     """What a decoder reads of another text.
 
     Source: Vaswani et al. (2017), section 3.2.3; UCL-31.
 
-    >>> Source(states=None).positions is None
+    >>> EncoderOutput(states=None).positions is None
     True
     """
 
@@ -37,7 +37,7 @@ class BlockRecord(NamedTuple):
     """
 
     weights: Float[Tensor, "batch heads queries keys"] | None = None
-    source_weights: Float[Tensor, "batch heads queries source"] | None = None
+    cross_attention_weights: Float[Tensor, "batch heads queries source"] | None = None
     routing: RoutingRecord | None = None
 
 
@@ -53,7 +53,7 @@ class Block(nn.Module):
         config: of the model.
         position: the scheme of attention.
         layer: which layer of the stack it is.
-        reads_source: whether it attends to a source, as the decoder of an encoder-decoder does.
+        has_cross_attention: whether it attends to a source, as the decoder of an encoder-decoder does.
 
     Source: Vaswani et al. (2017), section 3.1; UCL-24, UCL-26, UCL-31, IITD-42, IITD-44, IITD-45.
 
@@ -64,13 +64,15 @@ class Block(nn.Module):
     ((2, 3, 8), (2, 2, 3, 3))
     """
 
-    def __init__(self, config: ModelConfig, position: PositionScheme, layer: int = 0, reads_source: bool = False):
+    def __init__(
+        self, config: ModelConfig, position: PositionScheme, layer: int = 0, has_cross_attention: bool = False
+    ):
         super().__init__()
-        self.attention, self.around_attention = parts.attention(config, position), parts.placement(config)
-        if reads_source:
-            self.source_attention = parts.source_attention(config, position)
-            self.around_source_attention = parts.placement(config)
-        self.feedforward, self.around_feedforward = parts.feedforward(config, layer), parts.placement(config)
+        self.attention, self.attention_residual = parts.attention(config, position), parts.placement(config)
+        if has_cross_attention:
+            self.cross_attention = parts.cross_attention(config, position)
+            self.cross_attention_residual = parts.placement(config)
+        self.feedforward, self.feedforward_residual = parts.feedforward(config, layer), parts.placement(config)
 
     def forward(
         self,
@@ -79,25 +81,25 @@ class Block(nn.Module):
         mask: Mask,
         positions: Int[Tensor, "#batch tokens"] | None = None,
         cache: KVCache | None = None,
-        source: Source | None = None,
-        source_cache: KVCache | None = None,
+        source: EncoderOutput | None = None,
+        cross_attention_cache: KVCache | None = None,
         return_weights: bool = False,
     ) -> tuple[Float[Tensor, "batch tokens d_model"], BlockRecord]:
         """The stream after this block, and the record, empty but for routing unless weights are asked for."""
-        source_weights = None
+        cross_attention_weights = None
         asked = dict(mask=mask, positions=positions, cache=cache, return_weights=return_weights)
-        x, weights = _and_more(self.around_attention(x, self.attention, **asked))
+        x, weights = _and_more(self.attention_residual(x, self.attention, **asked))
         if source is not None:
             asked = dict(
                 context=source.states,
                 mask=None if source.positions is None else BidirectionalMask(),
                 context_positions=source.positions,
-                cache=source_cache,
+                cache=cross_attention_cache,
                 return_weights=return_weights,
             )
-            x, source_weights = _and_more(self.around_source_attention(x, self.source_attention, **asked))
-        x, routing = _and_more(self.around_feedforward(x, self.feedforward))
-        return x, BlockRecord(weights, source_weights, routing)
+            x, cross_attention_weights = _and_more(self.cross_attention_residual(x, self.cross_attention, **asked))
+        x, routing = _and_more(self.feedforward_residual(x, self.feedforward))
+        return x, BlockRecord(weights, cross_attention_weights, routing)
 
 
 class ParallelBlock(nn.Module):
@@ -153,7 +155,7 @@ class Stack(nn.Module):
         config: of the model.
         n_layers: how many blocks.
         causal: whether tokens see only what came before.
-        reads_source: whether blocks attend to a source.
+        has_cross_attention: whether blocks attend to a source.
 
     Source: Vaswani et al. (2017), section 3.1; IITD-43, UCL-27.
 
@@ -165,13 +167,13 @@ class Stack(nn.Module):
     ((2, 4, 8), 3, CausalMask())
     """
 
-    def __init__(self, config: ModelConfig, n_layers: int, *, causal: bool, reads_source: bool = False):
+    def __init__(self, config: ModelConfig, n_layers: int, *, causal: bool, has_cross_attention: bool = False):
         super().__init__()
         positions = parts.attention_positions(config, n_layers, causal)
         if config.parallel_block:
             blocks = [ParallelBlock(config, position, layer) for layer, position in enumerate(positions)]
         else:
-            blocks = [Block(config, position, layer, reads_source) for layer, position in enumerate(positions)]
+            blocks = [Block(config, position, layer, has_cross_attention) for layer, position in enumerate(positions)]
         self.blocks = nn.ModuleList(blocks)
         self.windows = [_window(config, layer) for layer in range(n_layers)]
         self.masks = [_mask(window, causal) for window in self.windows]
@@ -183,8 +185,8 @@ class Stack(nn.Module):
         *,
         positions: Int[Tensor, "#batch tokens"] | None = None,
         caches: list[KVCache] | None = None,
-        source: Source | None = None,
-        source_caches: list[KVCache] | None = None,
+        source: EncoderOutput | None = None,
+        cross_attention_caches: list[KVCache] | None = None,
         return_weights: bool = False,
     ) -> tuple[Float[Tensor, "batch tokens d_model"], list[BlockRecord]]:
         """The stream after the last block and norm, and a record of each block.
@@ -192,7 +194,7 @@ class Stack(nn.Module):
         Args:
             x: the embeddings.
             positions: where the tokens stand, -1 for padding; by default they follow each other.
-            caches, source_caches: one for each block.
+            caches, cross_attention_caches: one for each block.
             source: what the blocks attend to beside ``x``.
             return_weights: whether the records hold attention's weights.
         """
@@ -202,7 +204,10 @@ class Stack(nn.Module):
             if caches is not None:
                 asked |= dict(cache=caches[i])
             if source is not None:
-                asked |= dict(source=source, source_cache=None if source_caches is None else source_caches[i])
+                asked |= dict(
+                    source=source,
+                    cross_attention_cache=None if cross_attention_caches is None else cross_attention_caches[i],
+                )
             x, record = block(x, **asked)
             records.append(record)
         return self.norm(x), records

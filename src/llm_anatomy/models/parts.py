@@ -31,7 +31,7 @@ from llm_anatomy.layers.positions.rotary import (
     YaRNScaling,
 )
 from llm_anatomy.layers.residual import PostNorm, PostSublayerNorm, PreNorm, Residual, ReZero, SandwichNorm
-from llm_anatomy.layers.soft_cap import SoftCap
+from llm_anatomy.layers.softcapping import Softcapping
 
 # --- Positions: some change the embeddings, once; the others are asked by attention in every layer ---
 
@@ -98,16 +98,18 @@ def attention_positions(config: ModelConfig, n_layers: int, causal: bool) -> lis
 
 
 def _rotary(config: ModelConfig) -> PositionScheme:
-    pairing = {"halves": HalfSplitRotary, "neighbours": InterleavedRotary}[config.rope_pairing]
-    turns = {"fast_turns": config.rope_fast_turns, "slow_turns": config.rope_slow_turns}
+    pairing = {"half_split": HalfSplitRotary, "interleaved": InterleavedRotary}[config.rope_pairing]
+    turns = {"beta_fast": config.rope_beta_fast, "beta_slow": config.rope_beta_slow}
     turns = {name: value for name, value in turns.items() if value is not None}
-    factor, n_trained = config.rope_factor, config.rope_n_trained
+    factor, original_max_position_embeddings = config.rope_factor, config.rope_original_max_position_embeddings
     scaling = {
         None: lambda: Frequencies(),
         "linear": lambda: LinearScaling(factor),
         "ntk": lambda: NTKScaling(factor),
-        "yarn": lambda: YaRNScaling(factor, n_trained, **turns, temperature_factor=config.rope_temperature),
-        "llama3": lambda: Llama3Scaling(factor, n_trained, **turns),
+        "yarn": lambda: YaRNScaling(
+            factor, original_max_position_embeddings, **turns, attention_factor=config.rope_attention_factor
+        ),
+        "llama3": lambda: Llama3Scaling(factor, original_max_position_embeddings, **turns),
     }[config.rope_scaling]
     return pairing(config.d_rotary or rotary_width(config), config.rope_base, scaling())
 
@@ -189,7 +191,7 @@ def attention(config: ModelConfig, position: PositionScheme) -> MultiHeadAttenti
     return _multi_head_attention(config, position, config.attention_scale)
 
 
-def source_attention(config: ModelConfig, position: PositionScheme) -> MultiHeadAttention:
+def cross_attention(config: ModelConfig, position: PositionScheme) -> MultiHeadAttention:
     """Attention of one layer to a source: no positions, and scores scaled as the layer's own are (in T5 they are not).
 
     Args:
@@ -199,7 +201,7 @@ def source_attention(config: ModelConfig, position: PositionScheme) -> MultiHead
     Source: Vaswani et al. (2017), section 3.2.3; UCL-31.
 
     >>> config = ModelConfig(kind="encoder-decoder", position="t5", d_model=8, n_layers=1, n_heads=4, d_ff=9, n_vocab=5)
-    >>> source_attention(config, *attention_positions(config, n_layers=1, causal=True)).scale
+    >>> cross_attention(config, *attention_positions(config, n_layers=1, causal=True)).scale
     1.0
     """
     scale = position.scale(config.d_head) if config.attention_scale is None else config.attention_scale
@@ -213,7 +215,7 @@ def _multi_head_attention(config: ModelConfig, position: PositionScheme, scale: 
     elif config.qk_norm == "across_heads":
         widths = {"query_norm": config.n_heads * config.d_head, "key_norm": config.n_kv_heads * config.d_head}
         norms = {name: AcrossHeads(norm(config, width)) for name, width in widths.items()}
-    cap = config.attention_soft_cap
+    cap = config.attn_logit_softcapping
     return MultiHeadAttention(
         config.d_model,
         config.n_heads,
@@ -222,7 +224,7 @@ def _multi_head_attention(config: ModelConfig, position: PositionScheme, scale: 
         d_value=config.d_value,
         position=position,
         scale=scale,
-        change_scores=None if cap is None else SoftCap(cap),
+        score_mod=None if cap is None else Softcapping(cap),
         bias=config.attention_bias,
         output_bias=config.output_bias,
         **norms,

@@ -116,8 +116,8 @@ def slow_shaw_value(s, i, j):
 def slow_transformer_xl(s, q, k, i, j, head, kv_head):
     omegas = [10000 ** (-2 * c / D_MODEL) for c in range(D_MODEL // 2)]
     sinusoid = [math.sin((i - j) * w) for w in omegas] + [math.cos((i - j) * w) for w in omegas]
-    place, u, v = linear(s.w_position, sinusoid, head), s.u.tolist()[head], s.v.tolist()[head]
-    return (dot(q, k) + dot(q, place) + dot(u, k) + dot(v, place)) / math.sqrt(D_HEAD)
+    position, u, v = linear(s.w_position, sinusoid, head), s.u.tolist()[head], s.v.tolist()[head]
+    return (dot(q, k) + dot(q, position) + dot(u, k) + dot(v, position)) / math.sqrt(D_HEAD)
 
 
 def slow_scalar(s, q, k, i, j, head, kv_head):
@@ -140,9 +140,9 @@ def slow_deberta(released, row, shared=None):
     def score(s, q, k, i, j, head, kv_head):
         w_query, w_key = s.projections or shared
         vectors = s.table(torch.arange(8)).tolist()
-        place_key = linear(w_key, vectors[row(i - j)], kv_head)
-        place_query = linear(w_query, vectors[row(i - j) if released else row(j - i)], head)
-        return (dot(q, k) + dot(q, place_key) + dot(k, place_query)) / math.sqrt(3 * D_HEAD)
+        position_key = linear(w_key, vectors[row(i - j)], kv_head)
+        position_query = linear(w_query, vectors[row(i - j) if released else row(j - i)], head)
+        return (dot(q, k) + dot(q, position_key) + dot(k, position_query)) / math.sqrt(3 * D_HEAD)
 
     return score
 
@@ -307,7 +307,7 @@ def joined(x):
 
 
 def shifted(n_tokens):
-    """Positions of three sequences that begin at different places: what is relative must not care."""
+    """Positions of three sequences that begin at different positions: what is relative must not care."""
     return torch.arange(n_tokens) + torch.tensor([[0], [17], [400]])
 
 
@@ -420,10 +420,10 @@ def test_transformer_xl_equals_the_score_of_xlnet(dtype):
     if dtype == torch.float32:
         model = XLNetModel(config)
         torch.testing.assert_close(model.relative_positional_encoding(QUERIES, memory + QUERIES), sinusoids)
-    places = torch.einsum("t b m, m h d -> t b h d", sinusoids.expand(-1, BATCH, -1), theirs.r)
+    sinusoid_keys = torch.einsum("t b m, m h d -> t b h d", sinusoids.expand(-1, BATCH, -1), theirs.r)
     mask = random_mask(QUERIES, memory + QUERIES)
     forbidden = rearrange(~mask, "b 1 q k -> q k b 1").to(dtype)
-    expected = theirs.rel_attn_core(query, key, value, places, attn_mask=forbidden.expand(-1, -1, -1, HEADS))
+    expected = theirs.rel_attn_core(query, key, value, sinusoid_keys, attn_mask=forbidden.expand(-1, -1, -1, HEADS))
     query, key, value = (rearrange(x, "t b h d -> b h t d") for x in (query, key, value))
     positions = shifted(memory + QUERIES)
     output = attend(ours, query, key, value, positions[:, memory:], positions, mask)
@@ -609,12 +609,12 @@ def test_number_of_parameters():
 @pytest.mark.syllabus("IITD-19")
 def test_the_slides_shaw_projects_the_vector_first():
     """W_k (x + p_r) is q' W_k x + q' a_r with a_r = W_k p_r; over several heads each head has its own a_r."""
-    w_key, place = randn(HEADS * D_HEAD, D_MODEL, seed=1), randn(4, D_MODEL, seed=2)
+    w_key, position = randn(HEADS * D_HEAD, D_MODEL, seed=1), randn(4, D_MODEL, seed=2)
     x, query = randn(BATCH, KEYS, D_MODEL, seed=3), inputs()[0]
-    vectors = (place @ w_key.T).reshape(4, HEADS, D_HEAD)  # a_r of each head
+    vectors = (position @ w_key.T).reshape(4, HEADS, D_HEAD)  # a_r of each head
     rows = Clip(-2, 1)(offsets(QUERY_POSITIONS, KEY_POSITIONS))
     keys = heads_of(x @ w_key.T)[:, :, None] + vectors[rows].permute(0, 3, 1, 2, 4)
-    slide = heads_of(rearrange((x[:, None] + place[rows]) @ w_key.T, "b q k m -> (b q) k m"))
+    slide = heads_of(rearrange((x[:, None] + position[rows]) @ w_key.T, "b q k m -> (b q) k m"))
     slide = rearrange(slide, "(b q) h k d -> b h q k d", b=BATCH)
     torch.testing.assert_close(slide, keys)
     for head in range(HEADS):
@@ -637,34 +637,34 @@ def test_four_terms_of_transformer_xl():
     query, key, _ = inputs()
     scheme = make("Transformer-XL")
     with torch.no_grad():
-        scheme.w_position.weight.zero_()  # no places: what is left is u k, the same for every query
+        scheme.w_position.weight.zero_()  # no positions: what is left is u k, the same for every query
         content = scheme.bias(query, key, QUERY_POSITIONS, KEY_POSITIONS)
         torch.testing.assert_close(content, content[:, :, :1].expand_as(content))
         torch.testing.assert_close(content[:, 2, 0], scheme.u[2] @ key[:, 2].mT / math.sqrt(D_HEAD))
     scheme = make("Transformer-XL")
     with torch.no_grad():
         scheme.u.zero_()  # what is left does not depend on the keys, and without queries on the distance alone
-        places = scheme.bias(0 * query, key, *[torch.arange(n)[None] for n in (QUERIES, KEYS)])
-        assert torch.allclose(places, scheme.bias(0 * query, 2 * key, *[torch.arange(n)[None] for n in (5, 7)]))
-        torch.testing.assert_close(places[..., 1:, 1:], places[..., :-1, :-1])
+        positions = scheme.bias(0 * query, key, *[torch.arange(n)[None] for n in (QUERIES, KEYS)])
+        assert torch.allclose(positions, scheme.bias(0 * query, 2 * key, *[torch.arange(n)[None] for n in (5, 7)]))
+        torch.testing.assert_close(positions[..., 1:, 1:], positions[..., :-1, :-1])
 
 
 @pytest.mark.syllabus("IITD-22")
 def test_tupe_knows_no_content_and_becomes_t5_without_its_projection():
     scheme, (query, key, _) = make("TUPE-R"), inputs()
-    places = QUERY_POSITIONS, KEY_POSITIONS
-    assert torch.equal(scheme.bias(query, key, *places), scheme.bias(2 * query, -key, *places))
+    positions = QUERY_POSITIONS, KEY_POSITIONS
+    assert torch.equal(scheme.bias(query, key, *positions), scheme.bias(2 * query, -key, *positions))
     scheme.u_query.weight.data.zero_()
-    assert torch.equal(scheme.bias(query, key, *places), scheme.relative.bias(query, key, *places))
+    assert torch.equal(scheme.bias(query, key, *positions), scheme.relative.bias(query, key, *positions))
 
 
 @pytest.mark.syllabus("IITD-23")
-def test_deberta_has_three_terms_and_none_of_place_by_place():
+def test_deberta_has_three_terms_and_none_of_position_by_position():
     scheme, (query, key, _) = make("DeBERTa"), inputs()
-    places = QUERY_POSITIONS, KEY_POSITIONS
-    from_query, from_key = scheme.bias(query, 0 * key, *places), scheme.bias(0 * query, key, *places)
-    torch.testing.assert_close(from_query + from_key, scheme.bias(query, key, *places))
-    assert scheme.bias(0 * query, 0 * key, *places).eq(0).all()
+    positions = QUERY_POSITIONS, KEY_POSITIONS
+    from_query, from_key = scheme.bias(query, 0 * key, *positions), scheme.bias(0 * query, key, *positions)
+    torch.testing.assert_close(from_query + from_key, scheme.bias(query, key, *positions))
+    assert scheme.bias(0 * query, 0 * key, *positions).eq(0).all()
     assert from_query.abs().max() > 0.1 and from_key.abs().max() > 0.1
 
 
@@ -695,12 +695,12 @@ def test_bfloat16_stays_close_to_float32(name):
     scheme = make(name, 2, torch.bfloat16)
     query, key, value = inputs(2, torch.bfloat16)
     add = torch.zeros(3, 1, dtype=torch.long) if name.startswith("TUPE") else torch.tensor([[3001], [0], [12345]])
-    places = QUERY_POSITIONS + add, KEY_POSITIONS + add
+    positions = QUERY_POSITIONS + add, KEY_POSITIONS + add
     with torch.no_grad():
-        low = scheme.bias(query, key, *places), attend(scheme, query, key, value, *places)
+        low = scheme.bias(query, key, *positions), attend(scheme, query, key, value, *positions)
         wide = copy.deepcopy(scheme).float()
         query, key, value = query.float(), key.float(), value.float()
-        high = wide.bias(query, key, *places), attend(wide, query, key, value, *places)
+        high = wide.bias(query, key, *positions), attend(wide, query, key, value, *positions)
     for a, b in zip(low, high, strict=True):
         assert a.dtype == torch.bfloat16
         torch.testing.assert_close(a.float(), b, rtol=3e-2, atol=4e-2)
@@ -722,8 +722,8 @@ def test_many_keys_at_one_offset_add_up_in_bfloat16():
 
 @pytest.mark.parametrize("distance", [1, 300, 30000])
 def test_alibi_counts_far_in_bfloat16(distance):
-    x, places = torch.zeros(1, 1, 1, 2, dtype=torch.bfloat16), torch.tensor([[distance]])
-    bias = ALiBi(1).bfloat16().bias(x, x, torch.tensor([[0]]), places)
+    x, positions = torch.zeros(1, 1, 1, 2, dtype=torch.bfloat16), torch.tensor([[distance]])
+    bias = ALiBi(1).bfloat16().bias(x, x, torch.tensor([[0]]), positions)
     assert bias.item() == torch.tensor(-distance / 256).bfloat16().item()
 
 
@@ -732,7 +732,7 @@ def test_gradients_are_those_of_the_function(name):
     scheme, (query, key, value) = make(name, 2, torch.float64), inputs(2, torch.float64)
     names, parameters = zip(*scheme.named_parameters(), strict=True)
     query, key, value = (x[:2, :, -2:].requires_grad_() for x in (query, key, value))
-    places = QUERY_POSITIONS[:2, -2:], KEY_POSITIONS[:2, -2:]
+    positions = QUERY_POSITIONS[:2, -2:], KEY_POSITIONS[:2, -2:]
 
     class Attention(nn.Module):
         def __init__(self):
@@ -740,7 +740,7 @@ def test_gradients_are_those_of_the_function(name):
             self.scheme = scheme
 
         def forward(self, *arguments):
-            return attend(self.scheme, *arguments, *places)
+            return attend(self.scheme, *arguments, *positions)
 
     def function(query, *values):
         named = {f"scheme.{n}": v for n, v in zip(names, values, strict=True)}
@@ -766,10 +766,10 @@ def test_state_dict_round_trip(name):
 @pytest.mark.parametrize("name", CASES)
 def test_a_scheme_follows_its_inputs_to_their_device(name, device):
     scheme, tensors = make(name, 2), inputs(2)
-    places = QUERY_POSITIONS, KEY_POSITIONS
-    there = attend(copy.deepcopy(scheme).to(device), *(x.to(device) for x in (*tensors, *places)))
+    positions = QUERY_POSITIONS, KEY_POSITIONS
+    there = attend(copy.deepcopy(scheme).to(device), *(x.to(device) for x in (*tensors, *positions)))
     assert there.device.type == device
-    torch.testing.assert_close(there.cpu(), attend(scheme, *tensors, *places), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(there.cpu(), attend(scheme, *tensors, *positions), rtol=1e-4, atol=1e-4)
 
 
 def test_all_schemes_compile_without_a_graph_break(run_without_shape_checks):

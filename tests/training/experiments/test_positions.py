@@ -71,8 +71,8 @@ def test_linear_self_attention_is_the_sum_over_the_past(position):
         rearrange(linear(x), "b t (h d) -> b h t d", h=3) for linear in (layer.w_query, layer.w_key, layer.w_value)
     )
     query, key = torch.nn.functional.elu(query) + 1, torch.nn.functional.elu(key) + 1
-    places = torch.arange(5)[None]
-    turn = (lambda a: position.rotate(a, places)) if position else (lambda a: a)
+    positions = torch.arange(5)[None]
+    turn = (lambda a: position.rotate(a, positions)) if position else (lambda a: a)
     read = torch.zeros_like(value)
     for m in range(5):
         for n in range(m + 1):

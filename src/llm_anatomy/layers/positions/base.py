@@ -1,4 +1,4 @@
-"""What every position scheme has in common: four places where it may tell attention where a token stands.
+"""What every position scheme has in common: four hooks through which it may tell attention where each token is.
 
 Legend of shapes as in ``layers.attention``. Positions are integers, ``(batch, tokens)`` or ``(1, tokens)`` where all
 sequences are alike. A relative offset is key position minus query position.
@@ -69,7 +69,7 @@ class PositionScheme(nn.Module):
         query_positions: Int[Tensor, "#batch queries"],
         key_positions: Int[Tensor, "#batch keys"],
     ) -> Float[Tensor, "batch heads queries d_value"] | None:
-        """Add to the values that are averaged: what the weights make of the places. Explicit only, since it needs
+        """Add to the values that are averaged: what the weights make of the positions. Explicit only, since it needs
         the weights."""
         return None
 

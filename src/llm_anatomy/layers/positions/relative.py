@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from einops import rearrange, repeat
 from torch import nn
 
+from llm_anatomy.layers._checks import _check_at_least_one, _check_integers
 from llm_anatomy.layers._precision import _wide
-from llm_anatomy.layers._refusals import _refuse_below_one, _refuse_other_than_integers
 from llm_anatomy.layers.positions.base import PositionScheme, offsets
 from llm_anatomy.layers.positions.buckets import Clip, DeBERTaLogBuckets, T5Buckets
 from llm_anatomy.shapes import Float, Int, Tensor
@@ -56,7 +56,7 @@ class ScalarBias(PositionScheme):
 
     def __init__(self, n_heads: int, buckets: Clip | T5Buckets):
         super().__init__()
-        _refuse_below_one(n_heads=n_heads)
+        _check_at_least_one(n_heads=n_heads)
         self.n_heads, self.buckets = n_heads, buckets
         self.table = _small_normal(buckets.n_rows, n_heads)
 
@@ -68,7 +68,7 @@ class ScalarBias(PositionScheme):
         key_positions: KeyPositions,
         projections: Projections = None,
     ) -> Added:
-        _refuse_misfits(query, key, query_positions, key_positions, n_heads=self.n_heads)
+        _check_shapes(query, key, query_positions, key_positions, n_heads=self.n_heads)
         rows = self.buckets(offsets(query_positions, key_positions))  # (batch or 1, queries, keys)
         added = F.embedding(rows, self.table).to(query.dtype)
         return rearrange(added, "batch queries keys heads -> batch heads queries keys")
@@ -123,7 +123,7 @@ def alibi_slopes(
     >>> alibi_slopes(3).tolist(), alibi_slopes(4).tolist()
     ([0.0625, 0.00390625, 0.25], [0.25, 0.0625, 0.015625, 0.00390625])
     """
-    _refuse_below_one(n_heads=n_heads)
+    _check_at_least_one(n_heads=n_heads)
     power = 1 << (n_heads - 1).bit_length()
     slopes = torch.exp2(-8 / power * torch.arange(1, power + 1, device=device, dtype=dtype))
     return slopes if power == n_heads else torch.cat((slopes[1::2], slopes[::2]))[:n_heads]
@@ -153,7 +153,7 @@ class ALiBi(PositionScheme):
 
     def __init__(self, n_heads: int):
         super().__init__()
-        _refuse_below_one(n_heads=n_heads)
+        _check_at_least_one(n_heads=n_heads)
         self.n_heads = n_heads
 
     def bias(
@@ -164,7 +164,7 @@ class ALiBi(PositionScheme):
         key_positions: KeyPositions,
         projections: Projections = None,
     ) -> Added:
-        _refuse_misfits(query, key, query_positions, key_positions, n_heads=self.n_heads)
+        _check_shapes(query, key, query_positions, key_positions, n_heads=self.n_heads)
         distances = offsets(query_positions, key_positions).abs()[:, None]  # (batch or 1, 1, queries, keys)
         slopes = alibi_slopes(self.n_heads, query.device, _wide(query.dtype))[:, None, None]  # (heads, 1, 1)
         return (-slopes * distances).to(query.dtype)
@@ -203,7 +203,7 @@ class Shaw(PositionScheme):
     def __init__(self, buckets: Clip, d_head: int, d_value: int | None = None):
         super().__init__()
         d_value = d_head if d_value is None else d_value
-        _refuse_below_one(d_head=d_head, d_value=d_value)
+        _check_at_least_one(d_head=d_head, d_value=d_value)
         self.buckets, self.d_head = buckets, d_head
         self.key_vectors = _small_normal(buckets.n_rows, d_head)
         self.value_vectors = _small_normal(buckets.n_rows, d_value)
@@ -216,7 +216,7 @@ class Shaw(PositionScheme):
         key_positions: KeyPositions,
         projections: Projections = None,
     ) -> Added:
-        _refuse_misfits(query, key, query_positions, key_positions, d_head=self.d_head)
+        _check_shapes(query, key, query_positions, key_positions, d_head=self.d_head)
         rows = self.buckets(offsets(query_positions, key_positions))  # (batch or 1, queries, keys)
         scores = _pick(query @ self.key_vectors.T, rows)  # (batch, heads, queries, rows) -> keys
         return (scores * self.scale(self.d_head)).to(query.dtype)
@@ -227,7 +227,7 @@ class Shaw(PositionScheme):
         query_positions: QueryPositions,
         key_positions: KeyPositions,
     ) -> Float[Tensor, "batch heads queries d_value"]:
-        _refuse_unfit_positions(weights.shape[0], weights.shape[2:], query_positions, key_positions)
+        _check_positions(weights.shape[0], weights.shape[2:], query_positions, key_positions)
         rows = self.buckets(offsets(query_positions, key_positions))
         rows = rows[:, None].long().expand(weights.shape)  # (batch, heads, queries, keys)
         wide = weights.to(_wide(weights.dtype))
@@ -267,7 +267,7 @@ class TransformerXL(PositionScheme):
 
     def __init__(self, d_model: int, n_heads: int, d_head: int):
         super().__init__()
-        _refuse_below_one(d_model=d_model, n_heads=n_heads, d_head=d_head)
+        _check_at_least_one(d_model=d_model, n_heads=n_heads, d_head=d_head)
         if d_model % 2:
             raise ValueError(f"{d_model=} must be even: half sines, half cosines")
         self.d_model, self.n_heads, self.d_head = d_model, n_heads, d_head
@@ -282,7 +282,7 @@ class TransformerXL(PositionScheme):
         key_positions: KeyPositions,
         projections: Projections = None,
     ) -> Added:
-        _refuse_misfits(query, key, query_positions, key_positions, n_heads=self.n_heads, d_head=self.d_head)
+        _check_shapes(query, key, query_positions, key_positions, n_heads=self.n_heads, d_head=self.d_head)
         # u k_j
         content = self.u[:, None] @ _per_query_head(key, self.n_heads).mT  # (batch, heads, 1, keys)
         # (q_i + v) W_R = (a, b), which asks for a sin(i - j) + b cos(i - j)
@@ -291,9 +291,11 @@ class TransformerXL(PositionScheme):
         # = (b sin i - a cos i) sin j + (a sin i + b cos i) cos j, with i and j counted from the first key
         first = key_positions[:, :1]
         sin_i, cos_i = self._sinusoids(query_positions - first, query.dtype)
-        places = torch.cat(self._sinusoids(key_positions - first, query.dtype), -1)  # (batch or 1, 1, keys, d_model)
+        key_sinusoids = torch.cat(
+            self._sinusoids(key_positions - first, query.dtype), -1
+        )  # (batch or 1, 1, keys, d_model)
         turned = torch.cat((b * sin_i - a * cos_i, a * sin_i + b * cos_i), -1)  # (batch, heads, queries, d_model)
-        position = turned.to(query.dtype) @ places.to(query.dtype).mT  # (batch, heads, queries, keys)
+        position = turned.to(query.dtype) @ key_sinusoids.to(query.dtype).mT  # (batch, heads, queries, keys)
         return ((content + position) * self.scale(self.d_head)).to(query.dtype)
 
     def _sinusoids(self, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -303,7 +305,7 @@ class TransformerXL(PositionScheme):
 
 
 class DeBERTa(PositionScheme):
-    r"""Disentangled attention, as in the paper: content asks for places, and places ask for content.
+    r"""Disentangled attention, as in the paper: content asks for positions, and positions ask for content.
 
     .. math:: s_{ij} = \frac{q_i^\top k_j + q_i^\top W_{K,r} P_{\delta(i,j)} + k_j^\top W_{Q,r} P_{\delta(j,i)}}
         {\sqrt{3\, d_\mathrm{head}}}, \quad \delta(i, j) = \mathrm{row}(p_i - p_j)
@@ -353,18 +355,18 @@ class DeBERTa(PositionScheme):
         key_positions: KeyPositions,
         projections: Projections = None,
     ) -> Added:
-        _refuse_misfits(query, key, query_positions, key_positions)
+        _check_shapes(query, key, query_positions, key_positions)
         w_query, w_key = self._fitting(projections, query, key)
         n_heads, offset = query.shape[1], offsets(query_positions, key_positions)
         vectors = self.table(torch.arange(self.buckets.n_rows, device=query.device))  # (rows, d_model)
-        place_query = rearrange(w_query(vectors), "rows (heads d) -> 1 heads rows d", heads=n_heads)
-        place_key = rearrange(w_key(vectors), "rows (heads d) -> 1 heads rows d", heads=key.shape[1])
-        place_key, key = _per_query_head(place_key, n_heads), _per_query_head(key, n_heads)
+        position_query = rearrange(w_query(vectors), "rows (heads d) -> 1 heads rows d", heads=n_heads)
+        position_key = rearrange(w_key(vectors), "rows (heads d) -> 1 heads rows d", heads=key.shape[1])
+        position_key, key = _per_query_head(position_key, n_heads), _per_query_head(key, n_heads)
         # q_i W_K,r P_delta(i, j)
-        to_place = _pick(query @ place_key.mT, self.buckets(-offset))  # (batch, heads, queries, keys)
+        to_position = _pick(query @ position_key.mT, self.buckets(-offset))  # (batch, heads, queries, keys)
         # k_j W_Q,r P_delta(j, i)
-        from_place = _pick(key @ place_query.mT, self.rows_seen_from_key(offset).mT).mT
-        return ((to_place + from_place) * self.scale(query.shape[-1])).to(query.dtype)
+        from_position = _pick(key @ position_query.mT, self.rows_seen_from_key(offset).mT).mT
+        return ((to_position + from_position) * self.scale(query.shape[-1])).to(query.dtype)
 
     def _fitting(self, shared: Projections, query: Tensor, key: Tensor) -> tuple[nn.Linear, nn.Linear]:
         pair = shared if self.projections is None else self.projections
@@ -407,7 +409,7 @@ class ReleasedDeBERTa(DeBERTa):
 
 
 class TUPE(PositionScheme):
-    r"""Untied positions: places are compared with projections of their own, apart from words.
+    r"""Untied positions: positions are compared with projections of their own, apart from words.
 
     .. math:: s_{ij} = \frac{q_i^\top k_j + (U_Q\, P_{p_i})^\top (U_K\, P_{p_j})}{\sqrt{2\, d_\mathrm{head}}}
         + b_{p_j - p_i}
@@ -433,7 +435,7 @@ class TUPE(PositionScheme):
 
     def __init__(self, n_ctx: int, d_model: int, n_heads: int, d_head: int, relative: PositionScheme | None = None):
         super().__init__()
-        _refuse_below_one(n_ctx=n_ctx, d_model=d_model, n_heads=n_heads, d_head=d_head)
+        _check_at_least_one(n_ctx=n_ctx, d_model=d_model, n_heads=n_heads, d_head=d_head)
         self.n_ctx, self.n_heads, self.d_head, self.relative = n_ctx, n_heads, d_head, relative
         self.table = _small_normal(n_ctx, d_model)
         self.u_query = nn.Linear(d_model, n_heads * d_head, bias=False)
@@ -450,14 +452,14 @@ class TUPE(PositionScheme):
         key_positions: KeyPositions,
         projections: Projections = None,
     ) -> Added:
-        _refuse_misfits(query, key, query_positions, key_positions, n_heads=self.n_heads, d_head=self.d_head)
+        _check_shapes(query, key, query_positions, key_positions, n_heads=self.n_heads, d_head=self.d_head)
         if not torch.compiler.is_compiling():
-            _refuse_beyond(self.n_ctx, query_positions=query_positions, key_positions=key_positions)
-        place_query, place_key = (
+            _check_within_context(self.n_ctx, query_positions=query_positions, key_positions=key_positions)
+        position_query, position_key = (
             rearrange(u(F.embedding(p, self.table)), "batch tokens (heads d) -> batch heads tokens d", d=self.d_head)
             for u, p in ((self.u_query, query_positions), (self.u_key, key_positions))
         )
-        added = place_query @ place_key.mT * self.scale(self.d_head)  # (batch or 1, heads, queries, keys)
+        added = position_query @ position_key.mT * self.scale(self.d_head)  # (batch or 1, heads, queries, keys)
         if self.relative is not None:
             added = added + self.relative.bias(query, key, query_positions, key_positions, projections)
         return added.to(query.dtype)
@@ -522,9 +524,7 @@ def _pick(
     return scores.to(_wide(scores.dtype)).gather(-1, rows[:, None].long().expand(*scores.shape[:2], -1, -1))
 
 
-def _refuse_misfits(
-    query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor, **expected: int
-) -> None:
+def _check_shapes(query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor, **expected: int) -> None:
     for name, tensor in {"query": query, "key": key}.items():
         if tensor.ndim != 4:
             raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must be (batch, heads, tokens, d_head)")
@@ -537,19 +537,19 @@ def _refuse_misfits(
         found = query.shape[1 if name == "n_heads" else -1]
         if found != size:
             raise ValueError(f"query {tuple(query.shape)} has {name}={found}; this scheme was made for {name}={size}")
-    _refuse_unfit_positions(query.shape[0], (query.shape[2], key.shape[2]), query_positions, key_positions)
+    _check_positions(query.shape[0], (query.shape[2], key.shape[2]), query_positions, key_positions)
 
 
-def _refuse_unfit_positions(batch: int, lengths, query_positions: Tensor, key_positions: Tensor) -> None:
+def _check_positions(batch: int, lengths, query_positions: Tensor, key_positions: Tensor) -> None:
     for name, positions, length in zip(
         ("query_positions", "key_positions"), (query_positions, key_positions), lengths, strict=True
     ):
-        _refuse_other_than_integers(**{name: positions})
+        _check_integers(**{name: positions})
         if positions.ndim != 2 or positions.shape[0] not in (1, batch) or positions.shape[1] != length:
             raise ValueError(f"{name} have shape {tuple(positions.shape)}; they must be ({batch} or 1, {length})")
 
 
-def _refuse_beyond(n_ctx: int, **positions: Tensor) -> None:
+def _check_within_context(n_ctx: int, **positions: Tensor) -> None:
     for name, p in positions.items():
         lowest, highest = torch.stack(p.aminmax()).tolist()
         if lowest < 0 or highest >= n_ctx:

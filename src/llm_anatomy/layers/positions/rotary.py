@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import torch
 
+from llm_anatomy.layers._checks import _check_integers
 from llm_anatomy.layers._precision import _wide
-from llm_anatomy.layers._refusals import _refuse_other_than_integers
 from llm_anatomy.layers.positions.base import PositionScheme
 from llm_anatomy.shapes import Float, Int, Tensor
 
@@ -26,7 +26,7 @@ class Frequencies:
     .. math:: \theta_i = \mathrm{base}^{-2i / d_\mathrm{rotary}}, \quad i = 0, \dots, d_\mathrm{rotary}/2 - 1
 
     The classes below slow the planes down, so that a model can read further than it was trained. Each is an object to
-    be called with ``(d_rotary, base)``; ``attention_factor`` multiplies turned queries and turned keys alike.
+    be called with ``(d_rotary, base)``; ``attention_scaling`` multiplies turned queries and turned keys alike.
 
     Source: Su et al. (2021), section 3.2.2; IITD-26, CMU-31, GT-36 (the list has d/2 values: errata E-39, E-53).
 
@@ -35,7 +35,7 @@ class Frequencies:
     """
 
     @property
-    def attention_factor(self) -> float:
+    def attention_scaling(self) -> float:
         return 1.0
 
     def __call__(self, d_rotary: int, base: float) -> Float[Tensor, "pairs"]:
@@ -90,10 +90,12 @@ class NTKScaling(_Scaled):
     """
 
     @classmethod
-    def for_length(cls, n_tokens: int, n_trained: int, factor: float) -> "NTKScaling":
+    def for_length(cls, n_tokens: int, original_max_position_embeddings: int, factor: float) -> "NTKScaling":
         """The dynamic form: no change up to the trained length, then as much as ``n_tokens`` needs. Keys that were
         cached under another length do not fit."""
-        return cls(factor * max(n_tokens, n_trained) / n_trained - (factor - 1))
+        return cls(
+            factor * max(n_tokens, original_max_position_embeddings) / original_max_position_embeddings - (factor - 1)
+        )
 
     def __call__(self, d_rotary: int, base: float) -> Float[Tensor, "pairs"]:
         if d_rotary < 4:
@@ -110,25 +112,25 @@ class _ScaledByTurns(_Scaled):
 
     Args:
         factor: how many times further the model shall read, at least 1.
-        n_trained: the length that it was trained on.
-        fast_turns, slow_turns: with more turns a plane is kept, with fewer it is interpolated; fast above slow above 0.
+        original_max_position_embeddings: the length that it was trained on.
+        beta_fast, beta_slow: with more turns a plane is kept, with fewer it is interpolated; fast above slow above 0.
 
     Raises:
         ValueError: for a factor or a length below 1, or turns out of order.
     """
 
-    n_trained: int
-    fast_turns: float
-    slow_turns: float
+    original_max_position_embeddings: int
+    beta_fast: float
+    beta_slow: float
 
     def __post_init__(self):
         super().__post_init__()
-        if not self.n_trained >= 1:
-            raise ValueError(f"n_trained={self.n_trained} must be at least 1")
-        if not self.fast_turns > self.slow_turns > 0:
+        if not self.original_max_position_embeddings >= 1:
             raise ValueError(
-                f"fast_turns={self.fast_turns} must be above slow_turns={self.slow_turns}, and that above 0"
+                f"original_max_position_embeddings={self.original_max_position_embeddings} must be at least 1"
             )
+        if not self.beta_fast > self.beta_slow > 0:
+            raise ValueError(f"beta_fast={self.beta_fast} must be above beta_slow={self.beta_slow}, and that above 0")
 
     def blend(self, frequencies: Float[Tensor, "pairs"], kept: Float[Tensor, "pairs"]) -> Float[Tensor, "pairs"]:
         return frequencies * (kept + (1 - kept) / self.factor)
@@ -147,30 +149,34 @@ class YaRNScaling(_ScaledByTurns):
     writes a ramp over turns; its code, and the models that use it, take the index as here.
 
     Args:
-        factor, n_trained, fast_turns, slow_turns: as above.
-        temperature_factor: :math:`\sqrt{1/t}`, multiplies turned queries and turned keys, so that scores are divided
+        factor, original_max_position_embeddings, beta_fast, beta_slow: as above.
+        attention_factor: :math:`\sqrt{1/t}`, multiplies turned queries and turned keys, so that scores are divided
             by the temperature t; :math:`0.1 \ln(\mathrm{factor}) + 1` by default.
 
     Source: Peng et al. (2023), "YaRN", sections 3.2 to 3.4.
 
-    >>> round(YaRNScaling(factor=4.0, n_trained=2048).attention_factor, 4)
+    >>> round(YaRNScaling(factor=4.0, original_max_position_embeddings=2048).attention_scaling, 4)
     1.1386
     """
 
-    fast_turns: float = 32.0
-    slow_turns: float = 1.0
-    temperature_factor: float | None = None
+    beta_fast: float = 32.0
+    beta_slow: float = 1.0
+    attention_factor: float | None = None
 
     @property
-    def attention_factor(self) -> float:
-        return 0.1 * math.log(self.factor) + 1 if self.temperature_factor is None else self.temperature_factor
+    def attention_scaling(self) -> float:
+        return 0.1 * math.log(self.factor) + 1 if self.attention_factor is None else self.attention_factor
 
     def __call__(self, d_rotary: int, base: float) -> Float[Tensor, "pairs"]:
         def index(turns: float) -> float:
-            return math.log(self.n_trained / (2 * math.pi * turns)) * d_rotary / (2 * math.log(base))
+            return (
+                math.log(self.original_max_position_embeddings / (2 * math.pi * turns))
+                * d_rotary
+                / (2 * math.log(base))
+            )
 
-        fast = max(math.floor(index(self.fast_turns)), 0)
-        slow = max(min(math.ceil(index(self.slow_turns)), d_rotary - 1), fast + 0.001)  # no division by zero
+        fast = max(math.floor(index(self.beta_fast)), 0)
+        slow = max(min(math.ceil(index(self.beta_slow)), d_rotary - 1), fast + 0.001)  # no division by zero
         kept = 1 - ((torch.arange(d_rotary // 2, device="cpu") - fast) / (slow - fast)).clamp(0, 1)
         return self.blend(super().__call__(d_rotary, base), kept)
 
@@ -185,17 +191,17 @@ class Llama3Scaling(_ScaledByTurns):
 
     Source: code of Llama 3.1; Grattafiori et al. (2024), "The Llama 3 Herd of Models".
 
-    >>> [round(f, 6) for f in Llama3Scaling(factor=8.0, n_trained=100)(4, 10000.0).tolist()]
+    >>> [round(f, 6) for f in Llama3Scaling(factor=8.0, original_max_position_embeddings=100)(4, 10000.0).tolist()]
     [1.0, 0.00125]
     """
 
-    fast_turns: float = 4.0
-    slow_turns: float = 1.0
+    beta_fast: float = 4.0
+    beta_slow: float = 1.0
 
     def __call__(self, d_rotary: int, base: float) -> Float[Tensor, "pairs"]:
         frequencies = super().__call__(d_rotary, base)
-        turns = self.n_trained * frequencies / (2 * math.pi)
-        kept = ((turns - self.slow_turns) / (self.fast_turns - self.slow_turns)).clamp(0, 1)
+        turns = self.original_max_position_embeddings * frequencies / (2 * math.pi)
+        kept = ((turns - self.beta_slow) / (self.beta_fast - self.beta_slow)).clamp(0, 1)
         return self.blend(frequencies, kept)
 
 
@@ -243,7 +249,7 @@ def rotate_complex(
     >>> rotate_complex(torch.tensor([[1.0, 2.0]]), torch.tensor([[0.0]])).tolist()
     [[1.0, 2.0]]
     """
-    return multiply_neighbours(x, torch.stack((angles.cos(), angles.sin()), -1))
+    return multiply_pairs(x, torch.stack((angles.cos(), angles.sin()), -1))
 
 
 def rotate_efficient(
@@ -263,10 +269,10 @@ def rotate_efficient(
     [[1.0, 2.0]]
     """
     cos, sin = (table.to(x.dtype).repeat_interleave(2, -1) for table in (angles.cos(), angles.sin()))
-    return x * cos + shuffle_neighbours(x) * sin
+    return x * cos + rotate_every_two(x) * sin
 
 
-def shuffle_neighbours(x: Float[Tensor, "*batch d_rotary"]) -> Float[Tensor, "*batch d_rotary"]:
+def rotate_every_two(x: Float[Tensor, "*batch d_rotary"]) -> Float[Tensor, "*batch d_rotary"]:
     """A quarter turn in each plane.
 
     Args:
@@ -274,13 +280,13 @@ def shuffle_neighbours(x: Float[Tensor, "*batch d_rotary"]) -> Float[Tensor, "*b
 
     Source: Su et al. (2021), equation 34 (erratum E-01); IITD-30.
 
-    >>> shuffle_neighbours(torch.tensor([1.0, 2.0, 3.0, 4.0])).tolist()
+    >>> rotate_every_two(torch.tensor([1.0, 2.0, 3.0, 4.0])).tolist()
     [-2.0, 1.0, -4.0, 3.0]
     """
     return torch.stack((-x[..., 1::2], x[..., 0::2]), -1).flatten(-2)
 
 
-def multiply_neighbours(
+def multiply_pairs(
     x: Float[Tensor, "*batch d_rotary"], turns: Float[Tensor, "*#batch pairs 2"]
 ) -> Float[Tensor, "*batch d_rotary"]:
     """Neighbours times ``turns`` (cosine, sine) as complex numbers, in the precision of ``turns``.
@@ -291,11 +297,11 @@ def multiply_neighbours(
 
     Source: Su et al. (2021), equation 12; IITD-25.
 
-    >>> multiply_neighbours(torch.tensor([3.0, 5.0]), torch.tensor([[0.0, 1.0]])).tolist()
+    >>> multiply_pairs(torch.tensor([3.0, 5.0]), torch.tensor([[0.0, 1.0]])).tolist()
     [-5.0, 3.0]
     """
     if x.dtype != turns.dtype:
-        return multiply_neighbours(x.to(turns.dtype), turns).to(x.dtype)
+        return multiply_pairs(x.to(turns.dtype), turns).to(x.dtype)
     if torch.compiler.is_compiling():  # compilers fuse real numbers, and know nothing of complex ones
         (first, second), (cos, sin) = (x[..., 0::2], x[..., 1::2]), turns.unbind(-1)
         return torch.stack((first * cos - second * sin, second * cos + first * sin), -1).flatten(-2)
@@ -305,7 +311,7 @@ def multiply_neighbours(
     return torch.view_as_real(pairs * torch.view_as_complex(turns)).flatten(-2)
 
 
-def neighbours_to_halves(x: Tensor) -> Tensor:
+def interleaved_to_half_split(x: Tensor) -> Tensor:
     """Reorder the last axis so that what was paired with its neighbour is paired across the halves. Applied to the
     output rows of W^Q and W^K, it turns a model with one pairing into the same model with the other.
 
@@ -314,7 +320,7 @@ def neighbours_to_halves(x: Tensor) -> Tensor:
 
     Source: the storage orders of GPT-J and GPT-NeoX; IITD-26.
 
-    >>> neighbours_to_halves(torch.tensor([0, 1, 2, 3, 4, 5])).tolist()
+    >>> interleaved_to_half_split(torch.tensor([0, 1, 2, 3, 4, 5])).tolist()
     [0, 2, 4, 1, 3, 5]
     """
     return torch.cat((x[..., 0::2], x[..., 1::2]), -1)
@@ -377,7 +383,7 @@ class Rotary(PositionScheme):
         if not base > 1:
             raise ValueError(f"{base=} must be above 1")
         scheme = Frequencies() if frequencies is None else frequencies
-        self.d_rotary, self.attention_factor = d_rotary, scheme.attention_factor
+        self.d_rotary, self.attention_scaling = d_rotary, scheme.attention_scaling
         self.register_buffer("frequencies", scheme(d_rotary, base), persistent=False)
         self._kept = None  # the last positions on a CPU, the dtype, and their tables
 
@@ -385,7 +391,7 @@ class Rotary(PositionScheme):
         self, x: Float[Tensor, "batch heads tokens d_head"], positions: Int[Tensor, "#batch tokens"]
     ) -> Float[Tensor, "batch heads tokens d_head"]:
         """Turn the first ``d_rotary`` entries of each query, or key, by its position; the others stay."""
-        self._refuse_misfits(x, positions)
+        self._check_shapes(x, positions)
         tables = self._tables_for(positions, x.dtype)
         if self.d_rotary == x.shape[-1]:
             return self.turn(x, *tables)
@@ -416,13 +422,13 @@ class Rotary(PositionScheme):
             positions.device, wide
         )  # (batch, 1, tokens, width)
 
-    def _refuse_misfits(self, x: Tensor, positions: Tensor) -> None:
+    def _check_shapes(self, x: Tensor, positions: Tensor) -> None:
         if x.ndim != 4 or x.shape[-1] < self.d_rotary:
             raise ValueError(
                 f"x has shape {tuple(x.shape)}; it must be (batch, heads, tokens, d_head) with d_head at least "
                 f"d_rotary={self.d_rotary}"
             )
-        _refuse_other_than_integers(positions=positions)
+        _check_integers(positions=positions)
         if positions.ndim != 2 or positions.shape[1] != x.shape[2] or positions.shape[0] not in (1, x.shape[0]):
             raise ValueError(
                 f"positions have shape {tuple(positions.shape)}; for x {tuple(x.shape)} they must be "
@@ -455,10 +461,10 @@ class InterleavedRotary(Rotary):
 
     def tables(self, positions: Int[Tensor, "#batch tokens"], dtype: torch.dtype) -> tuple[Tensor, ...]:
         angles = self._angles(positions, self.frequencies, dtype)
-        return (torch.stack((angles.cos(), angles.sin()), -1) * self.attention_factor,)  # (..., pairs, 2)
+        return (torch.stack((angles.cos(), angles.sin()), -1) * self.attention_scaling,)  # (..., pairs, 2)
 
     def turn(self, x: Float[Tensor, "batch heads tokens d_rotary"], *tables: Tensor) -> Tensor:
-        return multiply_neighbours(x, *tables)
+        return multiply_pairs(x, *tables)
 
 
 class HalfSplitRotary(Rotary):
@@ -481,7 +487,7 @@ class HalfSplitRotary(Rotary):
     def tables(self, positions: Int[Tensor, "#batch tokens"], dtype: torch.dtype) -> tuple[Tensor, ...]:
         # negative frequencies for the first half: the cosine does not see the sign, the sine takes it
         angles = self._angles(positions, torch.cat((-self.frequencies, self.frequencies)), dtype)
-        return tuple((table * self.attention_factor).to(dtype) for table in (angles.cos(), angles.sin()))
+        return tuple((table * self.attention_scaling).to(dtype) for table in (angles.cos(), angles.sin()))
 
     def turn(self, x: Float[Tensor, "batch heads tokens d_rotary"], *tables: Tensor) -> Tensor:
         cos, signed_sin = tables

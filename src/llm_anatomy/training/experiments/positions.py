@@ -57,7 +57,11 @@ SCHEMES = {
 SCALINGS = {
     "linear": lambda factor: {"rope_scaling": "linear", "rope_factor": factor},
     "ntk": lambda factor: {"rope_scaling": "ntk", "rope_factor": factor},
-    "yarn": lambda factor: {"rope_scaling": "yarn", "rope_factor": factor, "rope_n_trained": N_TRAINED},
+    "yarn": lambda factor: {
+        "rope_scaling": "yarn",
+        "rope_factor": factor,
+        "rope_original_max_position_embeddings": N_TRAINED,
+    },
 }
 """How RoPE is scaled at the test, for texts ``factor`` times as long as those of the training."""
 
@@ -233,7 +237,7 @@ def losses_by_length(model: Transformer, scheme: str) -> Iterator[tuple[str, int
 
 @torch.no_grad()
 def mean_weights(model: Transformer, n_distances: int = 32) -> Float[Tensor, "layers heads distances"]:
-    """How much each head looks at the word so many places back, averaged over the held-out text.
+    """How much each head looks at the word so many positions back, averaged over the held-out text.
 
     Args:
         model: trained, with softmax attention.
@@ -281,11 +285,11 @@ def experiment(out: Path, seeds: Iterable[int] = range(5), n_steps: int = N_STEP
         if seed == seeds[0] and scheme == "learned":
             table = F.normalize(model.position.table.detach(), dim=-1)
             rows = [[i, *(f"{x:.2f}" for x in row)] for i, row in enumerate((table @ table.T).tolist())]
-            _write(out / "learned_positions.csv", ["place", *range(len(table))], rows)
+            _write(out / "learned_positions.csv", ["position", *range(len(table))], rows)
         if seed == seeds[0] and scheme == "t5":
-            places = torch.arange(N_TRAINED)[None]
+            positions = torch.arange(N_TRAINED)[None]
             any_heads = torch.zeros(1, model.config.n_heads, N_TRAINED, 1)
-            bias = model.stack.blocks[0].attention.position.bias(any_heads, any_heads, places, places)[0]
+            bias = model.stack.blocks[0].attention.position.bias(any_heads, any_heads, positions, positions)[0]
             _write(out / "t5_biases.csv", ["head", "distance", "bias"], _rows([], bias[:, -1].flip(-1).detach()))
     _write(out / "position_experiment.csv", ["field", "value"], _settings(seeds, n_steps, time.monotonic() - began))
 

@@ -6,7 +6,7 @@ from torch import nn
 from llm_anatomy.shapes import Float, Tensor
 
 
-class SoftCap(nn.Module):
+class Softcapping(nn.Module):
     r"""Scores of any size, squeezed smoothly between -cap and cap, so that no softmax of them can saturate.
 
     .. math:: s' = \mathrm{cap} \cdot \tanh(s / \mathrm{cap})
@@ -19,7 +19,7 @@ class SoftCap(nn.Module):
 
     Source: Gemma Team (2024), "Gemma 2", section 2; Bello et al. (2016), section 5.1.
 
-    >>> [round(s, 2) for s in SoftCap(5.0)(torch.tensor([0.1, 5.0, 500.0])).tolist()]
+    >>> [round(s, 2) for s in Softcapping(5.0)(torch.tensor([0.1, 5.0, 500.0])).tolist()]
     [0.1, 3.81, 5.0]
     """
 

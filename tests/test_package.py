@@ -154,16 +154,12 @@ def test_examples_in_docstrings_run(name):
         assert not doctest.DocTestRunner().run(test).failed, test.name
 
 
-def test_the_examples_of_the_readme_run(tmp_path, monkeypatch):
+def test_the_example_of_the_readme_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with_weights, attention = re.findall(
-        r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL
-    )
-    names = {}
-    exec(with_weights, names)
+    (example,) = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    exec(example, names := {})
     torch.testing.assert_close(names["logits"], names["checkpoint"].model(torch.tensor([[1, 2, 3, 4]]))[:, :3])
     assert names["logits"].shape[:2] == (1, 3) and (tmp_path / "my-gpt2/model.safetensors").is_file()
-    exec(attention, names := {})
     assert names["output"].shape == (2, 5, 24) and names["weights"].shape == (2, 6, 5, 5)
     torch.testing.assert_close(names["last"], names["output"][:, 4:].detach())
 

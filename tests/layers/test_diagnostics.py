@@ -7,7 +7,7 @@ import torch
 from randomness import randn
 from torch import nn
 
-from llm_anatomy.layers.attention import MultiHeadAttention
+from llm_anatomy.layers.attention import SelfAttention
 from llm_anatomy.layers.diagnostics import gradient_norms
 from llm_anatomy.layers.normalization import BatchNorm, LayerNorm, RMSNorm
 from llm_anatomy.layers.residual import PostNorm, PostSublayerNorm, PreNorm, Residual, ReZero, SandwichNorm
@@ -26,7 +26,7 @@ class Block(nn.Module):
 
     def __init__(self, position, d_model, n_heads):
         super().__init__()
-        self.attention = MultiHeadAttention(d_model, n_heads)
+        self.attention = SelfAttention(d_model, n_heads)
         self.feedforward = nn.Sequential(nn.Linear(d_model, 4 * d_model), nn.ReLU(), nn.Linear(4 * d_model, d_model))
         self.attention_residual, self.feedforward_residual = position(), position()
         for parameter in [*self.attention.parameters(), *self.feedforward.parameters()]:

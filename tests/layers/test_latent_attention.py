@@ -7,7 +7,6 @@ from torch import nn
 from transformers.models.deepseek_v2 import modeling_deepseek_v2 as v2
 from transformers.models.deepseek_v3 import modeling_deepseek_v3 as v3
 
-from llm_anatomy.layers.attention import causal_mask
 from llm_anatomy.layers.kv_cache import RollingKVCache
 from llm_anatomy.layers.latent_attention import LatentAttention
 from llm_anatomy.layers.masks import CausalMask, PaddingMask, SlidingWindowMask
@@ -81,7 +80,7 @@ HIDDEN = torch.tensor([[0] * 7, [0] * 7, [1, 1, 0, 0, 0, 0, 0]]).bool()
 
 
 def as_hugging_face(twin, embeddings, x):
-    mask = (causal_mask(TOKENS) & ~HIDDEN[:, None, None]).double().log()
+    mask = (CausalMask().as_tensor(TOKENS) & ~HIDDEN[:, None, None]).double().log()
     return twin(x, position_embeddings=embeddings, attention_mask=mask)[0]
 
 

@@ -9,7 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from llm_anatomy.layers import linear_attention as ours
-from llm_anatomy.layers.attention import causal_mask, scaled_dot_product_attention
+from llm_anatomy.layers.functional import scaled_dot_product_attention
 from llm_anatomy.layers.linear_attention import (
     EluPlusOne,
     FeatureMap,
@@ -19,6 +19,7 @@ from llm_anatomy.layers.linear_attention import (
     linear_attention,
     orthogonal_directions,
 )
+from llm_anatomy.layers.masks import CausalMask
 from llm_anatomy.layers.positions.rotary import HalfSplitRotary, InterleavedRotary
 
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
@@ -202,7 +203,7 @@ def test_products_of_random_features_are_the_exponentials_on_average(seed):
 def test_the_more_features_the_closer_to_softmax_attention(causal):
     query, key, value = inputs(seed=3, dtype=torch.float64)
     query, key = query / 2, key / 2  # the variance grows with the exponential of the squared lengths
-    exact = scaled_dot_product_attention(query, key, value, causal_mask(TOKENS) if causal else None)
+    exact = scaled_dot_product_attention(query, key, value, CausalMask().as_tensor(TOKENS) if causal else None)
     errors = []
     for n_features in (16, 128, 1024, 8192):
         error = 0.0

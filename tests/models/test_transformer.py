@@ -7,6 +7,8 @@ import torch
 from randomness import randomize
 
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.layers.masks import Mask
+from llm_anatomy.layers.positions.rotary import HalfSplitRotary
 from llm_anatomy.models.transformer import Transformer
 
 BATCH, TOKENS, VOCAB = 3, 11, 101
@@ -143,8 +145,8 @@ def test_weights_on_request_and_the_same_logits(name):
     torch.testing.assert_close(logits, model(tokens), rtol=1e-8, atol=1e-8)
     assert len(records) == 2
     for record in records:
-        assert record.weights.shape == (BATCH, 4, TOKENS, TOKENS)
-        torch.testing.assert_close(record.weights.sum(-1), torch.ones(BATCH, 4, TOKENS, dtype=torch.float64))
+        assert record.attention_weights.shape == (BATCH, 4, TOKENS, TOKENS)
+        torch.testing.assert_close(record.attention_weights.sum(-1), torch.ones(BATCH, 4, TOKENS, dtype=torch.float64))
     assert [record.routing is not None for record in records] == [False, name == "experts"]
 
 
@@ -194,6 +196,8 @@ def test_compiles_whole(run_without_shape_checks):
     run_without_shape_checks("""
 import torch
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.layers.masks import Mask
+from llm_anatomy.layers.positions.rotary import HalfSplitRotary
 from llm_anatomy.models.transformer import Transformer
 for more in (dict(position="rope", norm="rmsnorm"), dict(position="t5"), dict(position="learned", n_ctx=20)):
     model = Transformer(ModelConfig(d_model=24, n_layers=2, n_heads=4, d_ff=36, n_vocab=101, **more)).eval()
@@ -201,3 +205,23 @@ for more in (dict(position="rope", norm="rmsnorm"), dict(position="t5"), dict(po
     with torch.no_grad():
         torch.testing.assert_close(torch.compile(model, fullgraph=True, backend="eager")(ids), model(ids))
 """)
+
+
+@pytest.mark.parametrize("window", [None, 3])
+def test_positions_are_worked_out_once_for_all_layers(window, monkeypatch):
+    """One set of rotation tables per forward, and one mask per layout of keys, whatever the number of layers."""
+    made, masks = [], []
+    tables, rule = HalfSplitRotary.tables, Mask.__call__
+    monkeypatch.setattr(HalfSplitRotary, "tables", lambda *a: made.append(1) or tables(*a))
+    monkeypatch.setattr(Mask, "__call__", lambda *a: masks.append(1) or rule(*a))
+    config = ModelConfig(d_model=16, n_layers=4, n_heads=2, d_ff=9, n_vocab=11, position="rope", window=window)
+    model, ids = Transformer(config).eval(), torch.arange(10).view(2, 5)
+    attention_mask = torch.ones(2, 5, dtype=torch.bool)
+    attention_mask[0, :2] = False
+    with torch.inference_mode():
+        model(ids, attention_mask=attention_mask)
+        assert (len(made), len(masks)) == (1, 1)
+        cache = model.new_cache(2, 7)
+        model(ids, attention_mask=attention_mask, cache=cache)
+        model(ids[:, :1], cache=cache)
+        assert (len(made), len(masks)) == (3, 3)

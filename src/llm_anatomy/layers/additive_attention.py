@@ -9,7 +9,7 @@ import math
 import torch
 from torch import nn
 
-from llm_anatomy.layers.attention import _check_broadcast
+from llm_anatomy.layers.functional import _check_broadcast
 from llm_anatomy.shapes import Bool, Float, Tensor
 
 
@@ -97,4 +97,4 @@ class AdditiveAttention(nn.Module):
                 f"query {tuple(query.shape)}, key {tuple(key.shape)} and value {tuple(value.shape)} must agree in "
                 "batch, and key and value in tokens"
             )
-        _check_broadcast((*query.shape[:2], key.shape[1]), mask)
+        _check_broadcast((*query.shape[:2], key.shape[1]), mask=mask)

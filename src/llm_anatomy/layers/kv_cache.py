@@ -13,32 +13,33 @@ from collections.abc import Sequence
 import torch
 
 from llm_anatomy.layers._checks import _check_at_least_one
+from llm_anatomy.layers.positions.base import PositionContext
 from llm_anatomy.shapes import Float, Int, Tensor
 
 
-class NoCache:
-    """Keeps nothing: the tokens of a call are all that its queries see. Attention uses it where it is given no cache.
+def context_of_new_tokens(
+    n_tokens: int,
+    positions: Int[Tensor, "#batch tokens"] | None = None,
+    cache: "KVCache | None" = None,
+    device: torch.device | str | None = None,
+) -> PositionContext:
+    """Make the context of the next tokens, which attend to themselves and to what is cached.
 
     Args:
-        device: of the positions.
+        n_tokens: number of new tokens.
+        positions: of the new tokens, -1 for padding; by default each sequence goes on from its last token.
+        cache: what the earlier tokens are kept in, if it is not the first call.
+        device: of the positions, if there are neither positions nor a cache.
 
     Source: CMU-10.
 
-    >>> NoCache().next_positions(3).tolist()
+    >>> context_of_new_tokens(3).query_positions.tolist()
     [[0, 1, 2]]
     """
-
-    n_slots, length, in_order = 0, 0, True
-
-    def __init__(self, device: torch.device | str | None = None):
-        self.device = device
-
-    def next_positions(self, n_tokens: int) -> Int[Tensor, "1 tokens"]:
-        return torch.arange(n_tokens, device=self.device)[None]
-
-    def append(self, *new: Tensor, positions: Int[Tensor, "#batch tokens"] | None = None) -> tuple[Tensor | None, ...]:
-        """What was given, as it was given."""
-        return *new, positions
+    contiguous = positions is None and (cache is None or cache.in_order)
+    if positions is None:
+        positions = torch.arange(n_tokens, device=device)[None] if cache is None else cache.next_positions(n_tokens)
+    return PositionContext(positions, contiguous=contiguous)
 
 
 class KVCache:
@@ -80,8 +81,8 @@ class KVCache:
             self._kept = [torch.zeros(batch, heads, n_slots, d, dtype=dtype, device=device) for heads, d in kept]
             self._counted = torch.arange(n_slots, device=device)[None]  # made once: a step of decoding is short
             self._positions = torch.full((batch, 1, n_slots, 1), -1, device=device)
-        self.n_slots = n_slots
-        self.length = 0
+        self.n_slots, self.length = n_slots, 0
+        self.layout = f"{type(self).__name__} of {n_slots} slots"
         self.in_order = True
         """Whether the tokens of every sequence stand at 0, 1, 2, …, so that no position needs hiding but the future."""
 

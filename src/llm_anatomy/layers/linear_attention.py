@@ -16,7 +16,7 @@ from einops import repeat
 from torch import nn
 
 from llm_anatomy.layers._precision import _wide
-from llm_anatomy.layers.attention import _check_shapes
+from llm_anatomy.layers.functional import _check_shapes
 from llm_anatomy.layers.positions.base import PositionScheme
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
 

@@ -43,6 +43,33 @@ class Mask:
         """True = may attend; the second axis is that of the heads."""
         return (self.allows(query_positions, key_positions) & (key_positions >= 0)[:, None])[:, None]
 
+    def as_tensor(
+        self, n_queries: int, n_keys: int | None = None, device: torch.device | str | None = None
+    ) -> Bool[Tensor, "*#batch_and_heads queries_or_1 keys"]:
+        """Make the mask of tokens that follow each other, the last query at the position of the last key.
+
+        Args:
+            n_queries: number of tokens that attend.
+            n_keys: number of tokens that are attended to, ``n_queries`` by default. With more keys than queries, as
+                with a cache, the queries are the newest tokens.
+            device: of the mask.
+
+        Returns:
+            Boolean, True = may attend; (batch, 1, queries or 1, keys) if the rule differs between sequences.
+
+        Raises:
+            ValueError: if there are more queries than keys.
+
+        >>> CausalMask().as_tensor(2, 3).int().tolist()
+        [[1, 1, 0], [1, 1, 1]]
+        """
+        n_keys = n_queries if n_keys is None else n_keys
+        if n_queries > n_keys:
+            raise ValueError(f"n_queries={n_queries} must not exceed n_keys={n_keys} unless positions are given")
+        positions = torch.arange(n_keys, device=device)[None]
+        mask = self(positions[:, n_keys - n_queries :], positions)
+        return mask[0, 0].expand(n_queries, -1) if len(mask) == 1 else mask
+
     def __and__(self, other: "Mask") -> "Mask":
         return _Both(self, other) if isinstance(other, Mask) else NotImplemented
 

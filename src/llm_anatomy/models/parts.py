@@ -1,9 +1,11 @@
 """From the names in a config to the layers that they mean. Nothing here knows the name of a model."""
 
+from typing import Any
+
 from torch import nn
 
 from llm_anatomy.config import ModelConfig
-from llm_anatomy.layers.attention import MultiHeadAttention
+from llm_anatomy.layers.attention import CrossAttention, SelfAttention
 from llm_anatomy.layers.experts import (
     Experts,
     GatedExperts,
@@ -173,7 +175,7 @@ def placement(config: ModelConfig) -> Residual:
 # --- Sublayers ---
 
 
-def attention(config: ModelConfig, position: PositionScheme) -> MultiHeadAttention | LatentAttention:
+def attention(config: ModelConfig, position: PositionScheme) -> SelfAttention | LatentAttention:
     """Attention of one layer to its own tokens.
 
     Args:
@@ -188,10 +190,10 @@ def attention(config: ModelConfig, position: PositionScheme) -> MultiHeadAttenti
     """
     if config.attention == "latent":
         return _latent_attention(config, position)
-    return _multi_head_attention(config, position, config.attention_scale)
+    return SelfAttention(position=position, scale=config.attention_scale, **_heads(config))
 
 
-def cross_attention(config: ModelConfig, position: PositionScheme) -> MultiHeadAttention:
+def cross_attention(config: ModelConfig, position: PositionScheme) -> CrossAttention:
     """Attention of one layer to a source: no positions, and scores scaled as the layer's own are (in T5 they are not).
 
     Args:
@@ -205,10 +207,11 @@ def cross_attention(config: ModelConfig, position: PositionScheme) -> MultiHeadA
     1.0
     """
     scale = position.scale(config.d_head) if config.attention_scale is None else config.attention_scale
-    return _multi_head_attention(config, PositionScheme(), scale)
+    return CrossAttention(scale=scale, **_heads(config))
 
 
-def _multi_head_attention(config: ModelConfig, position: PositionScheme, scale: float | None) -> MultiHeadAttention:
+def _heads(config: ModelConfig) -> dict[str, Any]:
+    """What self-attention and cross-attention have in common."""
     norms = {"query_norm": None, "key_norm": None}
     if config.qk_norm == "per_head":
         norms = {name: norm(config, config.d_head) for name in norms}
@@ -216,14 +219,12 @@ def _multi_head_attention(config: ModelConfig, position: PositionScheme, scale: 
         widths = {"query_norm": config.n_heads * config.d_head, "key_norm": config.n_kv_heads * config.d_head}
         norms = {name: AcrossHeads(norm(config, width)) for name, width in widths.items()}
     cap = config.attn_logit_softcapping
-    return MultiHeadAttention(
-        config.d_model,
-        config.n_heads,
+    return dict(
+        d_model=config.d_model,
+        n_heads=config.n_heads,
         n_kv_heads=config.n_kv_heads,
         d_head=config.d_head,
         d_value=config.d_value,
-        position=position,
-        scale=scale,
         score_mod=None if cap is None else Softcapping(cap),
         bias=config.attention_bias,
         output_bias=config.output_bias,

@@ -8,7 +8,8 @@ from torch import nn
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.layers.embeddings import TokenEmbedding, Unembedding
 from llm_anatomy.layers.feedforward import ACTIVATIONS
-from llm_anatomy.layers.kv_cache import KVCache, RollingKVCache
+from llm_anatomy.layers.kv_cache import KVCache, RollingKVCache, context_of_new_tokens
+from llm_anatomy.layers.positions.base import PositionContext
 from llm_anatomy.models import parts
 from llm_anatomy.models.block import BlockRecord, EncoderOutput, Stack
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
@@ -120,12 +121,13 @@ class Transformer(nn.Module):
         self._check_arguments(ids, source, cache)
         if self.encoder is not None and not isinstance(source, EncoderOutput):
             source = self.encode(source)
-        positions = _positions(attention_mask, cache)
+        first = None if cache is None else cache.blocks[0]
+        context = context_of_new_tokens(ids.shape[1], _positions(attention_mask, cache), first, ids.device)
         return self.stack(
-            self._embed(ids, positions, segments, cache),
-            positions=positions,
+            self._embed(ids, context, segments),
+            position_context=context,
             caches=None if cache is None else cache.blocks,
-            source=source,
+            encoder_output=source,
             cross_attention_caches=None if cache is None else cache.source,
             return_weights=return_weights,
         )
@@ -142,7 +144,8 @@ class Transformer(nn.Module):
             raise ValueError(f"kind={self.config.kind!r} has no encoder for a source")
         self._check_length(ids.shape[1])
         positions = _positions(attention_mask)
-        states, _ = self.encoder(self._embed(ids, positions), positions=positions)
+        context = context_of_new_tokens(ids.shape[1], positions, device=ids.device)
+        states, _ = self.encoder(self._embed(ids, context), position_context=context)
         return EncoderOutput(states, positions)
 
     def new_cache(self, batch: int, n_slots: int, n_source: int | None = None) -> ModelCache:
@@ -160,13 +163,9 @@ class Transformer(nn.Module):
             return ModelCache(blocks, None)
         return ModelCache(blocks, [block.cross_attention.new_cache(batch, n_source) for block in self.stack.blocks])
 
-    def _embed(self, ids: Tensor, positions: Tensor | None, segments=None, cache: ModelCache | None = None) -> Tensor:
-        if cache is not None and positions is None:
-            positions = cache.blocks[0].next_positions(ids.shape[1])
-        elif positions is None:
-            positions = torch.arange(ids.shape[1], device=ids.device)[None]
-        x = self.embedding(ids)
-        x = self.position.embed(x, positions.clamp(min=0) + self.config.position_offset)
+    def _embed(self, ids: Tensor, context: PositionContext, segments: Tensor | None = None) -> Tensor:
+        positions = context.query_positions.clamp(min=0) + self.config.position_offset
+        x = self.position.embed(self.embedding(ids), positions)
         if self.segment_embedding is not None:
             x = x + self.segment_embedding(torch.zeros_like(ids) if segments is None else segments)
         return self.embedding_norm(x)

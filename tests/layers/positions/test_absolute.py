@@ -8,7 +8,7 @@ import torch
 from randomness import randn, randomize
 from torch import nn
 
-from llm_anatomy.layers.attention import MultiHeadAttention
+from llm_anatomy.layers.attention import CrossAttention, SelfAttention
 from llm_anatomy.layers.positions import absolute
 from llm_anatomy.layers.positions.absolute import (
     AbsoluteScheme,
@@ -19,7 +19,7 @@ from llm_anatomy.layers.positions.absolute import (
     SingleSine,
     Sinusoidal,
 )
-from llm_anatomy.layers.positions.base import PositionScheme
+from llm_anatomy.layers.positions.base import PositionContext, PositionScheme
 
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 BATCH, TOKENS, D_MODEL, N_CTX = 3, 7, 10, 800
@@ -117,8 +117,8 @@ def test_the_other_hooks_do_nothing(name):
     x, positions = randn(2, 3, TOKENS, 5), POSITIONS[:1]
     assert scheme.rotate(x, positions) is x
     assert scheme.scale(5) == plain.scale(5) and scheme.explicit_only is None
-    assert scheme.bias(x, x, positions, positions) is None
-    assert scheme.add_to_output(x @ x.mT, positions, positions) is None
+    assert scheme.bias(x, x, PositionContext(positions)) is None
+    assert scheme.add_to_output(x @ x.mT, PositionContext(positions)) is None
     assert bool(scheme.not_cacheable) == (name == "scaled")
 
 
@@ -416,7 +416,7 @@ def test_state_is_the_table_and_nothing_else():
 def test_embedded_positions_reach_attention_as_the_lecture_writes_it(name):
     """f_t(x_i, i) = W_t (x_i + p_i), then softmax attention, one query at a time."""
     scheme = SCHEMES[name]().double()
-    attention = randomize(MultiHeadAttention(D_MODEL, 1, d_value=4)).double()
+    attention = randomize(SelfAttention(D_MODEL, 1, d_value=4)).double()
     x = randn(BATCH, TOKENS, D_MODEL, dtype=torch.float64) * 0.1
     output, weights = attention(scheme.embed(x, POSITIONS), return_weights=True)
     torch.testing.assert_close(weights.sum(-1), torch.ones_like(weights[..., 0]))
@@ -434,7 +434,7 @@ def test_embedded_positions_reach_attention_as_the_lecture_writes_it(name):
 @pytest.mark.syllabus("CMU-22")
 @pytest.mark.parametrize("name", SCHEMES)
 def test_attention_is_blind_to_order_until_positions_are_added(name):
-    attention = randomize(MultiHeadAttention(D_MODEL, 2)).double()
+    attention = randomize(CrossAttention(D_MODEL, 2)).double()
     scheme = SCHEMES[name]().double()
     x, context = randn(2, 4, D_MODEL, dtype=torch.float64), randn(2, TOKENS, D_MODEL, seed=1, dtype=torch.float64)
     order, positions = torch.tensor([3, 0, 6, 4, 1, 5, 2]), torch.arange(TOKENS)[None]

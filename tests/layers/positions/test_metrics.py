@@ -187,15 +187,15 @@ class Everything(PositionScheme):
     def embed(self, x, positions):
         return x + positions[..., None].to(x.dtype) / 10
 
-    def rotate(self, x, positions):
+    def rotate(self, x, positions, tables=None):
         return x * (1 + positions)[:, None, :, None].to(x.dtype)
 
     def scale(self, d_head):
         return 1 / d_head
 
-    def bias(self, query, key, query_positions, key_positions, projections=None):
+    def bias(self, query, key, context):
         heads = torch.arange(query.shape[1], dtype=query.dtype)[:, None, None]
-        return (heads * (2 * query_positions[:, :, None] + key_positions[:, None]))[None]
+        return (heads * (2 * context.query_positions[:, :, None] + context.key_positions[:, None]))[None]
 
 
 @pytest.mark.syllabus("IITD-16")

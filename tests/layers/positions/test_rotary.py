@@ -9,6 +9,7 @@ from randomness import randn, randomize
 from torch import nn
 
 from llm_anatomy.layers.positions import rotary
+from llm_anatomy.layers.positions.base import PositionContext
 from llm_anatomy.layers.positions.rotary import (
     Frequencies,
     HalfSplitRotary,
@@ -500,30 +501,28 @@ def test_gradients(cls, d_head):
 
 
 @pytest.mark.parametrize("cls", CLASSES)
-def test_kept_tables_are_those_of_the_positions(cls, monkeypatch):
-    """One computation for queries, keys and layers alike; a new one as soon as positions differ, in place too."""
-    scheme, x = cls(D_HEAD), randn(BATCH, HEADS, TOKENS, D_HEAD)
-    calls, tables = [], cls.tables
-    monkeypatch.setattr(cls, "tables", lambda self, *arguments: calls.append(1) or tables(self, *arguments))
-    positions = POSITIONS.clone()
-    first = scheme.rotate(x, positions)
-    assert torch.equal(scheme.rotate(x, POSITIONS), first) and len(calls) == 1
-    positions += 1
-    second = scheme.rotate(x, positions)
-    assert len(calls) == 2 and torch.equal(second, cls(D_HEAD).rotate(x, POSITIONS + 1))
-    positions.numpy()[:] -= 1  # a change that PyTorch does not see
-    assert torch.equal(scheme.rotate(x, positions), first)
+def test_a_context_makes_tables_once_and_for_each_scheme_and_dtype_its_own(cls):
+    scheme, other, x = cls(D_HEAD), cls(D_HEAD, base=100.0), randn(BATCH, HEADS, TOKENS, D_HEAD)
+    context = PositionContext(POSITIONS)
+    tables = context.tables(scheme, torch.float32)
+    assert context.tables(scheme, torch.float32) is tables
+    assert torch.equal(scheme.rotate(x, POSITIONS, tables), scheme.rotate(x, POSITIONS))
+    assert torch.equal(other.rotate(x, POSITIONS, context.tables(other, x.dtype)), other.rotate(x, POSITIONS))
     wide = x.double()
-    assert torch.equal(scheme.rotate(wide, positions), cls(D_HEAD).rotate(wide, positions))
-    assert torch.equal(scheme.rotate(x[:1], positions[:1]), first[:1])
+    assert torch.equal(
+        scheme.rotate(wide, POSITIONS, context.tables(scheme, wide.dtype)), scheme.rotate(wide, POSITIONS)
+    )
+    assert context.tables(scheme, torch.float32) is tables
 
 
 @pytest.mark.parametrize("cls", CLASSES)
-def test_tables_kept_in_inference_serve_training(cls):
-    scheme = cls(D_HEAD)
+def test_a_scheme_keeps_nothing_from_call_to_call(cls):
+    """A call in inference mode, or at other positions, leaves no tensor behind that a later call could meet."""
+    scheme, x = cls(D_HEAD), randn(BATCH, HEADS, TOKENS, D_HEAD).requires_grad_()
+    before = set(vars(scheme))
     with torch.inference_mode():
-        scheme.rotate(randn(BATCH, HEADS, TOKENS, D_HEAD), POSITIONS.clone())
-    x = randn(BATCH, HEADS, TOKENS, D_HEAD).requires_grad_()
+        scheme.rotate(x, POSITIONS + 1)
+    assert set(vars(scheme)) == before
     scheme.rotate(x, POSITIONS).sum().backward()
     assert x.grad.abs().sum() > 0
 

@@ -10,7 +10,7 @@ after the query; ``proximity.flip(0, 1)`` looks back. Measure in float64 where a
 
 import torch
 
-from llm_anatomy.layers.positions.base import PositionScheme
+from llm_anatomy.layers.positions.base import PositionContext, PositionScheme
 from llm_anatomy.shapes import Float, Tensor
 
 
@@ -51,7 +51,7 @@ def score_matrix(
         for x in (query, key)
     )
     scores = query @ key.transpose(-2, -1) * scheme.scale(query.shape[-1])
-    bias = scheme.bias(query, key, positions, positions)
+    bias = scheme.bias(query, key, PositionContext(positions))
     return (scores if bias is None else scores + bias)[0]
 
 

@@ -5,7 +5,7 @@ import math
 
 import torch
 
-from llm_anatomy.layers.attention import scaled_dot_product_attention
+from llm_anatomy.layers.functional import scaled_dot_product_attention
 from llm_anatomy.notebook.figures import colours, figure
 from llm_anatomy.notebook.widgets.base import PageWidget, finite, fixed, parsed
 

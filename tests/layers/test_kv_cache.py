@@ -261,6 +261,9 @@ def test_a_scheme_that_cannot_be_cached_says_so(scheme):
     attention(x)
     with pytest.raises(ValueError, match="(Restless|LengthScaledIndex) cannot be cached: (everything moves|each new)"):
         attention(x, cache=KVCache(2, 4, [(2, D_HEAD), (2, D_VALUE)], dtype=torch.float64))
+    cross = attention_with(scheme(), kind=CrossAttention)
+    with pytest.raises(ValueError, match="(Restless|LengthScaledIndex) cannot be cached"):
+        cross(x, x, cache=cross.new_cache(2, 4))
 
 
 def test_new_tokens_go_on_where_the_cache_ends():

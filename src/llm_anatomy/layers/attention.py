@@ -161,11 +161,11 @@ class SelfAttention(MultiHeadAttention):
         explicit: bool = False,
     ) -> tuple[Float[Tensor, "batch queries d_model"], Float[Tensor, "batch heads queries keys"] | None]:
         """Compute the output, and the weights if they were formed, at positions that the model has already made."""
+        _check_cache(cache, self.position)
         tables = position_context.tables(self.position, x.dtype)
         query = self._queries(x, position_context.query_positions, tables)
         key, value = self._keys_and_values(x, position_context.query_positions, tables)
         if cache is not None:
-            _check_cacheable(self.position)
             key, value, key_positions = cache.append(key, value, positions=position_context.new_positions)
             position_context = position_context.with_keys(key_positions, cache.layout)
         return self._mix(query, key, value, mask, position_context, explicit)
@@ -227,6 +227,7 @@ class CrossAttention(MultiHeadAttention):
         explicit: bool = False,
     ) -> tuple[Float[Tensor, "batch queries d_model"], Float[Tensor, "batch heads queries keys"] | None]:
         """Compute the output, and the weights if they were formed, at positions that the model has already made."""
+        _check_cache(cache, self.position)
         query = self._queries(x, position_context.query_positions)
         if cache is not None and cache.length:
             key, value, _ = cache.read()
@@ -258,8 +259,8 @@ def _sizes(
     return n_heads, n_kv_heads, d_head, d_value, d_context
 
 
-def _check_cacheable(position: PositionScheme) -> None:
-    if position.not_cacheable:
+def _check_cache(cache: KVCache | None, position: PositionScheme) -> None:
+    if cache is not None and position.not_cacheable:
         raise ValueError(f"{type(position).__name__} cannot be cached: {position.not_cacheable}")
 
 

@@ -11,38 +11,38 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from llm_grader import Refusal, marking, reading, reports, submissions
-from llm_grader.examiner import Examiner
 from llm_grader.journal import Journal
 from llm_grader.preflight import preflight
 from llm_grader.records import (
-    ATTENTION,
     GRADED,
+    NEEDS_ATTENTION,
     NOT_GRADED,
-    Found,
     Key,
     Mark,
     NeedsAttention,
-    Prepared,
+    PreparedQuestion,
     Question,
     Record,
     Submission,
+    SubmissionFile,
 )
+from llm_grader.reference_worker import ReferenceWorker
 from llm_grader.sandbox import Finding, Limits, Sandbox
-from llm_grader.session import Pool, run
+from llm_grader.session import WorkerPool, run_submission
 
 SECONDS = 10.0
 LIMITS = Limits(memory=3 * 2**29, address_space=4 * 2**30, processes=64, open_files=256, disk=64 * 2**20)
 
 
 @dataclass(frozen=True)
-class Desk:
+class GradingContext:
     """What grading one submission takes, shared by all threads of a run."""
 
-    prepared: list[Prepared]
-    pool: Pool
-    examiner: Examiner
+    prepared: list[PreparedQuestion]
+    pool: WorkerPool
+    reference_worker: ReferenceWorker
     seconds: float
-    alone: threading.Lock = field(default_factory=threading.Lock)
+    _reference_lock: threading.Lock = field(default_factory=threading.Lock)
 
     def marks(self, submission: Submission, questions: list[Question]) -> Iterator[Mark]:
         """The marks of some questions of a submission, each as soon as it is known.
@@ -51,15 +51,15 @@ class Desk:
             NotReady: no worker could be started.
         """
         asked = {each.question.id: each for each in self.prepared if each.question in questions}
-        for each, outcome in run(submission, list(asked.values()), self.pool, self.seconds):
-            with self.alone:
-                outcome = self.examiner.observe(outcome, each)
+        for each, outcome in run_submission(submission, list(asked.values()), self.pool, self.seconds):
+            with self._reference_lock:
+                outcome = self.reference_worker.observe(outcome, each)
             yield marking.mark(outcome, asked.pop(each.question.id))
         for each in asked.values():
             yield marking.mark(None, each, each.question.id in submission.answers)
 
 
-def version() -> str:
+def grader_version() -> str:
     """Changes when the grader itself changes."""
     here = Path(__file__).parent
     texts = [path.read_bytes() for path in sorted(here.rglob("*.py"))]
@@ -75,7 +75,7 @@ def grade(
     workers: int = 0,
     seconds: float = SECONDS,
     command: str = "",
-    say: Callable[[str], None] = print,
+    log: Callable[[str], None] = print,
 ) -> list[Record]:
     """Grade a class and write its marks.
 
@@ -94,29 +94,31 @@ def grade(
     """
     from tqdm import tqdm
 
-    started, begin = datetime.now(UTC).astimezone(), time.monotonic()
-    found = submissions.find(folder, key.name)
+    started, start = datetime.now(UTC).astimezone(), time.monotonic()
+    files = submissions.find(folder, key.name)
     versions = {question.id: question.version for question in key.questions}
     workers = workers or os.cpu_count() or 1
     out.mkdir(parents=True, exist_ok=True)
     uncounted: list[str] = []
-    with Journal(out / "journal.sqlite", version()) as journal:
-        plan = [(each, *_known(each, journal, versions)) for each in found]
+    with Journal(out / "journal.sqlite", grader_version()) as journal:
+        plan = [(each, *_find_record(each, journal, versions)) for each in files]
         todo = [(each, known) for each, known, missing in plan if missing]
         for _, known, missing in plan:
             if not missing:
                 journal.record(known, versions)  # where an older file was handed in again, it counts
         if len(todo) < len(plan):
-            say(f"{len(plan) - len(todo)} of {len(plan)} submissions are graded already; {len(todo)} to go.")
+            log(f"{len(plan) - len(todo)} of {len(plan)} submissions are graded already; {len(todo)} to go.")
         if todo:
-            with Pool(sandbox, LIMITS, workers) as pool, Examiner(pool) as examiner:
-                say("Drawing inputs, running the reference, checking that it earns full marks and a stub none.")
-                prepared = examiner.prepare(key, journal.seed)
-                uncounted = preflight(prepared, pool, examiner, seconds)
-                say(f"Grading {len(todo)} with {workers} at once.")
-                desk = Desk(prepared, pool, examiner, seconds)
+            with WorkerPool(sandbox, LIMITS, workers) as pool, ReferenceWorker(pool) as reference_worker:
+                log("Drawing inputs, running the reference, checking that it earns full marks and a stub none.")
+                prepared = reference_worker.prepare(key, journal.seed)
+                uncounted = preflight(prepared, pool, reference_worker, seconds)
+                log(f"Grading {len(todo)} with {workers} at once.")
+                context = GradingContext(prepared, pool, reference_worker, seconds)
                 with ThreadPoolExecutor(workers) as threads, tqdm(total=len(todo), unit=" submissions") as bar:
-                    tasks = [threads.submit(one, each, folder, key, desk, known) for each, known in todo]
+                    tasks = [
+                        threads.submit(grade_submission, each, folder, key, context, known) for each, known in todo
+                    ]
                     try:
                         for task in as_completed(tasks):
                             journal.record(task.result(), versions)
@@ -124,31 +126,31 @@ def grade(
                     except BaseException:
                         threads.shutdown(cancel_futures=True, wait=False)
                         raise
-        records = journal.records([each.student for each in found])
-    facts = reports.RunFacts(
+        records = journal.records([each.student for each in files])
+    facts = reports.RunInfo(
         command=command,
         key=hashlib.sha256(repr(sorted(versions.items())).encode()).hexdigest()[:16],
         started=started,
-        seconds=time.monotonic() - begin,
+        seconds=time.monotonic() - start,
         workers=workers,
         sandbox=sandbox.name,
-        findings=[(finding.attack, finding.held, finding.detail) for finding in findings],
+        findings=[(finding.attack, finding.blocked, finding.detail) for finding in findings],
         uncounted=uncounted,
     )
     reports.write(out, key.title, key.questions, records, facts)
     return records
 
 
-def _known(found: Found, journal: Journal, versions: dict[str, str]) -> tuple[Record | None, bool]:
+def _find_record(file: SubmissionFile, journal: Journal, versions: dict[str, str]) -> tuple[Record | None, bool]:
     """What the journal knows of a student's file, and whether something is missing."""
-    known = journal.known(found.student, _digest(*_content(found)), versions)
+    known = journal.known(file.student, _digest(*_read_file(file)), versions)
     return known, known is None or known.status == GRADED and len(known.marks) < len(versions)
 
 
-def _content(found: Found) -> tuple[bytes, str]:
+def _read_file(file: SubmissionFile) -> tuple[bytes, str]:
     """The bytes of a student's file, or none and why."""
     try:
-        return submissions.load(found, reading.SIZE_LIMIT), ""
+        return submissions.load(file, reading.SIZE_LIMIT), ""
     except NeedsAttention as e:
         return b"", str(e)
 
@@ -157,28 +159,30 @@ def _digest(data: bytes, problem: str) -> str:
     return hashlib.sha256(data or problem.encode()).hexdigest()
 
 
-def one(found: Found, folder: Path, key: Key, desk: Desk, known: Record | None = None) -> Record:
+def grade_submission(
+    file: SubmissionFile, folder: Path, key: Key, context: GradingContext, known: Record | None = None
+) -> Record:
     """Grade one submission, or those of its questions that are not known yet. Whatever it is, a record comes back."""
-    begin, (data, problem) = time.monotonic(), _content(found)
-    file = str(found.path.relative_to(folder)) if found.path else ""
-    record = Record(found.student, file, _digest(data, problem), NOT_GRADED, notes=list(found.notes))
+    start, (data, problem) = time.monotonic(), _read_file(file)
+    path = str(file.path.relative_to(folder)) if file.path else ""
+    record = Record(file.student, path, _digest(data, problem), NOT_GRADED, notes=list(file.notes))
     have = {mark.question: mark for mark in known.marks} if known else {}
     try:
         if problem:
             raise NeedsAttention(problem)
         submission = reading.read(data, key)
         missing = [question for question in key.questions if question.id not in have]
-        have |= {mark.question: mark for mark in desk.marks(submission, missing)}
+        have |= {mark.question: mark for mark in context.marks(submission, missing)}
         record = replace(
             record,
             status=GRADED,
             marks=[have[question.id] for question in key.questions],
-            notes=[*found.notes, *submission.notes],
+            notes=[*file.notes, *submission.notes],
             flags=submission.flags,
         )
     except NeedsAttention as e:
-        record = replace(record, status=ATTENTION, reason=str(e))
+        record = replace(record, status=NEEDS_ATTENTION, reason=str(e))
     except Exception as e:  # ours, whatever it is: the class goes on, and the next run tries again
         what = str(e) if isinstance(e, Refusal) else f"{type(e).__name__}: {e}"
         record = replace(record, reason=f"The grader failed here: {what}")
-    return replace(record, seconds=time.monotonic() - begin)
+    return replace(record, seconds=time.monotonic() - start)

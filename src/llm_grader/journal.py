@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from llm_grader import Refusal
-from llm_grader.records import ATTENTION, NOT_GRADED, Record
+from llm_grader.records import NEEDS_ATTENTION, NOT_GRADED, Record
 
-MARK = 0x4C4C4D47  # tells SQLite's file apart from another program's
-FORMAT = 1
+APPLICATION_ID = 0x4C4C4D47  # tells SQLite's file apart from another program's
+FORMAT_VERSION = 1
 # Names of students stand as JSON: they may hold what is not Unicode, and SQLite's text may not.
 TABLES = """
 CREATE TABLE seed (seed TEXT NOT NULL);
@@ -48,16 +48,16 @@ class Journal:
 
     seed: str
 
-    def __init__(self, path: Path, reader: str) -> None:
-        self.path, self.reader = path, reader
-        with self._refusing(), ExitStack() as opened:
+    def __init__(self, path: Path, grader_version: str) -> None:
+        self.path, self.grader_version = path, grader_version
+        with self._database_errors_as_refusals(), ExitStack() as opened:
             self._lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
             opened.callback(os.close, self._lock)  # last of all: closing a descriptor drops SQLite's locks on the file
-            self._take_lock()
+            self._acquire_lock()
             # In autocommit, each statement is a transaction of its own; SQLite lets threads share the connection.
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             opened.callback(self._db.close)
-            self.seed = self._seed()
+            self.seed = self._open_database()
             self.close = opened.pop_all().close
 
     def __enter__(self) -> "Journal":
@@ -75,11 +75,11 @@ class Journal:
         row = (
             json.dumps(record.student),
             record.digest,
-            self.reader,
-            json.dumps(record.plain()),
+            self.grader_version,
+            json.dumps(record.to_dict()),
             json.dumps(versions, sort_keys=True),
         )
-        with self._refusing("; what was recorded before is safe"):
+        with self._database_errors_as_refusals("; what was recorded before is safe"):
             newest = self._db.execute(
                 "SELECT student, digest, reader, record, versions FROM records WHERE student = ? "
                 "ORDER BY number DESC LIMIT 1",
@@ -104,13 +104,13 @@ class Journal:
         """
         rows = self._rows(
             "SELECT record, versions FROM records WHERE student = ? AND digest = ? AND reader = ? ORDER BY number DESC",
-            (json.dumps(student), digest, self.reader),
+            (json.dumps(student), digest, self.grader_version),
         )
         seen = [(record, then) for record, then in rows if record.status != NOT_GRADED]
         if not seen:
             return None
         newest, then = seen[0]
-        if newest.status == ATTENTION:
+        if newest.status == NEEDS_ATTENTION:
             return newest if then == versions else None
         marks = {}
         for record, then in seen:
@@ -125,51 +125,51 @@ class Journal:
         return [record for student in students for record, _ in self._rows(newest, (json.dumps(student),))]
 
     def _rows(self, query: str, values: tuple[str, ...]) -> list[tuple[Record, dict[str, str]]]:
-        with self._refusing():
+        with self._database_errors_as_refusals():
             rows = self._db.execute(query, values).fetchall()
-            return [(Record.of(json.loads(record)), json.loads(versions)) for record, versions in rows]
+            return [(Record.from_dict(json.loads(record)), json.loads(versions)) for record, versions in rows]
 
-    def _take_lock(self) -> None:
+    def _acquire_lock(self) -> None:
         """Waits for nobody. The kernel lets go of the lock when the process ends, however it ends."""
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as e:
             raise Refusal(f"{self.path} is in use by another run of the grader; wait for its end or stop it") from e
 
-    def _seed(self) -> str:
+    def _open_database(self) -> str:
         """The seed, after the file has been found to be a whole journal, or made one."""
         self._db.execute("PRAGMA synchronous = EXTRA")  # a confirmed record survives a power cut, too
-        if self._value("SELECT count(*) FROM sqlite_master") == 0:
-            self._make()
-        if self._value("PRAGMA application_id") != MARK:
+        if self._query_value("SELECT count(*) FROM sqlite_master") == 0:
+            self._create_tables()
+        if self._query_value("PRAGMA application_id") != APPLICATION_ID:
             raise Refusal(f"{self.path} is not a journal of the grader; move it away or name another folder")
-        if (found := self._value("PRAGMA user_version")) != FORMAT:
-            raise Refusal(f"{self.path} has format {found}; this grader knows format {FORMAT} only")
-        if (found := self._value("PRAGMA quick_check(1)")) != "ok":
+        if (found := self._query_value("PRAGMA user_version")) != FORMAT_VERSION:
+            raise Refusal(f"{self.path} has format {found}; this grader knows format {FORMAT_VERSION} only")
+        if (found := self._query_value("PRAGMA quick_check(1)")) != "ok":
             raise sqlite3.DatabaseError(found)
         os.fchmod(self._lock, 0o600)  # a copy of the file may have lost it
-        return self._value("SELECT seed FROM seed")
+        return self._query_value("SELECT seed FROM seed")
 
-    def _make(self) -> None:
+    def _create_tables(self) -> None:
         """All or nothing: a process killed in between leaves a file without tables, which the next one takes up."""
-        pragmas = f"PRAGMA application_id = {MARK}; PRAGMA user_version = {FORMAT};"
+        pragmas = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT_VERSION};"
         for statement in f"BEGIN; {pragmas} {TABLES}".split(";")[:-1]:
             self._db.execute(statement)
         self._db.execute("INSERT INTO seed VALUES (?)", (secrets.token_hex(32),))
         self._db.execute("COMMIT")
 
-    def _value(self, query: str) -> Any:
+    def _query_value(self, query: str) -> Any:
         return self._db.execute(query).fetchone()[0]
 
     @contextmanager
-    def _refusing(self, comfort: str = "") -> Iterator[None]:
+    def _database_errors_as_refusals(self, suffix: str = "") -> Iterator[None]:
         """Whatever goes wrong with the file is one sentence."""
         try:
             yield
         except OSError as e:
             raise Refusal(f"{self.path} cannot be opened: {e.strerror}") from e
         except sqlite3.OperationalError as e:  # a full disk, or one that fails
-            raise Refusal(f"{self.path} cannot be read or written: {e}{comfort}") from e
+            raise Refusal(f"{self.path} cannot be read or written: {e}{suffix}") from e
         except (sqlite3.Error, ValueError, TypeError, KeyError) as e:
             raise Refusal(
                 f"{self.path} is damaged or not a journal of the grader; move it away or name another folder"

@@ -19,7 +19,7 @@ from llm_grader import Refusal
 from llm_grader.files import write_whole
 from llm_grader.records import Key, Question
 
-KEYED = 1
+KEY_FORMAT = 1
 """The version of the form in which a key is written."""
 
 
@@ -34,8 +34,8 @@ def load(where: str | Path) -> Key:
         Refusal: there is none, or it is incomplete.
     """
     if (path := Path(where)).is_file():
-        return _read(path)
-    return _key(*_masters(where))
+        return _read_key_file(path)
+    return _make_key(*_load_masters(where))
 
 
 def build(where: str | Path, out: Path) -> list[Path]:
@@ -46,46 +46,48 @@ def build(where: str | Path, out: Path) -> list[Path]:
     Returns:
         The two files.
     """
-    folder, title, masters = _masters(where)
-    key = _key(folder, title, masters)
-    notebook = _book_notebook(folder.name).read_bytes() if _is_ours(folder) else _notebook(folder, title, masters)
+    folder, title, masters = _load_masters(where)
+    key = _make_key(folder, title, masters)
+    notebook = (
+        _book_notebook(folder.name).read_bytes() if _is_book_chapter(folder) else _make_notebook(folder, title, masters)
+    )
     student, private = out / "student", out / "private"
     student.mkdir(parents=True, exist_ok=True)
     private.mkdir(mode=0o700, exist_ok=True)
     private.chmod(0o700)  # it may have been there before
     paths = [student / f"{key.name}.ipynb", private / f"{key.name}.key.json"]
     write_whole(paths[0], notebook)
-    write_whole(paths[1], written(key).encode(), 0o600)
+    write_whole(paths[1], to_json(key).encode(), 0o600)
     return paths
 
 
-def written(key: Key) -> str:
+def to_json(key: Key) -> str:
     """The text of a key file."""
     questions = [{name: value for name, value in asdict(q).items() if name != "version"} for q in key.questions]
-    content = {"keyed": KEYED, "name": key.name, "title": key.title, "questions": questions}
+    content = {"keyed": KEY_FORMAT, "name": key.name, "title": key.title, "questions": questions}
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
 
 # A key that was written
 
 
-def _read(path: Path) -> Key:
+def _read_key_file(path: Path) -> Key:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError):
         content = None
     if not isinstance(content, dict) or "keyed" not in content:
         raise Refusal(f"{path} is not a key: name a chapter, a folder of masters or a file NAME.key.json.")
-    if content["keyed"] != KEYED:
-        raise Refusal(f"{path} is a key of form {content['keyed']!r}, not {KEYED}: build it anew.")
+    if content["keyed"] != KEY_FORMAT:
+        raise Refusal(f"{path} is a key of form {content['keyed']!r}, not {KEY_FORMAT}: build it anew.")
     try:
-        questions = [_versioned(Question(**question, version="")) for question in content["questions"]]
+        questions = [_with_version(Question(**question, version="")) for question in content["questions"]]
         return Key(content["name"], content["title"], questions)
     except (KeyError, TypeError, ValueError) as e:
         raise Refusal(f"{path} is not a complete key: build it anew.") from e
 
 
-def _versioned(question: Question) -> Question:
+def _with_version(question: Question) -> Question:
     """With the hash of all that can change a mark."""
     question = replace(question, points=float(question.points), seconds=float(question.seconds))
     about = {name: value for name, value in asdict(question).items() if name not in ("title", "version")}
@@ -97,51 +99,52 @@ def _versioned(question: Question) -> Question:
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
+def _reraise_bookbinder_refusals() -> Iterator[None]:
     """Those of bookbinder, as ours."""
-    from bookbinder import Refusal as Theirs
+    from bookbinder import Refusal as BookbinderRefusal
 
     try:
         yield
-    except Theirs as refusal:
+    except BookbinderRefusal as refusal:
         raise Refusal(str(refusal)) from refusal
 
 
-def _masters(where: str | Path) -> tuple[Path, str, list]:
+def _load_masters(where: str | Path) -> tuple[Path, str, list]:
     """Folder, title and masters of a chapter."""
     from bookbinder import ROOT, exercises
 
-    own = sorted(path.parent.name for path in (ROOT / "exercises").glob("*/chapter.yml"))
-    folder = (ROOT / "exercises" / where if str(where) in own else Path(where)).resolve()
+    chapters = sorted(path.parent.name for path in (ROOT / "exercises").glob("*/chapter.yml"))
+    folder = (ROOT / "exercises" / where if str(where) in chapters else Path(where)).resolve()
     if not (folder / "chapter.yml").is_file():
-        raise Refusal(_nothing_there(str(where), folder, own))
-    with _refusals():
+        raise Refusal(_missing_masters_message(str(where), folder, chapters))
+    with _reraise_bookbinder_refusals():
         return folder, *exercises.load_chapter(folder)
 
 
-def _nothing_there(where: str, folder: Path, own: list[str]) -> str:
+def _missing_masters_message(where: str, folder: Path, chapters: list[str]) -> str:
     if folder.is_file():
         return f"{where} is a file of which no student notebook can be built: name a chapter or a folder of masters."
     if folder.is_dir():
         inside = sorted(path.parent.name for path in folder.glob("*/chapter.yml"))
         hint = f"; the folders {', '.join(inside)} in it do" if inside else ""
         return f"The folder {where} holds no chapter.yml, so there are no masters in it{hint}."
-    close = difflib.get_close_matches(where, own, n=1)
-    meant = f"; did you mean {close[0]}?" if close else "."
-    return f"There is no chapter, folder or key {where}{meant} The book's chapters with exercises are {', '.join(own)}."
+    matches = difflib.get_close_matches(where, chapters, n=1)
+    suggestion = f"; did you mean {matches[0]}?" if matches else "."
+    known = f"The book's chapters with exercises are {', '.join(chapters)}."
+    return f"There is no chapter, folder or key {where}{suggestion} {known}"
 
 
-def _key(folder: Path, title: str, masters: list) -> Key:
-    if _is_ours(folder):
-        cells = _cells_of_the_book(folder.name, masters)
+def _make_key(folder: Path, title: str, masters: list) -> Key:
+    if _is_book_chapter(folder):
+        cells = _book_cell_ids(folder.name, masters)
     else:
         cells = {master.tag: master.tag for master in masters}
-    return Key(folder.name, title, [_question(master, cells[master.tag]) for master in masters])
+    return Key(folder.name, title, [_make_question(master, cells[master.tag]) for master in masters])
 
 
-def _question(master: Any, cell: str) -> Question:
+def _make_question(master: Any, cell: str) -> Question:
     source = {path.stem: path.read_text(encoding="utf-8") for path in master.folder.glob("*.py")}
-    return _versioned(
+    return _with_version(
         Question(
             id=master.id,
             title=master.title,
@@ -167,7 +170,7 @@ def _question(master: Any, cell: str) -> Question:
 # The student's notebook
 
 
-def _is_ours(folder: Path) -> bool:
+def _is_book_chapter(folder: Path) -> bool:
     from bookbinder import ROOT
 
     return folder.parent == (ROOT / "exercises").resolve()
@@ -179,7 +182,7 @@ def _book_notebook(chapter: str) -> Path:
     return ROOT / "book" / chapter / "exercises.ipynb"
 
 
-def _cells_of_the_book(chapter: str, masters: list) -> dict[str, str]:
+def _book_cell_ids(chapter: str, masters: list) -> dict[str, str]:
     """Tag → id of the cells of exercises in the book's notebook, which is what students have."""
     path = _book_notebook(chapter)
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"] if path.exists() else []
@@ -193,7 +196,7 @@ def _cells_of_the_book(chapter: str, masters: list) -> dict[str, str]:
     return {master.tag: found[master.tag]["id"] for master in masters}
 
 
-def _notebook(folder: Path, title: str, masters: list) -> bytes:
+def _make_notebook(folder: Path, title: str, masters: list) -> bytes:
     """A notebook with all that its student needs: statements, stubs, and the public checks."""
     import jupytext
     import nbformat
@@ -211,7 +214,7 @@ def _notebook(folder: Path, title: str, masters: list) -> bytes:
     book, docname = Book(ROOT), f"book/{folder.name}/exercises"
     text = exercises.page(title, masters)
     add("code", address.first_cell(), **notebooks.BOOTSTRAP)
-    with _refusals():
+    with _reraise_bookbinder_refusals():
         for cell in jupytext.reads(text, fmt="md:myst").cells:
             if cell.cell_type == "markdown":
                 at = f"{folder.name}: in the statement or a hint of “{cell.source.strip().splitlines()[0].strip('# ')}”"
@@ -220,16 +223,16 @@ def _notebook(folder: Path, title: str, masters: list) -> bytes:
                 add("code", cell.source, cell_id=tags[0], tags=tags)
             else:
                 add("code", cell.source)
-        add("code", _public_checks(masters), "public-checks", **HIDDEN)
+        add("code", _public_checks_cell(masters), "public-checks", **HIDDEN_CELL_METADATA)
     cells.insert(3, cells.pop())  # after fetching the package, the first words and the set-up
     made = {"cells": cells, "metadata": notebooks.METADATA, "nbformat": 4, "nbformat_minor": 5}
     return notebooks.written(nbformat.from_dict(made)).encode()
 
 
-HIDDEN = {"tags": ["public-checks"], "jupyter": {"source_hidden": True}, "cellView": "form"}
+HIDDEN_CELL_METADATA = {"tags": ["public-checks"], "jupyter": {"source_hidden": True}, "cellView": "form"}
 
 
-def _public_checks(masters: list) -> str:
+def _public_checks_cell(masters: list) -> str:
     """The code of a cell that brings the public checks: :func:`llm_anatomy.notebook.checks.use_checks` reads them."""
     from bookbinder import exercises
 

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-GRADED, ATTENTION, NOT_GRADED = "graded", "needs attention", "not graded"
+GRADED, NEEDS_ATTENTION, NOT_GRADED = "graded", "needs attention", "not graded"
 """Every submission has one of these; the second is for a person to look at, the third is our failure, never a zero."""
 
 
@@ -92,7 +92,7 @@ class NeedsAttention(Exception):
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedQuestion:
     """A question with this run's hidden inputs and what is right for them; lists of messages as the worker sends them.
 
     Args:
@@ -107,9 +107,9 @@ class Prepared:
 
     question: Question
     request: dict
-    size: int
+    max_message_bytes: int
     reference: list[dict]
-    shown: dict[str, str]
+    probe_descriptions: dict[str, str]
     mistakes: dict[str, list[dict]]
     trivial: dict[str, list[dict]]
 
@@ -119,8 +119,8 @@ class Outcome:
     """What came of one question: how it ended ("done", "timed out", "crashed", "memory" or "no answer") and the
     messages of its cases."""
 
-    end: str
-    found: list[dict] = field(default_factory=list)
+    status: str
+    messages: list[dict] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -176,17 +176,17 @@ class Record:
     def points(self) -> float:
         return sum(mark.points for mark in self.marks)
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it; :meth:`of` is the way back."""
         return asdict(self)
 
     @classmethod
-    def of(cls, plain: dict[str, Any]) -> "Record":
-        return cls(**plain | {"marks": [Mark(**mark) for mark in plain["marks"]]})
+    def from_dict(cls, values: dict[str, Any]) -> "Record":
+        return cls(**values | {"marks": [Mark(**mark) for mark in values["marks"]]})
 
 
 @dataclass(frozen=True)
-class Found:
+class SubmissionFile:
     """A student's file, or why there is none to read: then ``path`` is None and ``problem`` a sentence."""
 
     student: str

@@ -20,14 +20,14 @@ from typing import Any
 
 from llm_grader import Refusal
 from llm_grader.files import write_whole
-from llm_grader.records import ATTENTION, GRADED, NOT_GRADED, Mark, Question, Record
+from llm_grader.records import GRADED, NEEDS_ATTENTION, NOT_GRADED, Mark, Question, Record
 
 TEMPLATES = Path(__file__).parent / "templates"
-MOST_MISTAKES = 10
+MAX_MISTAKES = 10
 
 
 @dataclass(frozen=True)
-class RunFacts:
+class RunInfo:
     """What a report says of the run itself.
 
     Args:
@@ -51,7 +51,7 @@ class RunFacts:
     uncounted: list[str] = field(default_factory=list)
 
 
-def write(out: Path, title: str, questions: list[Question], records: list[Record], run: RunFacts) -> list[Path]:
+def write(out: Path, title: str, questions: list[Question], records: list[Record], run: RunInfo) -> list[Path]:
     """Writes all reports of a class, each file whole or not at all, the summary last.
 
     Args:
@@ -71,23 +71,29 @@ def write(out: Path, title: str, questions: list[Question], records: list[Record
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    environment.filters |= {"seen": seen, "points": _points, "percent": _percent, "words": _words, "earned": _earned}
+    environment.filters |= {
+        "escape_invisible": escape_invisible,
+        "points": _points,
+        "percent": _percent,
+        "words": _words,
+        "result_class": _result_class,
+    }
     pages = {record.student: f"feedback/{page_name(record.student)}" for record in records}
     possible = sum(question.points for question in questions)
     # Excel takes a table for one in the machine's own 8-bit code unless it begins with a byte order mark.
-    texts = {"marks.csv": "\ufeff" + marks(questions, records)}
+    texts = {"marks.csv": "\ufeff" + marks_csv(questions, records)}
     feedback = environment.get_template("feedback.html")
     for record in records:
         answers = [(q, mark) for q in questions for mark in record.marks if mark.question == q.id]
         texts[pages[record.student]] = feedback.render(title=title, record=record, answers=answers, possible=possible)
-    facts = _summary(questions, records) | {"title": title, "pages": pages, "run": run}
+    facts = _class_summary(questions, records) | {"title": title, "pages": pages, "run": run}
     texts["summary.html"] = environment.get_template("summary.html").render(facts)
     for name, text in texts.items():
-        _write(out / name, text)
+        _write_file(out / name, text)
     return [out / name for name in texts]
 
 
-def marks(questions: list[Question], records: list[Record]) -> str:
+def marks_csv(questions: list[Question], records: list[Record]) -> str:
     """The table of marks as CSV, a row for each student. Points of what is not graded are empty, which is no zero."""
     table = io.StringIO()
     # Quoted text stays one cell also where the reader's machine separates by semicolons.
@@ -106,7 +112,7 @@ def marks(questions: list[Question], records: list[Record]) -> str:
     return table.getvalue()
 
 
-def seen(text: str) -> str:
+def escape_invisible(text: str) -> str:
     """A text with whatever cannot be seen in it, or turns the direction of what follows, written as an escape."""
     # \u200c and \u200d join or part letters in several scripts; nothing else of category Cf is needed in a name
     return "".join(
@@ -127,10 +133,10 @@ def page_name(student: str) -> str:
 
 def _cell(text: str) -> str:
     """A text that no spreadsheet takes for a formula, also where it splits the row at commas or semicolons within."""
-    return "".join(f"'{part}" if _opens_formula(part) else part for part in re.split("([,;])", seen(text)))
+    return "".join(f"'{part}" if _starts_formula(part) else part for part in re.split("([,;])", escape_invisible(text)))
 
 
-def _opens_formula(text: str) -> bool:
+def _starts_formula(text: str) -> bool:
     plain = unicodedata.normalize("NFKC", text)  # full-width and small forms become the plain sign
     first = next((c for c in plain if unicodedata.category(c)[0] not in "ZC"), " ")
     return first in "=+-@\u2212"
@@ -153,12 +159,12 @@ def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _earned(mark: Mark) -> str:
+def _result_class(mark: Mark) -> str:
     """ "all", "none" or "part" of the question's points, however its shares were rounded."""
     return "all" if mark.points > mark.possible - 1e-6 else "none" if mark.points < 1e-6 else "part"
 
 
-def _write(path: Path, text: str) -> None:
+def _write_file(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text.encode("utf-8", "backslashreplace"))  # a path on a command line may be no Unicode
@@ -169,39 +175,41 @@ def _write(path: Path, text: str) -> None:
 # The class summary
 
 
-def _summary(questions: list[Question], records: list[Record]) -> dict[str, Any]:
+def _class_summary(questions: list[Question], records: list[Record]) -> dict[str, Any]:
     graded = [record for record in records if record.status == GRADED]
     points = [record.points for record in graded]
     possible = sum(question.points for question in questions)
     known = Counter((mark.question, mark.mistake) for record in graded for mark in record.marks if mark.mistake)
     by_id = {question.id: question for question in questions}
-    alike = defaultdict(list)
+    same_file = defaultdict(list)
     for record in graded:
         if record.points > 0:  # untouched notebooks are all alike
-            alike[record.digest].append(record)
+            same_file[record.digest].append(record)
     return {
         "records": records,
         "possible": possible,
-        "counts": [(status, sum(r.status == status for r in records)) for status in (GRADED, ATTENTION, NOT_GRADED)],
+        "counts": [
+            (status, sum(r.status == status for r in records)) for status in (GRADED, NEEDS_ATTENTION, NOT_GRADED)
+        ],
         "mean": statistics.fmean(points) if points else None,
         "median": statistics.median(points) if points else None,
         "histogram": histogram(points, possible) if points else None,
-        "questions": [_of_question(question, graded) for question in questions],
+        "questions": [_question_statistics(question, graded) for question in questions],
         "mistakes": [(by_id[name], mistake, count) for (name, mistake), count in known.most_common() if name in by_id][
-            :MOST_MISTAKES
+            :MAX_MISTAKES
         ],
-        "identical": [group for group in alike.values() if len(group) > 1],
+        "identical": [group for group in same_file.values() if len(group) > 1],
     }
 
 
-def _of_question(question: Question, graded: list[Record]) -> dict[str, Any]:
+def _question_statistics(question: Question, graded: list[Record]) -> dict[str, Any]:
     found = [mark for record in graded for mark in record.marks if mark.question == question.id]
     return {
         "title": question.title,
         "possible": question.points,
         "mean": statistics.fmean(mark.points / mark.possible for mark in found) if found else None,
-        "full": sum(_earned(mark) == "all" for mark in found),
-        "zero": sum(_earned(mark) == "none" for mark in found),
+        "full": sum(_result_class(mark) == "all" for mark in found),
+        "zero": sum(_result_class(mark) == "none" for mark in found),
         "absent": sum(mark.category in ("not attempted", "not found") for mark in found),
     }
 

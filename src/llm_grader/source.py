@@ -11,15 +11,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-LONGEST, MOST_TOKENS = 200_000, 20_000  # a tree takes up to 1 kB a token, so that denser source is only searched
+MAX_SOURCE_LENGTH, MAX_TOKENS = (
+    200_000,
+    20_000,
+)  # a tree takes up to 1 kB a token, so that denser source is only searched
 NOT_PYTHON, TOO_LONG = "not Python", "too long"
 PYTHON_MAGICS = {"capture", "debug", "prun", "time", "timeit"}  # the cell below is Python of this notebook
-LONGEST_NAME = 100
+MAX_NAME_LENGTH = 100
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _HELP = re.compile(r"[\w.]+\?\??")
 _ASSIGNED_MAGIC = re.compile(r"[\w., \t]+=[ \t]*[%!]")
-_READS_BY_NAME = {"getattr", "attrgetter", "methodcaller", "__getattribute__"}
+_NAME_LOOKUP_FUNCTIONS = {"getattr", "attrgetter", "methodcaller", "__getattribute__"}
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class Binding:
 
 
 @dataclass(frozen=True)
-class Code:
+class ParsedSource:
     """A cell's source as read.
 
     Args:
@@ -56,32 +59,32 @@ class Code:
 
 def n_tokens(source: str) -> int:
     """About how many tokens source has; above :data:`MOST_TOKENS`, one more than that."""
-    return sum(1 for _ in islice(_TOKEN.finditer(source), MOST_TOKENS + 1))
+    return sum(1 for _ in islice(_TOKEN.finditer(source), MAX_TOKENS + 1))
 
 
-def read(source: str, functions: list[str]) -> Code:
+def read(source: str, functions: list[str]) -> ParsedSource:
     """Parse a cell, or search it for these functions where it cannot be parsed."""
-    if len(source) > LONGEST or n_tokens(source) > MOST_TOKENS:
-        return Code(search(source, functions), problem=TOO_LONG)
+    if len(source) > MAX_SOURCE_LENGTH or n_tokens(source) > MAX_TOKENS:
+        return ParsedSource(search_definitions(source, functions), problem=TOO_LONG)
     magic = re.match(r"\s*%%(\w*)", source)
     if magic and magic[1] not in PYTHON_MAGICS:
-        return Code()  # a shell script, a file to write: it binds nothing here
-    tree = _tree(source)
+        return ParsedSource()  # a shell script, a file to write: it binds nothing here
+    tree = _parse_cell(source)
     if tree is None:
-        return Code(search(source, functions), problem=NOT_PYTHON)
-    bindings = {binding.name: binding for statement in _top_level(tree) for binding in _bound(statement)}
+        return ParsedSource(search_definitions(source, functions), problem=NOT_PYTHON)
+    bindings = {binding.name: binding for statement in _top_level(tree) for binding in _bindings(statement)}
     imports = (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
-    return Code(bindings, {name: full for node in imports for name, full in _imported(node)})
+    return ParsedSource(bindings, {name: full for node in imports for name, full in _import_names(node)})
 
 
-def search(source: str, functions: list[str]) -> dict[str, Binding]:
+def search_definitions(source: str, functions: list[str]) -> dict[str, Binding]:
     """Which of these functions have a line ``def name(`` in source that is not parsed."""
     names = "|".join(map(re.escape, functions))
     found = re.findall(rf"^[ \t]*(?:async[ \t]+)?def[ \t]+({names})[ \t]*\(", source, re.MULTILINE)
     return {name: Binding(name, function=True) for name in found}
 
 
-def uses(
+def find_uses(
     source: str, forbidden: list[str], imported: dict[str, str], own: set[str], others: set[str]
 ) -> dict[str, int]:
     """Forbidden names that source uses → the line where it first does, from 1.
@@ -97,10 +100,10 @@ def uses(
         own: names that the notebook binds; alone, they are not the forbidden ones unless they are imported.
         others: functions whose definitions are passed over, since they answer other questions.
     """
-    tree = _tree(source)
+    tree = _parse_cell(source)
     if tree is None:
         return {}
-    own = own.union(_stored(tree), (node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)))
+    own = own.union(_assigned_names(tree), (node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)))
     found: dict[str, int] = {}
     waiting: list[ast.AST] = [tree]
     while waiting:
@@ -110,9 +113,9 @@ def uses(
         waiting.extend(ast.iter_child_nodes(node))
         for full in _full_names(node, imported, own):
             last = full.rsplit(".", 1)[-1]
-            alike = [name for name in forbidden if name.rsplit(".", 1)[-1] == last]
-            if alike:
-                name = next((name for name in (full, last) if name in alike), alike[0])
+            candidates = [name for name in forbidden if name.rsplit(".", 1)[-1] == last]
+            if candidates:
+                name = next((name for name in (full, last) if name in candidates), candidates[0])
                 found[name] = min(node.end_lineno, found.get(name, node.end_lineno))
     return found
 
@@ -120,7 +123,7 @@ def uses(
 # The tree and its parts
 
 
-def _tree(source: str) -> ast.Module | None:
+def _parse_cell(source: str) -> ast.Module | None:
     """The tree of Python with or without lines for IPython."""
     if (tree := _parse(source)) is not None:
         return tree
@@ -164,7 +167,7 @@ def _top_level(tree: ast.Module) -> Iterator[ast.AST]:
             waiting.extend(sum(inner, [])[::-1])
 
 
-def _bound(node: ast.AST) -> Iterator[Binding]:
+def _bindings(node: ast.AST) -> Iterator[Binding]:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         n_arguments = len(node.args.posonlyargs) + len(node.args.args)
         yield Binding(node.name, function=True, n_arguments=n_arguments, stub=_is_stub(node))
@@ -180,7 +183,7 @@ def _bound(node: ast.AST) -> Iterator[Binding]:
         )
 
 
-def _stored(node: ast.AST) -> Iterator[str]:
+def _assigned_names(node: ast.AST) -> Iterator[str]:
     """The names that are assigned to within a node."""
     names = (part for part in ast.walk(node) if isinstance(part, ast.Name))
     yield from (name.id for name in names if isinstance(name.ctx, ast.Store))
@@ -194,7 +197,7 @@ def _is_stub(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
 
 
-def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
+def _import_names(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
     for alias in node.names:
         if isinstance(node, ast.ImportFrom):
             yield alias.asname or alias.name, f"{node.module or ''}.{alias.name}"
@@ -217,5 +220,5 @@ def _full_names(node: ast.AST, imported: dict[str, str], own: set[str]) -> list[
     if isinstance(node, ast.Call):
         called = getattr(node.func, "attr", getattr(node.func, "id", ""))
         texts = (a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str))
-        return list(texts) if called in _READS_BY_NAME else []
+        return list(texts) if called in _NAME_LOOKUP_FUNCTIONS else []
     return []

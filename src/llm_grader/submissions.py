@@ -11,15 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from llm_grader import Refusal
-from llm_grader.reading import too_large
-from llm_grader.records import Found, NeedsAttention
+from llm_grader.reading import file_too_large
+from llm_grader.records import NeedsAttention, SubmissionFile
 
 IGNORED = {"__macosx", "thumbs.db", "desktop.ini"}  # and all that is hidden, such as .ipynb_checkpoints
-DEEPEST = 3  # folders below a student's, as when an archive was unpacked there
+MAX_DEPTH = 3  # folders below a student's, as when an archive was unpacked there
 NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$", re.IGNORECASE)  # some browsers add an ending of their own
 
 
-def find(folder: Path, name: str = "") -> list[Found]:
+def find(folder: Path, name: str = "") -> list[SubmissionFile]:
     """One entry per student, in the order of their names.
 
     Args:
@@ -40,10 +40,10 @@ def find(folder: Path, name: str = "") -> list[Found]:
         raise Refusal(f"{folder}: the folder cannot be read: {os.strerror(e.errno)}") from e
     if not entries:
         raise Refusal(f"{folder}: the folder holds no submissions")
-    return _distinct([_found(entry, name) for entry in entries])
+    return _with_unique_names([_submission_file(entry, name) for entry in entries])
 
 
-def load(found: Found, limit: int) -> bytes:
+def load(found: SubmissionFile, limit: int) -> bytes:
     """The bytes of a student's file.
 
     Raises:
@@ -58,9 +58,9 @@ def load(found: Found, limit: int) -> bytes:
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise NeedsAttention(f"What was handed in is {_kind(status.st_mode)}, not a file.")
+            raise NeedsAttention(f"What was handed in is {_file_type(status.st_mode)}, not a file.")
         if status.st_size > limit:
-            raise too_large(limit)
+            raise file_too_large(limit)
         with open(descriptor, "rb", closefd=False) as file:
             data = file.read(limit + 1)
     except OSError as e:
@@ -68,7 +68,7 @@ def load(found: Found, limit: int) -> bytes:
     finally:
         os.close(descriptor)
     if len(data) > limit:
-        raise too_large(limit)
+        raise file_too_large(limit)
     return data
 
 
@@ -79,58 +79,60 @@ def _entries(folder: Path) -> list[os.DirEntry]:
     return sorted(kept, key=lambda entry: entry.name)
 
 
-def _found(entry: os.DirEntry, name: str) -> Found:
-    student = _student(NOTEBOOK.sub("", entry.name))
+def _submission_file(entry: os.DirEntry, name: str) -> SubmissionFile:
+    student = _student_name(NOTEBOOK.sub("", entry.name))
     try:
         mode = entry.stat(follow_symlinks=False).st_mode
         if stat.S_ISDIR(mode):
-            return in_folder(Path(entry.path), name)
+            return find_in_folder(Path(entry.path), name)
     except OSError as e:
-        return Found(student, None, f"What was handed in cannot be read: {os.strerror(e.errno)}.")
+        return SubmissionFile(student, None, f"What was handed in cannot be read: {os.strerror(e.errno)}.")
     if not stat.S_ISREG(mode):
-        return Found(student, None, f"What was handed in is {_kind(mode)}, not a file.")
+        return SubmissionFile(student, None, f"What was handed in is {_file_type(mode)}, not a file.")
     if not NOTEBOOK.search(entry.name):
-        return Found(_student(Path(entry.name).stem), None, "The file is not a notebook, whose name ends in .ipynb.")
-    return Found(student, Path(entry.path))
+        return SubmissionFile(
+            _student_name(Path(entry.name).stem), None, "The file is not a notebook, whose name ends in .ipynb."
+        )
+    return SubmissionFile(student, Path(entry.path))
 
 
-def in_folder(folder: Path, name: str) -> Found:
-    student = _student(folder.name)
-    notebooks, others, waiting = [], set(), [(folder, 0)]
-    while waiting:
-        inner, depth = waiting.pop()
+def find_in_folder(folder: Path, name: str) -> SubmissionFile:
+    student = _student_name(folder.name)
+    notebooks, others, pending = [], set(), [(folder, 0)]
+    while pending:
+        inner, depth = pending.pop()
         for entry in _entries(inner):
             status = entry.stat(follow_symlinks=False)
-            if stat.S_ISDIR(status.st_mode) and depth < DEEPEST:
-                waiting.append((Path(entry.path), depth + 1))
+            if stat.S_ISDIR(status.st_mode) and depth < MAX_DEPTH:
+                pending.append((Path(entry.path), depth + 1))
             elif NOTEBOOK.search(entry.name) and stat.S_ISREG(status.st_mode):
-                notebooks.append((_is_named(entry.name, name), status.st_mtime_ns, Path(entry.path)))
+                notebooks.append((_matches_assignment(entry.name, name), status.st_mtime_ns, Path(entry.path)))
             elif not stat.S_ISREG(status.st_mode):
-                others.add(_kind(status.st_mode))
+                others.add(_file_type(status.st_mode))
     if not notebooks:
         besides = f", only {' and '.join(sorted(others))}" if others else ""
-        return Found(student, None, f"There is no notebook in the folder{besides}.")
+        return SubmissionFile(student, None, f"There is no notebook in the folder{besides}.")
     named, _, path = max(notebooks)
     if len(notebooks) == 1:
-        return Found(student, path)
+        return SubmissionFile(student, path)
     alone = named and sum(entry[0] for entry in notebooks) == 1
     why = "the one named for the assignment" if alone else "the one changed last"
-    return Found(student, path, notes=[f"There are {len(notebooks)} notebooks in the folder; {why} counts."])
+    return SubmissionFile(student, path, notes=[f"There are {len(notebooks)} notebooks in the folder; {why} counts."])
 
 
-def _is_named(file: str, name: str) -> bool:
+def _matches_assignment(file: str, name: str) -> bool:
     """Whether a file is called as the assignment, give or take what platforms and browsers put around it."""
     around = rf"(.*[_ ])?{re.escape(name)}[-_ ]*(\(?\d{{1,3}}\)?)?"
     return bool(name) and bool(re.fullmatch(around, NOTEBOOK.sub("", file), re.IGNORECASE | re.DOTALL))
 
 
-def _student(name: str) -> str:
+def _student_name(name: str) -> str:
     """A name that can be stored and printed: undecodable bytes are spelled out, control characters are replaced."""
     text = unicodedata.normalize("NFC", name.encode("utf-8", "backslashreplace").decode())
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
 
 
-def _distinct(found: list[Found]) -> list[Found]:
+def _with_unique_names(found: list[SubmissionFile]) -> list[SubmissionFile]:
     """The same entries with a number behind each name that was there before."""
     taken = {entry.student for entry in found}
     seen: set[str] = set()
@@ -145,7 +147,7 @@ def _distinct(found: list[Found]) -> list[Found]:
     return sorted(distinct, key=lambda entry: entry.student)
 
 
-def _kind(mode: int) -> str:
+def _file_type(mode: int) -> str:
     kinds = {
         stat.S_IFLNK: "a link",
         stat.S_IFDIR: "a folder",

@@ -19,8 +19,8 @@ import numpy as np
 from safetensors.numpy import load, save
 
 LENGTHS = struct.Struct(">II")
-MOST_AXES = 8
-DEEPEST = 16
+MAX_AXES = 8
+MAX_DEPTH = 16
 # safetensors' name → NumPy's; bfloat16 has no NumPy type and travels as float32 with its own name in the message
 DTYPES = {
     "F64": "float64",
@@ -37,15 +37,15 @@ NAMES = {*DTYPES.values(), "bfloat16"}
 
 
 @dataclass(frozen=True)
-class Caps:
+class FrameLimits:
     """What one frame may hold: bytes of JSON (and of the tensors' header), bytes of tensors, and how many of them."""
 
-    text: int = 2**18
-    tensors: int = 2**25
-    count: int = 256
+    json_bytes: int = 2**18
+    tensor_bytes: int = 2**25
+    n_tensors: int = 256
 
 
-WIDE = Caps(2**26, 2**28, 2**16)
+TRUSTED_LIMITS = FrameLimits(2**26, 2**28, 2**16)
 """For frames that no student's code has had a hand in."""
 
 
@@ -57,7 +57,7 @@ class Closed(WireError):
     """The other side has gone."""
 
 
-class TooLate(WireError):
+class Timeout(WireError):
     """Nothing came in time."""
 
 
@@ -74,28 +74,28 @@ class Tensor:
 
 def pack(message: Any) -> bytes:
     """A frame of a message: JSON's values, tuples as lists, with :class:`Tensor` anywhere in it."""
-    return b"".join(_parts(message))
+    return b"".join(_encode_frame(message))
 
 
-def _parts(message: Any) -> tuple[bytes, bytes, bytes]:
+def _encode_frame(message: Any) -> tuple[bytes, bytes, bytes]:
     arrays: dict[str, np.ndarray] = {}
 
-    def plain(value: Any) -> Any:
+    def encode_value(value: Any) -> Any:
         if isinstance(value, Tensor):
             arrays[str(len(arrays))] = np.asarray(value.array, order="C")
             return {"tensor": len(arrays) - 1, "dtype": value.dtype}
         if isinstance(value, dict):
-            return {key: plain(entry) for key, entry in value.items()}
+            return {key: encode_value(entry) for key, entry in value.items()}
         if isinstance(value, list | tuple):
-            return [plain(entry) for entry in value]
+            return [encode_value(entry) for entry in value]
         return value
 
-    text = json.dumps(plain(message), separators=(",", ":")).encode()
+    text = json.dumps(encode_value(message), separators=(",", ":")).encode()
     tensors = save(arrays) if arrays else b""
     return LENGTHS.pack(len(text), len(tensors)), text, tensors
 
 
-def unpack(text: bytes, tensors: bytes, caps: Caps = WIDE) -> Any:
+def unpack(text: bytes, tensors: bytes, limits: FrameLimits = TRUSTED_LIMITS) -> Any:
     """The message of a frame's two parts.
 
     Raises:
@@ -105,17 +105,17 @@ def unpack(text: bytes, tensors: bytes, caps: Caps = WIDE) -> Any:
         message = json.loads(text)
     except (ValueError, RecursionError) as e:
         raise WireError("the message is not JSON") from e
-    arrays = _arrays(tensors, caps) if tensors else {}
+    arrays = _decode_tensors(tensors, limits) if tensors else {}
 
-    def full(value: Any, depth: int = 0) -> Any:
-        if depth > DEEPEST:
+    def decode_value(value: Any, depth: int = 0) -> Any:
+        if depth > MAX_DEPTH:
             raise WireError("the message is too deep")
         if isinstance(value, list):
-            return [full(entry, depth + 1) for entry in value]
+            return [decode_value(entry, depth + 1) for entry in value]
         if not isinstance(value, dict):
             return value
         if "tensor" not in value:
-            return {key: full(entry, depth + 1) for key, entry in value.items()}
+            return {key: decode_value(entry, depth + 1) for key, entry in value.items()}
         if set(value) != {"tensor", "dtype"}:
             raise WireError("a tensor is described wrongly")
         array = arrays.get(str(value["tensor"]))
@@ -125,26 +125,26 @@ def unpack(text: bytes, tensors: bytes, caps: Caps = WIDE) -> Any:
             raise WireError("a tensor has another dtype than it says")
         return Tensor(array, value["dtype"])
 
-    return full(message)
+    return decode_value(message)
 
 
-def _arrays(tensors: bytes, caps: Caps) -> dict[str, np.ndarray]:
+def _decode_tensors(tensors: bytes, limits: FrameLimits) -> dict[str, np.ndarray]:
     """Decodes safetensors. How long its header is, how many it names and of what dtypes is looked at before; the
     library sees to it that shapes and places fit the bytes."""
     if len(tensors) < 8:
         raise WireError("the tensors are cut short")
     (length,) = struct.unpack("<Q", tensors[:8])
-    if length > min(caps.text, len(tensors) - 8):
+    if length > min(limits.json_bytes, len(tensors) - 8):
         raise WireError("the tensors' header is too long")
     try:
         header = json.loads(tensors[8 : 8 + length])
     except (ValueError, RecursionError) as e:
         raise WireError("the tensors' header is not JSON") from e
-    if not isinstance(header, dict) or len(header) > caps.count:
+    if not isinstance(header, dict) or len(header) > limits.n_tensors:
         raise WireError("the tensors' header is not one")
     for entry in header.values():
         shape = entry.get("shape") if isinstance(entry, dict) else None
-        if not isinstance(shape, list) or len(shape) > MOST_AXES or entry.get("dtype") not in list(DTYPES):
+        if not isinstance(shape, list) or len(shape) > MAX_AXES or entry.get("dtype") not in list(DTYPES):
             raise WireError("a tensor's header is not allowed")
     try:
         return load(tensors)
@@ -154,7 +154,7 @@ def _arrays(tensors: bytes, caps: Caps) -> dict[str, np.ndarray]:
 
 def send(to: int, message: Any, deadline: float = math.inf) -> None:
     """Write a frame to a pipe before a moment of :func:`time.monotonic`."""
-    for part in map(memoryview, _parts(message)):
+    for part in map(memoryview, _encode_frame(message)):
         rest = part
         while rest:
             _wait(to, deadline, select.POLLOUT)
@@ -166,7 +166,7 @@ def send(to: int, message: Any, deadline: float = math.inf) -> None:
                 raise Closed("the other side has gone") from e
 
 
-def receive(source: int, deadline: float = math.inf, caps: Caps = WIDE) -> Any:
+def receive(source: int, deadline: float = math.inf, limits: FrameLimits = TRUSTED_LIMITS) -> Any:
     """Read a frame from a pipe before a moment of :func:`time.monotonic`.
 
     Raises:
@@ -174,14 +174,14 @@ def receive(source: int, deadline: float = math.inf, caps: Caps = WIDE) -> Any:
         TooLate: the frame is not complete by then.
         WireError: it is not a frame, or longer than allowed.
     """
-    n_text, n_tensors = LENGTHS.unpack(_exactly(source, LENGTHS.size, deadline))
-    if n_text > caps.text or n_tensors > caps.tensors:
+    n_text, n_tensors = LENGTHS.unpack(_read_exactly(source, LENGTHS.size, deadline))
+    if n_text > limits.json_bytes or n_tensors > limits.tensor_bytes:
         raise WireError("a frame is longer than allowed")
-    text = _exactly(source, n_text, deadline)
-    return unpack(text, _exactly(source, n_tensors, deadline), caps)
+    text = _read_exactly(source, n_text, deadline)
+    return unpack(text, _read_exactly(source, n_tensors, deadline), limits)
 
 
-def _exactly(source: int, size: int, deadline: float) -> bytes:
+def _read_exactly(source: int, size: int, deadline: float) -> bytes:
     found = bytearray(size)
     rest = memoryview(found)
     while rest:
@@ -201,8 +201,8 @@ def _exactly(source: int, size: int, deadline: float) -> bytes:
 def _wait(fd: int, deadline: float, event: int) -> None:
     left = deadline - time.monotonic()
     if left <= 0:
-        raise TooLate("nothing came in time")
+        raise Timeout("nothing came in time")
     poll = select.poll()
     poll.register(fd, event)
     if not poll.poll(None if math.isinf(left) else max(1, int(left * 1000))):
-        raise TooLate("nothing came in time")
+        raise Timeout("nothing came in time")

@@ -5,9 +5,9 @@ import contextlib
 import pytest
 
 from llm_grader import Refusal, key, sandbox
-from llm_grader.classrun import LIMITS, Desk
-from llm_grader.examiner import Examiner
-from llm_grader.session import Pool
+from llm_grader.classrun import LIMITS, GradingContext
+from llm_grader.reference_worker import ReferenceWorker
+from llm_grader.session import WorkerPool
 
 
 @pytest.fixture(scope="session")
@@ -20,16 +20,18 @@ def confined(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def desk(confined):
+def context(confined):
     """Makes the desk of an assignment: its questions with inputs drawn, workers, and time enough on a busy machine."""
     with contextlib.ExitStack() as opened:
         made = {}
 
         def at(where, seconds=20.0):
             if where not in made:
-                pool = opened.enter_context(Pool(confined, LIMITS, spares=1))
-                examiner = opened.enter_context(Examiner(pool))
-                made[where] = Desk(examiner.prepare(key.load(where), "a seed"), pool, examiner, seconds)
+                pool = opened.enter_context(WorkerPool(confined, LIMITS, n_spares=1))
+                reference_worker = opened.enter_context(ReferenceWorker(pool))
+                made[where] = GradingContext(
+                    reference_worker.prepare(key.load(where), "a seed"), pool, reference_worker, seconds
+                )
             return made[where]
 
         yield at

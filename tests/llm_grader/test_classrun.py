@@ -19,10 +19,10 @@ from student_notebooks import answer, data
 import llm_grader
 from llm_grader import Refusal, classrun, sandbox
 from llm_grader.__main__ import main
-from llm_grader.key import written
+from llm_grader.key import to_json
 from llm_grader.records import GRADED, NOT_GRADED
-from llm_grader.sandbox.lowered import Unconfined
-from llm_grader.sandbox.processes import family, table
+from llm_grader.sandbox.processes import process_table, related_processes
+from llm_grader.sandbox.setuid import Unconfined
 
 QUESTIONS = corpus.key().questions[:2]
 KEY = replace(corpus.key(), questions=QUESTIONS)
@@ -53,7 +53,7 @@ def hand_in(folder, *students, function="hard_lookup"):
 
 def grade(folder, out, confined, key=KEY, **more):
     said = []
-    found = classrun.grade(folder, key, out, confined, [], workers=2, seconds=6.0, say=said.append, **more)
+    found = classrun.grade(folder, key, out, confined, [], workers=2, seconds=6.0, log=said.append, **more)
     return {record.student: record for record in found}, said
 
 
@@ -95,7 +95,7 @@ class Command:
 
     def end(self, number):
         """Send a signal; the processes that there were then."""
-        members = family([self.process.pid], None, table())
+        members = related_processes([self.process.pid], None, process_table())
         self.process.send_signal(number)
         return self.process.communicate(), members
 
@@ -103,16 +103,16 @@ class Command:
 def vanish(members):
     """Whether all these processes go, soon."""
     latest = time.monotonic() + 20
-    while members & table().keys() and time.monotonic() < latest:
+    while members & process_table().keys() and time.monotonic() < latest:
         time.sleep(0.05)
-    return not members & table().keys()
+    return not members & process_table().keys()
 
 
 @pytest.fixture
 def key_file(tmp_path):
     (tmp_path / "private").mkdir(mode=0o700)
     path = tmp_path / "private" / "attention.key.json"
-    path.write_text(written(KEY))
+    path.write_text(to_json(KEY))
     return path
 
 
@@ -153,13 +153,13 @@ def test_a_run_that_is_stopped_says_how_to_go_on(folder, out, key_file):
 @pytest.fixture
 def asked(monkeypatch):
     """Pairs of a submission's answers and the questions it is asked, of students."""
-    real, asked = classrun.Desk.marks, []
+    real, asked = classrun.GradingContext.marks, []
 
     def marks(self, submission, questions):
         asked.append([question.function for question in questions])
         return real(self, submission, questions)
 
-    monkeypatch.setattr(classrun.Desk, "marks", marks)
+    monkeypatch.setattr(classrun.GradingContext, "marks", marks)
     return asked
 
 
@@ -210,7 +210,7 @@ BLIND = """
 import sys
 sys.path.insert(0, sys.argv[1].rpartition("/llm_grader/")[0])
 from llm_grader.worker import cells
-cells._within = lambda *given: False
+cells._run_with_timeout = lambda *given: False
 """
 
 

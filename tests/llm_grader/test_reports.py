@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 import pytest
 
 from llm_grader import Refusal, reports
-from llm_grader.records import ATTENTION, GRADED, NOT_GRADED, Mark, Question, Record
+from llm_grader.records import GRADED, NEEDS_ATTENTION, NOT_GRADED, Mark, Question, Record
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -73,7 +73,7 @@ def question(name, points):
 
 
 QUESTIONS = [question("one", 1.0), question("two", 3.0)]
-RUN = reports.RunFacts(
+RUN = reports.RunInfo(
     "python -m llm_grader grade in/ --out marks/",
     *("0123abcd", datetime(2026, 1, 2, 3, 4, tzinfo=UTC), 61.4, 2, "bubblewrap"),
     [("opens a socket", True, "refused"), ("reads the key", True, "not there")],
@@ -91,7 +91,7 @@ def graded(student, one=1.0, two=0.0, mistake=None, **others):
 
 
 def attention(student="Cy", reason="This is a web page, not a notebook."):
-    return Record(student, f"{student}/a.ipynb", "c", ATTENTION, reason)
+    return Record(student, f"{student}/a.ipynb", "c", NEEDS_ATTENTION, reason)
 
 
 def failed(student="Dee"):
@@ -166,7 +166,7 @@ def test_excel_is_told_the_encoding_and_numbers_are_numbers(tmp_path):
 def test_no_cell_can_become_a_formula(formula, separator):
     questions = [replace(QUESTIONS[0], id=formula)]
     record = graded(formula, file=formula, reason=formula, notes=[formula])
-    rows = list(csv.reader(io.StringIO(reports.marks(questions, [record]), newline=""), delimiter=separator))
+    rows = list(csv.reader(io.StringIO(reports.marks_csv(questions, [record]), newline=""), delimiter=separator))
     assert len(rows) == 2
     cells = [cell.strip('\ufeff\u200b\u200d \u3000"') for row in rows for cell in row]
     assert not [cell for cell in cells if re.match(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\u2212]", cell)]
@@ -174,21 +174,21 @@ def test_no_cell_can_become_a_formula(formula, separator):
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_name_is_one_row_of_visible_characters(name):
-    rows = list(csv.DictReader(io.StringIO(reports.marks(QUESTIONS, [graded(name)]), newline="")))
+    rows = list(csv.DictReader(io.StringIO(reports.marks_csv(QUESTIONS, [graded(name)]), newline="")))
     assert len(rows) == 1
     student = rows[0]["student"]
     student.encode()
     assert student.isprintable()
-    assert student.removeprefix("'") == reports.seen(name)
+    assert student.removeprefix("'") == reports.escape_invisible(name)
 
 
 def test_what_cannot_be_seen_is_written_out_and_the_rest_stays():
     assert (
-        reports.seen("a\nb\0c\u202ed\udc80e\u2028\u2029f\U000e0041")
+        reports.escape_invisible("a\nb\0c\u202ed\udc80e\u2028\u2029f\U000e0041")
         == "a\\nb\\x00c\\u202ed\\udc80e\\u2028\\u2029f\\U000e0041"
     )
     for name in ("José 张伟 محمد", "क्\u200dष", "👩\u200d💻"):
-        assert reports.seen(name) == name
+        assert reports.escape_invisible(name) == name
 
 
 # Feedback pages

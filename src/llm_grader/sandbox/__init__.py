@@ -6,12 +6,12 @@ from pathlib import Path
 from llm_grader import Refusal
 from llm_grader.sandbox.base import Finding, Limits, Sandbox, Worker
 from llm_grader.sandbox.bubblewrap import Bubblewrap
-from llm_grader.sandbox.lowered import Lowered, Unconfined
 from llm_grader.sandbox.probing import probe
 from llm_grader.sandbox.sandlock import Sandlock
+from llm_grader.sandbox.setuid import SetuidSandbox, Unconfined
 
 __all__ = ["Finding", "Limits", "Sandbox", "Worker", "choose"]
-KINDS = (Bubblewrap, Sandlock, Lowered)
+KINDS = (Bubblewrap, Sandlock, SetuidSandbox)
 
 
 def choose(private: list[Path], name: str | None = None, unsafe: bool = False) -> tuple[Sandbox, list[Finding]]:
@@ -33,12 +33,12 @@ def choose(private: list[Path], name: str | None = None, unsafe: bool = False) -
         sandbox = kind()
         found = probe(sandbox, private)
         findings += found
-        if all(finding.held or finding.attack in sandbox.concedes for finding in found):
+        if all(finding.blocked or finding.attack in sandbox.known_gaps for finding in found):
             return sandbox, findings
     if unsafe:
         return Unconfined(), [
             *findings,
             Finding(Unconfined.name, "all of these", False, "students' code is not confined"),
         ]
-    broken = [f for f in findings if not f.held and f.attack not in kinds[f.sandbox].concedes]
-    raise Refusal(f"no sandbox holds here, so nothing is graded. {'; '.join(map(str, broken))}.")
+    failures = [f for f in findings if not f.blocked and f.attack not in kinds[f.sandbox].known_gaps]
+    raise Refusal(f"no sandbox holds here, so nothing is graded. {'; '.join(map(str, failures))}.")

@@ -15,18 +15,18 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from llm_grader import Refusal
-from llm_grader.sandbox.processes import Table, Watchdog, family, proportional, table
-from llm_grader.sandbox.room import remove, room
-from llm_grader.sandbox.surroundings import environment
+from llm_grader.sandbox.environment import environment_variables
+from llm_grader.sandbox.processes import ProcessTable, Watchdog, process_table, proportional_set_size, related_processes
 from llm_grader.sandbox.uids import Uid
+from llm_grader.sandbox.workdir import remove_trees, workdir
 
-COMPLAINT = 4096
-INODE = 1024  # bytes that a file of no length costs the kernel
-WRITABLE = ("/tmp", "/var/tmp", "/dev/shm", "/run/lock")
-PATIENCE = 10.0  # seconds for killed processes to go
+MAX_ERROR_OUTPUT = 4096
+INODE_BYTES = 1024  # bytes that a file of no length costs the kernel
+WORLD_WRITABLE = ("/tmp", "/var/tmp", "/dev/shm", "/run/lock")
+KILL_SECONDS = 10.0  # seconds for killed processes to go
 # A worker dies with the thread that started it: this one lives as long as the process.
 _starter = ThreadPoolExecutor(1, "starts workers")
-_watchdog = Watchdog()
+watchdog = Watchdog()
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,13 @@ class Finding:
 
     sandbox: str
     attack: str
-    held: bool
+    blocked: bool
     detail: str = ""
 
     def __str__(self) -> str:
-        return f"{self.sandbox}: {self.attack}: {'held' if self.held else 'NOT held'}" + f" ({self.detail})" * bool(
-            self.detail
+        return (
+            f"{self.sandbox}: {self.attack}: {'blocked' if self.blocked else 'NOT blocked'}"
+            + f" ({self.detail})" * bool(self.detail)
         )
 
 
@@ -73,15 +74,15 @@ class Sandbox:
 
     name = ""
     advice = ""
-    namespaces = False
-    concedes: frozenset[str] = frozenset()
+    has_namespaces = False
+    known_gaps: frozenset[str] = frozenset()
 
     @property
-    def lowers(self) -> bool:
+    def changes_user(self) -> bool:
         """Whether each worker gets a user id of its own."""
         return os.geteuid() == 0
 
-    def missing(self) -> str:
+    def unavailable_reason(self) -> str:
         """Why this sandbox cannot be tried here, or ""."""
         raise NotImplementedError
 
@@ -106,25 +107,25 @@ class Worker:
     """A confined process and whatever it starts; ``to`` and ``source`` are the grader's ends of its two pipes."""
 
     def __init__(self, sandbox: Sandbox, limits: Limits, program: Path | None) -> None:
-        if not sandbox.lowers and not sandbox.namespaces:  # the kernel counts what else this user runs
-            others = sum(process.threads for process in table().values() if os.getuid() in process.uids)
+        if not sandbox.changes_user and not sandbox.has_namespaces:  # the kernel counts what else this user runs
+            others = sum(process.threads for process in process_table().values() if os.getuid() in process.uids)
             limits = replace(limits, processes=limits.processes + others)
         self._sandbox, self._limits = sandbox, limits
-        self._over = False
-        self._why: str | None = None
-        self._said = b""
+        self._over_memory = False
+        self._end_reason: str | None = None
+        self._stderr_tail = b""
         self._lock = threading.Lock()
         self._uid: int | None = None
         with contextlib.ExitStack() as kept, contextlib.ExitStack() as passed:
             tmp = "/tmp"
-            if sandbox.lowers:
+            if sandbox.changes_user:
                 uid = Uid()
-                kept.callback(uid.free)
+                kept.callback(uid.release)
                 self._uid = uid.number
-                self._vanish(set())  # what a grader that was killed has left behind
-            if not sandbox.namespaces:
-                tmp = tempfile.mkdtemp(dir=room())
-                kept.callback(remove, tmp)
+                self._kill_all(set())  # what a grader that was killed has left behind
+            if not sandbox.has_namespaces:
+                tmp = tempfile.mkdtemp(dir=workdir())
+                kept.callback(remove_trees, tmp)
                 if self._uid:
                     os.chown(tmp, self._uid, self._uid)
             ends = [*os.pipe(), *os.pipe()[::-1], *os.pipe()[::-1]]
@@ -132,7 +133,7 @@ class Worker:
                 passed.callback(os.close, theirs)
                 kept.callback(os.close, ours)
                 os.set_blocking(ours, False)
-            source, self.to, to, self.source, complaints, self._complaints = ends
+            source, self.request_fd, to, self.reply_fd, complaints, self._stderr_fd = ends
             name = program.name if program else "llm_grader/worker/__main__.py"
             arguments = [name, str(source), str(to), json.dumps(asdict(limits))]
             self._process = _starter.submit(
@@ -142,111 +143,115 @@ class Worker:
                 stdout=subprocess.DEVNULL,
                 stderr=complaints,
                 pass_fds=(source, to),
-                env=environment(tmp),
+                env=environment_variables(tmp),
                 cwd=tmp,
                 start_new_session=True,
             ).result()
-            self._release = kept.pop_all()
-        _watchdog.add(self)
+            self._cleanup = kept.pop_all()
+        watchdog.add(self)
 
-    def look(self, processes: Table) -> None:
+    def enforce_memory_limit(self, processes: ProcessTable) -> None:
         """Called by the watchdog: end what holds too much memory."""
-        members = family({self._process.pid}, self._uid, processes)
-        files = self._files(members)
+        members = related_processes({self._process.pid}, self._uid, processes)
+        files = self._tmpfs_bytes(members)
         if sum(processes[pid].resident for pid in members) + files <= self._limits.memory:
             return
-        if sum(map(proportional, members)) + files <= self._limits.memory:
+        if sum(map(proportional_set_size, members)) + files <= self._limits.memory:
             return
         if self._lock.acquire(blocking=False):  # whoever has it is ending this worker
             try:
-                if self._why is None and self._process.poll() is None:
-                    self._over = True
+                if self._end_reason is None and self._process.poll() is None:
+                    self._over_memory = True
                     self._signal(members, signal.SIGKILL)
             finally:
                 self._lock.release()
 
-    def _files(self, members: set[int]) -> int:
+    def _tmpfs_bytes(self, members: set[int]) -> int:
         """Bytes in the memory file system of a worker that has one."""
-        if not self._sandbox.namespaces:
+        if not self._sandbox.has_namespaces:
             return 0
         for pid in members - {self._process.pid}:
             with contextlib.suppress(OSError):
                 found = os.statvfs(f"/proc/{pid}/root/tmp")
                 # before the sandbox is complete, that folder is still the machine's
                 if found.f_blocks * found.f_frsize <= self._limits.disk + found.f_frsize:
-                    return (found.f_blocks - found.f_bfree) * found.f_frsize + (found.f_files - found.f_ffree) * INODE
+                    return (found.f_blocks - found.f_bfree) * found.f_frsize + (
+                        found.f_files - found.f_ffree
+                    ) * INODE_BYTES
         return 0
 
-    def complaint(self) -> str:
+    def error_output(self) -> str:
         """The last line that it wrote to the standard error it was started with, or ""."""
         with self._lock:
-            if self._why is None:
-                self._listen()
-        lines = self._said.decode(errors="replace").split("\n")
+            if self._end_reason is None:
+                self._read_stderr()
+        lines = self._stderr_tail.decode(errors="replace").split("\n")
         last = next((line for line in reversed(lines) if line.strip()), "")
         return "".join(c if c.isprintable() else " " for c in last).strip()
 
-    def _listen(self) -> None:
+    def _read_stderr(self) -> None:
         with contextlib.suppress(BlockingIOError):
             for _ in range(64):  # as much as a pipe holds; one that is being filled is not followed further
-                said = os.read(self._complaints, COMPLAINT)
+                said = os.read(self._stderr_fd, MAX_ERROR_OUTPUT)
                 if not said:
                     break
-                self._said = (self._said + said)[-COMPLAINT:]
+                self._stderr_tail = (self._stderr_tail + said)[-MAX_ERROR_OUTPUT:]
 
-    def end(self) -> str:
+    def stop(self) -> str:
         """Kill all that belongs to it, wait until it is gone, and remove what it left.
 
         Returns:
             Why it had ended before: "" where it had not, "memory", or "ended".
         """
-        _watchdog.drop(self)
+        watchdog.remove(self)
         with self._lock:
-            if self._why is None:
-                self._why = "memory" if self._over else "ended" if self._gone() else ""
-                self._vanish({self._process.pid})
+            if self._end_reason is None:
+                self._end_reason = "memory" if self._over_memory else "ended" if self._has_exited() else ""
+                self._kill_all({self._process.pid})
                 self._process.wait()
-                self._listen()
-                self._release.close()
-            return self._why
+                self._read_stderr()
+                self._cleanup.close()
+            return self._end_reason
 
-    def _gone(self) -> bool:
+    def _has_exited(self) -> bool:
         """Whether nobody is left to answer; the pipe tells before the process is quite gone."""
         poll = select.poll()
-        poll.register(self.source, 0)
+        poll.register(self.reply_fd, 0)
         return self._process.poll() is not None or bool(poll.poll(0))
 
-    def _vanish(self, roots: set[int]) -> None:
+    def _kill_all(self, roots: set[int]) -> None:
         """Kill processes, their kin and what has the worker's user id; return when there is none."""
-        latest, members, before = time.monotonic() + PATIENCE, roots, None
-        while members := family(roots | members, self._uid, table()):
+        latest, members, before = time.monotonic() + KILL_SECONDS, roots, None
+        while members := related_processes(roots | members, self._uid, process_table()):
             if time.monotonic() > latest:
                 raise Refusal(f"processes {sorted(members)} of a worker cannot be ended.")
             # where they can only be killed one by one they are all stopped first: a look at processes that fork
             # misses the newest, which go on
-            together = self._uid or self._sandbox.namespaces or members == before
+            together = self._uid or self._sandbox.has_namespaces or members == before
             self._signal(members, signal.SIGKILL if together else signal.SIGSTOP)
             before = members
             time.sleep(0.005)
-        if self._uid and not self._sandbox.namespaces:
-            remove(*_owned(self._uid))
+        if self._uid and not self._sandbox.has_namespaces:
+            remove_trees(*_files_of_user(self._uid))
 
     def _signal(self, members: set[int], number: signal.Signals) -> None:
-        if self._uid and not self._sandbox.namespaces:
+        if self._uid and not self._sandbox.has_namespaces:
             # all at once: one that forks while the others are killed could always be a step ahead
-            everything = [sys.executable, "-I", "-S", "-c", "import os; os.kill(-1, 9)"]
-            subprocess.run(everything, user=self._uid, group=self._uid, extra_groups=[], cwd="/", env={}, check=False)
+            kill_everything = [sys.executable, "-I", "-S", "-c", "import os; os.kill(-1, 9)"]
+            subprocess.run(
+                kill_everything, user=self._uid, group=self._uid, extra_groups=[], cwd="/", env={}, check=False
+            )
         for pid in members:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
 
 
-def _owned(uid: int) -> list[str]:
+def _files_of_user(uid: int) -> list[str]:
     """What a user has left in the places where every user may."""
     found = []
-    for place in WRITABLE:
+    for folder in WORLD_WRITABLE:
         with contextlib.suppress(FileNotFoundError):
-            for entry in list(os.scandir(place)):
+            for entry in list(os.scandir(folder)):
                 with contextlib.suppress(FileNotFoundError):  # someone else's, gone meanwhile
                     if entry.stat(follow_symlinks=False).st_uid == uid:
                         found.append(entry.path)

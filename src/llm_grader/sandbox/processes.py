@@ -6,7 +6,7 @@ import threading
 import time
 from typing import NamedTuple, Protocol
 
-EVERY = 0.1  # seconds
+WATCH_INTERVAL = 0.1  # seconds
 
 
 class Process(NamedTuple):
@@ -17,10 +17,10 @@ class Process(NamedTuple):
     threads: int
 
 
-Table = dict[int, Process]
+ProcessTable = dict[int, Process]
 
 
-def table() -> Table:
+def process_table() -> ProcessTable:
     """All processes of the machine that can be seen from here and still do something."""
     return {int(name): process for name in os.listdir("/proc") if name.isdigit() and (process := _process(name))}
 
@@ -28,7 +28,7 @@ def table() -> Table:
 def _process(pid: str) -> Process | None:
     """A process as it is now, or None where it has ended."""
     with contextlib.suppress(OSError, KeyError):
-        if fields := _living(f"/proc/{pid}"):
+        if fields := _live_status(f"/proc/{pid}"):
             return Process(
                 parent=int(fields[b"PPid"]),
                 session=int(fields[b"NSsid"].split()[0]),
@@ -39,7 +39,7 @@ def _process(pid: str) -> Process | None:
     return None
 
 
-def _living(folder: str) -> dict[bytes, bytes]:
+def _live_status(folder: str) -> dict[bytes, bytes]:
     """The kernel's account of a process, or nothing where it has ended and is yet to be collected."""
     fields = _status(folder)
     if not fields[b"State"].strip().startswith(b"Z"):
@@ -58,22 +58,22 @@ def _status(folder: str) -> dict[bytes, bytes]:
         return dict(line.split(b":", 1) for line in file.read().splitlines() if b":" in line)
 
 
-def family(of: set[int], uid: int | None, processes: Table) -> set[int]:
+def related_processes(roots: set[int], uid: int | None, processes: ProcessTable) -> set[int]:
     """Those among ``of`` that live, their sessions and descendants, and every process with that user id."""
     children: dict[int, list[int]] = {}
     for pid, process in processes.items():
         children.setdefault(process.parent, []).append(pid)
-    waiting = [pid for pid, p in processes.items() if pid in of or p.session in of or uid in p.uids]
-    found = set()
-    while waiting:
-        pid = waiting.pop()
-        if pid not in found:
-            found.add(pid)
-            waiting += children.get(pid, [])
-    return found
+    pending = [pid for pid, p in processes.items() if pid in roots or p.session in roots or uid in p.uids]
+    members = set()
+    while pending:
+        pid = pending.pop()
+        if pid not in members:
+            members.add(pid)
+            pending += children.get(pid, [])
+    return members
 
 
-def proportional(pid: int) -> int:
+def proportional_set_size(pid: int) -> int:
     """Bytes of memory of a process, each shared page divided among those that share it where the kernel tells."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/smaps_rollup", "rb") as file:
         for line in file:
@@ -84,7 +84,7 @@ def proportional(pid: int) -> int:
 
 
 class Watched(Protocol):
-    def look(self, processes: Table) -> None: ...
+    def enforce_memory_limit(self, processes: ProcessTable) -> None: ...
 
 
 class Watchdog:
@@ -102,17 +102,17 @@ class Watchdog:
                 self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
                 self._thread.start()
 
-    def drop(self, worker: Watched) -> None:
+    def remove(self, worker: Watched) -> None:
         with self._lock:
             self._watched.discard(worker)
 
     def _watch(self) -> None:
         while True:
-            time.sleep(EVERY)
+            time.sleep(WATCH_INTERVAL)
             with self._lock:
                 watched = list(self._watched)
             if watched:
-                processes = table()
+                processes = process_table()
                 for worker in watched:
                     with contextlib.suppress(OSError):  # it is looked at again
-                        worker.look(processes)
+                        worker.enforce_memory_limit(processes)

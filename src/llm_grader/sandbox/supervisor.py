@@ -9,7 +9,7 @@ import sandlock
 
 SUBREAPER, DEATH_SIGNAL = 36, 1
 # sandlock hands on the standard streams alone: the two pipes travel as these, and move to their numbers inside
-MOVE = """
+REDIRECT = """
 import os, sys
 source, to, *command = sys.argv[1:]
 os.dup2(0, int(source))
@@ -20,16 +20,16 @@ os.execv(command[0], command)
 """
 
 
-def main(policy: str, source: str, to: str, *command: str) -> int:
+def main(policy: str, request_fd: str, reply_fd: str, *command: str) -> int:
     libc = ctypes.CDLL(None)
     libc.prctl(SUBREAPER, 1, 0, 0, 0)  # what a worker leaves behind stays this process's, and can be found
     libc.prctl(DEATH_SIGNAL, 9, 0, 0, 0)
-    os.dup2(int(source), 0)
-    os.dup2(int(to), 1)
-    os.close(int(source))
-    os.close(int(to))
+    os.dup2(int(request_fd), 0)
+    os.dup2(int(reply_fd), 1)
+    os.close(int(request_fd))
+    os.close(int(reply_fd))
     box = sandlock.Sandbox(**json.loads(policy))
-    return box.run_interactive([sys.executable, "-I", "-S", "-B", "-c", MOVE, source, to, *command])
+    return box.run_interactive([sys.executable, "-I", "-S", "-B", "-c", REDIRECT, request_fd, reply_fd, *command])
 
 
 if __name__ == "__main__":

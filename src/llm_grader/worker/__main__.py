@@ -16,14 +16,14 @@ def main(source: int, to: int, limits: dict) -> None:
     import torch
 
     torch.set_num_threads(1)
-    from llm_grader.worker import calls, cells, examine
+    from llm_grader.worker import calls, cells, questions
 
-    python = cells.shell()
-    _quiet_the_learners_side()
+    shell = cells.make_shell()
+    _disable_notebook_helpers()
     wire.send(to, {"ready": (time.monotonic() - begin) / time.process_time()})
-    nothing = os.open(os.devnull, os.O_RDWR)
+    devnull = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
-        os.dup2(nothing, stream)
+        os.dup2(devnull, stream)
     answers: dict = {}
 
     def send(message: object) -> None:
@@ -31,28 +31,33 @@ def main(source: int, to: int, limits: dict) -> None:
 
     while True:
         request = wire.receive(source)
-        if request["do"] == "cells":
+        if request["command"] == "cells":
             wanted = {question: (cell, name) for question, cell, name in request["answers"]}
-            how = {cell: manner for cell, manner in request["how"]}
-            with cells.at_most(limits["memory"] // 2):
-                found = cells.run(
-                    python, request["cells"], how, set(wanted.values()), request["seconds"], lambda i: send({"cell": i})
+            modes = {cell: mode for cell, mode in request["modes"]}
+            with cells.memory_limit(limits["memory"] // 2):
+                found = cells.run_cells(
+                    shell,
+                    request["cells"],
+                    modes,
+                    set(wanted.values()),
+                    request["seconds"],
+                    lambda i: send({"cell": i}),
                 )
             for question, (cell, name) in wanted.items():
                 answers[question] = found.get((cell, name), found.get((-1, name)))
             send({"found": [question for question, answer in answers.items() if answer is not None]})
-        elif request["do"] == "question":
-            send({"end": calls.in_a_child(answers[request["question"]], request, send)})
-        elif request["do"] == "prepare":
+        elif request["command"] == "question":
+            send({"status": calls.evaluate_in_child(answers[request["question"]], request, send)})
+        elif request["command"] == "prepare":
             try:
-                send(examine.prepare(request["question"], request["seed"]))
+                send(questions.prepare(request["question"], request["seed"]))
             except Exception as e:  # of the key's author, who reads this
                 send({"failed": f"{type(e).__name__}: {e}"})
-        elif request["do"] == "observe":
-            send(examine.observe(request["question"], request["cases"], request["found"]))
+        elif request["command"] == "observe":
+            send(questions.observe(request["question"], request["cases"], request["found"]))
 
 
-def _quiet_the_learners_side() -> None:
+def _disable_notebook_helpers() -> None:
     """Checks and set-up do nothing here: the ones cost time, the other loads what draws figures."""
     import llm_anatomy.notebook as notebook
 

@@ -15,30 +15,30 @@ FULL, DEFINITIONS, SKIPPED = 0, 1, 2
 """How a cell is run: as it stands; only what it defines, since it has ended a worker before; not at all."""
 
 
-class TimeIsUp(BaseException):
+class CellTimeout(BaseException):
     pass
 
 
-def shell() -> InteractiveShell:
+def make_shell() -> InteractiveShell:
     """IPython without history, output and programs of the system."""
     config = Config()
     config.HistoryManager.enabled = False
-    made = InteractiveShell.instance(config=config)
-    made.showtraceback = made.showsyntaxerror = lambda *args, **kwargs: None  # nobody reads it, and it is slow
-    made.system = lambda command: None
-    made.getoutput = lambda command, **kwargs: []
+    shell = InteractiveShell.instance(config=config)
+    shell.showtraceback = shell.showsyntaxerror = lambda *args, **kwargs: None  # nobody reads it, and it is slow
+    shell.system = lambda command: None
+    shell.getoutput = lambda command, **kwargs: []
     for name in ("pip", "conda", "mamba", "micromamba", "uv"):  # what a notebook needs is installed
-        made.register_magic_function(lambda line: None, "line", name)
-    return made
+        shell.register_magic_function(lambda line: None, "line", name)
+    return shell
 
 
-def run(
-    python: InteractiveShell,
+def run_cells(
+    shell: InteractiveShell,
     cells: list[str],
-    how: dict[int, int],
+    modes: dict[int, int],
     wanted: set[tuple[int, str]],
     seconds: float,
-    begins: Callable,
+    on_start: Callable,
 ) -> dict:
     """Run the cells and pick up what they define.
 
@@ -53,16 +53,18 @@ def run(
     Returns:
         (cell, name) → the function that stands there, and (-1, name) → the last one that stood under that name.
     """
-    namespace, found, end, worker = python.user_ns, {}, time.monotonic() + seconds, os.getpid()
+    namespace, found, end, worker = shell.user_ns, {}, time.monotonic() + seconds, os.getpid()
     for i, source in enumerate(cells):
-        begins(i)
+        on_start(i)
         before = dict(namespace)
         left = (end - time.monotonic()) / 2
-        manner = how.get(i, FULL) if left > 0.01 else max(how.get(i, FULL), DEFINITIONS)
-        if manner == FULL and _within(left, lambda source=source: python.run_cell(source, silent=True).success):
+        mode = modes.get(i, FULL) if left > 0.01 else max(modes.get(i, FULL), DEFINITIONS)
+        if mode == FULL and _run_with_timeout(left, lambda source=source: shell.run_cell(source, silent=True).success):
             pass
-        elif manner != SKIPPED:
-            _within(max(left, 0.1), lambda source=source, before=before: _define(python, source, before))
+        elif mode != SKIPPED:
+            _run_with_timeout(
+                max(left, 0.1), lambda source=source, before=before: _run_definitions(shell, source, before)
+            )
         if os.getpid() != worker:  # a copy that the cell has made, which would answer a second time
             os._exit(0)
         for cell, name in wanted:
@@ -72,7 +74,7 @@ def run(
 
 
 @contextlib.contextmanager
-def at_most(memory: int) -> Iterator[None]:
+def memory_limit(memory: int) -> Iterator[None]:
     """Let this process grow by so many bytes and no more: what cells hold, the answers cannot have."""
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     with open("/proc/self/statm") as file:
@@ -84,13 +86,13 @@ def at_most(memory: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
-def _within(seconds: float, work: Callable[[], bool]) -> bool:
+def _run_with_timeout(seconds: float, work: Callable[[], bool]) -> bool:
     """Whether the work ended well and in time. A cell can switch this alarm off: then the grader ends the worker."""
 
-    def ring(*_: object) -> None:
-        raise TimeIsUp
+    def on_alarm(*_: object) -> None:
+        raise CellTimeout
 
-    signal.signal(signal.SIGALRM, ring)
+    signal.signal(signal.SIGALRM, on_alarm)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         return bool(work())
@@ -100,26 +102,26 @@ def _within(seconds: float, work: Callable[[], bool]) -> bool:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _define(python: InteractiveShell, source: str, before: dict) -> bool:
+def _run_definitions(shell: InteractiveShell, source: str, before: dict) -> bool:
     """Of a cell that failed, run the imports, constants, functions and classes that it did not get to."""
-    namespace = python.user_ns
+    namespace = shell.user_ns
     try:
-        tree = ast.parse(python.transform_cell(source))
+        tree = ast.parse(shell.transform_cell(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     for node in tree.body:
-        names = _defined(node)
+        names = _defined_names(node)
         if names and all(namespace.get(name) is before.get(name) for name in names):
             try:
                 exec(compile(ast.Module([node], []), "<cell>", "exec"), namespace)
-            except TimeIsUp:
+            except CellTimeout:
                 raise
             except BaseException:
                 continue
     return True
 
 
-def _defined(node: ast.stmt) -> list[str]:
+def _defined_names(node: ast.stmt) -> list[str]:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return [node.name]
     if isinstance(node, ast.Import | ast.ImportFrom):

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 NO_NEW_PRIVILEGES = 38
 NAMESPACES = (0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000)
 # memory and messages that outlive a process or that nobody counts; other processes; file systems; the kernel
-REFUSED = """
+BLOCKED_SYSCALLS = """
     memfd_create memfd_secret shmget shmat shmctl semget semop semctl msgget msgsnd msgrcv msgctl
     mq_open mq_unlink mq_notify mq_timedsend mq_timedreceive
     ptrace process_vm_readv process_vm_writev process_madvise pidfd_getfd kcmp
@@ -49,7 +49,7 @@ def confine(limits: Mapping[str, int]) -> str:
     try:
         if ctypes.CDLL(None, use_errno=True).prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0):
             return f"no_new_privs is refused: {os.strerror(ctypes.get_errno())}"
-        _filter()
+        _load_syscall_filter()
     except ImportError:
         return "pyseccomp is not installed"
     except (OSError, RuntimeError, AttributeError) as e:
@@ -57,7 +57,7 @@ def confine(limits: Mapping[str, int]) -> str:
     return ""
 
 
-def _filter() -> None:
+def _load_syscall_filter() -> None:
     """Load the system call filter: what is refused fails with "not permitted"."""
     # the library would otherwise be looked for with programs that a worker does not see
     find, ctypes.util.find_library = ctypes.util.find_library, {"seccomp": "libseccomp.so.2"}.get
@@ -68,7 +68,7 @@ def _filter() -> None:
 
     refuse = pyseccomp.ERRNO(errno.EPERM)
     rules = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
-    for name in REFUSED.split():
+    for name in BLOCKED_SYSCALLS.split():
         with contextlib.suppress(OSError, ValueError):  # unknown to this kernel's architecture or an older library
             rules.add_rule(refuse, name)
     # not even local sockets, which reach services of the machine by path and by abstract name; pairs are harmless

@@ -18,38 +18,42 @@ def prepare(question: dict, seed: int) -> dict:
         seed: of the hidden inputs, and of the numbers that gradients are weighed with.
     """
     generator = torch.Generator().manual_seed(seed)
-    cases = calls.namespace(question["hidden"], "hidden")["cases"](generator)
+    cases = calls.run_source(question["hidden"], "hidden")["cases"](generator)
     encoded = [{name: encode(value) for name, value in case.items()} for case in cases]
-    solution = calls.namespace(question["solution"], "solution")[question["function"]]
+    solution = calls.run_source(question["solution"], "solution")[question["function"]]
     with_gradients = "def property_gradient" in question["checks"]
     cotangents = [_cotangents(solution, question, case, generator) if with_gradients else None for case in encoded]
     request = {"cases": encoded, "cotangents": cotangents, "probes": question["probes"]}
-    mistakes = calls.namespace(question["mistakes"], "mistakes")
+    mistakes = calls.run_source(question["mistakes"], "mistakes")
 
-    def tried(answer: Callable) -> list[dict]:
-        return observe(question, encoded, [_short(outcome, encoded) for outcome in calls.values(answer, request)])
+    def try_answer(answer: Callable) -> list[dict]:
+        return observe(
+            question,
+            encoded,
+            [_without_arguments(outcome, encoded) for outcome in calls.evaluate_values(answer, request)],
+        )
 
-    full = list(calls.outcomes(solution, request))
+    full = list(calls.evaluate(solution, request))
     for outcome in full:
         if "raised" in outcome:
             where = f"hidden case {outcome['case'] + 1} ({outcome['pass']})"
             raise ValueError(f"the reference raises {outcome['raised']} in {where}")
     size = max(len(wire.pack(outcome)) for outcome in full)
-    reference = [_short(outcome, encoded) for outcome in full]
+    reference = [_without_arguments(outcome, encoded) for outcome in full]
     plain = [decode(outcome["returned"]) for outcome in reference if outcome["pass"] == "values"]
-    trivial = _trivial(plain, len(question["arguments"]), generator)
-    _, probes = calls.probes(question["probes"])
+    trivial = _trivial_answers(plain, len(question["arguments"]), generator)
+    _, probes = calls.load_probes(question["probes"])
     return {
         **request,
-        "size": size,
+        "max_message_bytes": size,
         "reference": observe(question, encoded, reference),
-        "shown": {name: " ".join((probe.__doc__ or name).split()) for name, probe in probes.items()},
-        "mistakes": {name: tried(mistakes[name]) for name in question["sentences"]},
-        "trivial": {name: tried(answer) for name, answer in trivial.items()},
+        "probe_descriptions": {name: " ".join((probe.__doc__ or name).split()) for name, probe in probes.items()},
+        "mistakes": {name: try_answer(mistakes[name]) for name in question["sentences"]},
+        "trivial": {name: try_answer(answer) for name, answer in trivial.items()},
     }
 
 
-def _short(outcome: dict, cases: list[dict]) -> dict:
+def _without_arguments(outcome: dict, cases: list[dict]) -> dict:
     """In place of the arguments as the call left them, whether it changed them."""
     left = outcome.pop("arguments", None)
     return outcome | {"changed": left is not None and wire.pack(left) != wire.pack(cases[outcome["case"]])}
@@ -57,17 +61,17 @@ def _short(outcome: dict, cases: list[dict]) -> dict:
 
 def _cotangents(solution: Callable, question: dict, case: dict, generator: torch.Generator) -> list | None:
     """Random weights for the outputs, or None where the reference has no gradient."""
-    call, _ = calls.probes(question["probes"])
+    call, _ = calls.load_probes(question["probes"])
     arguments = {name: decode(value) for name, value in case.items()}
-    for leaf in calls.differentiable(list(arguments.values())):
+    for leaf in calls.float_tensors(list(arguments.values())):
         leaf.requires_grad_()
-    outputs = calls.differentiable(call(solution, **arguments))
+    outputs = calls.float_tensors(call(solution, **arguments))
     if not outputs or not all(output.requires_grad for output in outputs):
         return None
     return [encode(torch.randn(o.shape, generator=generator).to(o.dtype)) for o in outputs]
 
 
-def _trivial(returned: list[Any], n_arguments: int, generator: torch.Generator) -> dict[str, Callable]:
+def _trivial_answers(returned: list[Any], n_arguments: int, generator: torch.Generator) -> dict[str, Callable]:
     """Answers that know nothing, each as a function to be tried on the cases in their order."""
 
     def like(value: Any, make: Callable[[torch.Tensor], torch.Tensor]) -> Any:
@@ -91,29 +95,29 @@ def _trivial(returned: list[Any], n_arguments: int, generator: torch.Generator) 
         rest = iter([like(value, make) for value in returned])
         return lambda *arguments, **more: next(rest)
 
-    def identity(place: int) -> Callable:
-        return lambda *arguments: arguments[place]
+    def identity(index: int) -> Callable:
+        return lambda *arguments: arguments[index]
 
     makers = {"zeros": torch.zeros_like, "ones": torch.ones_like, "NaN": nan, "random values": random}
     return {name: constant(make) for name, make in makers.items()} | {
-        f"argument {place + 1} as it is": identity(place) for place in range(n_arguments)
+        f"argument {index + 1} as it is": identity(index) for index in range(n_arguments)
     }
 
 
 def observe(question: dict, cases: list[dict], found: list[dict]) -> list[dict]:
     """What is compared in place of the returned values, where an exercise has many right answers and says so by
     ``observe`` in its public checks. Where its probes say how an answer is called, that is compared instead."""
-    look = calls.namespace(question["checks"], "checks").get("observe")
-    if look is None or "call" in calls.namespace(question["probes"], "probes"):
+    observe_value = calls.run_source(question["checks"], "checks").get("observe")
+    if observe_value is None or "call" in calls.run_source(question["probes"], "probes"):
         return found
-    return [_seen(look, cases[each["case"]], each) if each["pass"] == "values" else each for each in found]
+    return [_observed(observe_value, cases[each["case"]], each) if each["pass"] == "values" else each for each in found]
 
 
-def _seen(look: Callable, case: dict, outcome: dict) -> dict:
-    if "returned" not in outcome or outcome["returned"] == {"is": "none"}:
+def _observed(observe_value: Callable, case: dict, outcome: dict) -> dict:
+    if "returned" not in outcome or outcome["returned"] == {"type": "none"}:
         return outcome
     try:
-        seen = look(decode(outcome["returned"]), **{name: decode(value) for name, value in case.items()})
+        seen = observe_value(decode(outcome["returned"]), **{name: decode(value) for name, value in case.items()})
     except Exception:  # an assertion, or an answer of a form that nobody thought of
         return outcome | {"returned": OTHER}
     return outcome | {"returned": encode(seen)}

@@ -10,29 +10,30 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from llm_grader.sandbox.surroundings import parts
+from llm_grader.sandbox.environment import worker_files
 
 PREFIX = "llm_grader-room-"
 
 
 @functools.cache
-def room() -> Path:
-    """The folder, in whose ``grader`` stand copies of :func:`~llm_grader.sandbox.surroundings.parts`, which every user
-    can read and only this one change. Its lock goes with this process: what a killed one has left is removed here."""
+def workdir() -> Path:
+    """The folder, in whose ``grader`` stand copies of :func:`~llm_grader.sandbox.environment.worker_files`, which
+    every user can read and only this one change. Its lock goes with this process: what a killed one has left is
+    removed here."""
     for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):  # someone else's, in use, or no folder
             fd = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
                 if os.fstat(fd).st_uid == os.geteuid():
                     fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    remove(str(left))
+                    remove_trees(str(left))
             finally:
                 os.close(fd)
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     fcntl.flock(os.open(folder, os.O_RDONLY), fcntl.LOCK_EX)
-    atexit.register(remove, str(folder))
+    atexit.register(remove_trees, str(folder))
     os.makedirs(folder / "grader" / "llm_grader")
-    for name, path in parts().items():
+    for name, path in worker_files().items():
         if path.is_dir():
             shutil.copytree(path, folder / "grader" / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
@@ -42,16 +43,16 @@ def room() -> Path:
     return folder
 
 
-def put(extra: Path) -> None:
+def add_file(extra: Path) -> None:
     """Copy one more file to the others."""
-    fd, copy = tempfile.mkstemp(dir=room())
+    fd, copy = tempfile.mkstemp(dir=workdir())
     os.close(fd)
     shutil.copyfile(extra, copy)
     os.chmod(copy, 0o644)
-    os.replace(copy, room() / "grader" / extra.name)  # never half a file: another worker may be starting with it
+    os.replace(copy, workdir() / "grader" / extra.name)  # never half a file: another worker may be starting with it
 
 
-def remove(*paths: str) -> None:
+def remove_trees(*paths: str) -> None:
     """Remove what a worker has left: trees of any depth, and nothing that a link in them points to."""
     if paths:
         subprocess.run(["rm", "-rf", "--one-file-system", "--", *paths], check=True)

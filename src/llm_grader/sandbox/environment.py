@@ -8,7 +8,7 @@ from pathlib import Path
 
 from llm_grader import Refusal
 
-GRADER = Path(__file__).resolve().parents[1]
+GRADER_FOLDER = Path(__file__).resolve().parents[1]
 LIBRARIES = (
     *("/lib", "/lib64", "/lib32", "/libx32", "/usr/lib", "/usr/lib64", "/usr/lib32", "/usr/libx32"),
     "/etc/ld.so.cache",
@@ -16,7 +16,7 @@ LIBRARIES = (
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 
-def environment(tmp: str) -> dict[str, str]:
+def environment_variables(tmp: str) -> dict[str, str]:
     """All that a worker finds in its environment."""
     one_thread = ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     homes = ("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR")
@@ -33,17 +33,17 @@ def environment(tmp: str) -> dict[str, str]:
     }
 
 
-def parts(extra: Path | None = None) -> dict[str, Path]:
+def worker_files(extra: Path | None = None) -> dict[str, Path]:
     """What stands in the one folder of ours that a worker sees: path in it → file or folder.
 
     Its program puts that folder on the path of imports, and finds ``llm_grader.wire``, ``llm_grader.worker`` and
     ``llm_anatomy`` there, and nothing else of the house.
     """
-    ours = {f"{GRADER.name}/{name}": GRADER / name for name in ("__init__.py", "wire.py", "worker")}
-    return ours | {"llm_anatomy": learner_side()} | ({extra.name: extra} if extra else {})
+    own = {f"{GRADER_FOLDER.name}/{name}": GRADER_FOLDER / name for name in ("__init__.py", "wire.py", "worker")}
+    return own | {"llm_anatomy": student_package_folder()} | ({extra.name: extra} if extra else {})
 
 
-def learner_side() -> Path:
+def student_package_folder() -> Path:
     """The folder of the package that students' code imports, found without importing it."""
     spec = find_spec("llm_anatomy")
     if spec is None or not spec.submodule_search_locations:
@@ -51,36 +51,36 @@ def learner_side() -> Path:
     return Path(spec.submodule_search_locations[0]).resolve()
 
 
-def visible() -> list[Path]:
+def readable_paths() -> list[Path]:
     """System libraries and the running Python with its packages, and no more of either: what a worker has to see.
 
     Links come with what they lead to, and nothing stands below something that comes before it.
     """
     found: list[Path] = []
 
-    def show(path: Path) -> None:
+    def add(path: Path) -> None:
         if path.is_symlink() or path.exists():
             covered = any(path.is_relative_to(other) for other in found if not other.is_symlink())
             found.extend([] if covered else [path])
 
     for path in LIBRARIES:
-        show(Path(path))
-    show(Path(sys.base_prefix, "lib").resolve())
+        add(Path(path))
+    add(Path(sys.base_prefix, "lib").resolve())
     for name in ("stdlib", "platstdlib"):
-        show(Path(sysconfig.get_path(name)).resolve())
+        add(Path(sysconfig.get_path(name)).resolve())
     for folder in site.getsitepackages():
-        show(Path(folder).resolve())
-    show(Path(sys.prefix, "pyvenv.cfg"))
+        add(Path(folder).resolve())
+    add(Path(sys.prefix, "pyvenv.cfg"))
     # a virtual environment names its Python by a chain of links
     link = Path(sys.executable)
     while link.is_symlink():
-        show(link)
+        add(link)
         link = link.parent / link.readlink()
-    show(link)
+    add(link)
     return found
 
 
-def lowered(uid: int | None) -> list[str]:
+def setpriv_prefix(uid: int | None) -> list[str]:
     """What a command is preceded by to run as another user, who can never become anyone else."""
     if uid is None:
         return []

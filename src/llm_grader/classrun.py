@@ -1,4 +1,7 @@
-"""A class: a folder of submissions in, a folder of marks out. Killed at any moment and run again, it does the rest."""
+"""Grade a class: read a folder of submissions and write a folder of marks.
+
+A run that was stopped or killed at any moment can be continued by starting it again.
+"""
 
 import hashlib
 import os
@@ -36,7 +39,14 @@ LIMITS = Limits(memory=3 * 2**29, address_space=4 * 2**30, processes=64, open_fi
 
 @dataclass(frozen=True)
 class GradingContext:
-    """What grading one submission takes, shared by all threads of a run."""
+    """What all threads of a run need in order to grade a submission.
+
+    Args:
+        prepared: the questions with their hidden inputs and reference outputs.
+        pool: workers for students' code.
+        reference_worker: worker for the reference.
+        seconds: time limit of one submission.
+    """
 
     prepared: list[PreparedQuestion]
     pool: WorkerPool
@@ -45,24 +55,24 @@ class GradingContext:
     _reference_lock: threading.Lock = field(default_factory=threading.Lock)
 
     def marks(self, submission: Submission, questions: list[Question]) -> Iterator[Mark]:
-        """The marks of some questions of a submission, each as soon as it is known.
+        """Yield the mark of each of these questions as soon as it is known.
 
         Raises:
-            NotReady: no worker could be started.
+            WorkerStartError: no worker could be started.
         """
-        asked = {each.question.id: each for each in self.prepared if each.question in questions}
-        for each, outcome in run_submission(submission, list(asked.values()), self.pool, self.seconds):
+        pending = {each.question.id: each for each in self.prepared if each.question in questions}
+        for each, outcome in run_submission(submission, list(pending.values()), self.pool, self.seconds):
             with self._reference_lock:
                 outcome = self.reference_worker.observe(outcome, each)
-            yield marking.mark(outcome, asked.pop(each.question.id))
-        for each in asked.values():
+            yield marking.mark(outcome, pending.pop(each.question.id))
+        for each in pending.values():
             yield marking.mark(None, each, each.question.id in submission.answers)
 
 
 def grader_version() -> str:
-    """Changes when the grader itself changes."""
-    here = Path(__file__).parent
-    texts = [path.read_bytes() for path in sorted(here.rglob("*.py"))]
+    """Return a hash of the grader's source code."""
+    package = Path(__file__).parent
+    texts = [path.read_bytes() for path in sorted(package.rglob("*.py"))]
     return hashlib.sha256(b"\0".join(texts)).hexdigest()[:16]
 
 
@@ -72,7 +82,7 @@ def grade(
     out: Path,
     sandbox: Sandbox,
     findings: list[Finding],
-    workers: int = 0,
+    workers: int | None = None,
     seconds: float = SECONDS,
     command: str = "",
     log: Callable[[str], None] = print,
@@ -80,14 +90,15 @@ def grade(
     """Grade a class and write its marks.
 
     Args:
-        folder: of the submissions, see :mod:`llm_grader.submissions`.
-        key: of the assignment.
-        out: where the journal and the reports go.
-        sandbox: chosen by :func:`llm_grader.sandbox.choose`, with its findings.
-        workers: how many submissions at once; as many as there are processors by default.
-        seconds: of a submission's own time.
-        command: what repeats this run, for the report.
-        say: takes what a person should read meanwhile.
+        folder: folder of the submissions, see :mod:`llm_grader.submissions`.
+        key: key of the assignment.
+        out: folder for the journal and the reports.
+        sandbox: sandbox for the workers, chosen by :func:`llm_grader.sandbox.choose`.
+        findings: findings of the attacks on the sandbox, for the report.
+        workers: number of submissions that are graded at once; the number of CPUs by default.
+        seconds: time limit of one submission.
+        command: command that repeats this run, for the report.
+        log: called with each progress message.
 
     Returns:
         One record for each student.
@@ -105,15 +116,15 @@ def grade(
         todo = [(each, known) for each, known, missing in plan if missing]
         for _, known, missing in plan:
             if not missing:
-                journal.record(known, versions)  # where an older file was handed in again, it counts
+                journal.record(known, versions)  # a student may have handed in an older file again, which then counts
         if len(todo) < len(plan):
-            log(f"{len(plan) - len(todo)} of {len(plan)} submissions are graded already; {len(todo)} to go.")
+            log(f"{len(plan) - len(todo)} of {len(plan)} submissions are already graded; {len(todo)} are left.")
         if todo:
             with WorkerPool(sandbox, LIMITS, workers) as pool, ReferenceWorker(pool) as reference_worker:
-                log("Drawing inputs, running the reference, checking that it earns full marks and a stub none.")
+                log("Drawing hidden inputs, and checking that the reference earns full marks and a stub earns none.")
                 prepared = reference_worker.prepare(key, journal.seed)
                 uncounted = preflight(prepared, pool, reference_worker, seconds)
-                log(f"Grading {len(todo)} with {workers} at once.")
+                log(f"Grading {len(todo)} submissions, {workers} at a time.")
                 context = GradingContext(prepared, pool, reference_worker, seconds)
                 with ThreadPoolExecutor(workers) as threads, tqdm(total=len(todo), unit=" submissions") as bar:
                     tasks = [
@@ -142,13 +153,13 @@ def grade(
 
 
 def _find_record(file: SubmissionFile, journal: Journal, versions: dict[str, str]) -> tuple[Record | None, bool]:
-    """What the journal knows of a student's file, and whether something is missing."""
+    """Return the journal's record of a student's file, and whether some of its questions are still to be graded."""
     known = journal.known(file.student, _digest(*_read_file(file)), versions)
     return known, known is None or known.status == GRADED and len(known.marks) < len(versions)
 
 
 def _read_file(file: SubmissionFile) -> tuple[bytes, str]:
-    """The bytes of a student's file, or none and why."""
+    """Return the bytes of a student's file and an empty string, or no bytes and the reason."""
     try:
         return submissions.load(file, reading.SIZE_LIMIT), ""
     except NeedsAttention as e:
@@ -162,27 +173,27 @@ def _digest(data: bytes, problem: str) -> str:
 def grade_submission(
     file: SubmissionFile, folder: Path, key: Key, context: GradingContext, known: Record | None = None
 ) -> Record:
-    """Grade one submission, or those of its questions that are not known yet. Whatever it is, a record comes back."""
+    """Grade a submission, or those of its questions that are not graded yet. Never raises: the record holds any error."""
     start, (data, problem) = time.monotonic(), _read_file(file)
     path = str(file.path.relative_to(folder)) if file.path else ""
     record = Record(file.student, path, _digest(data, problem), NOT_GRADED, notes=list(file.notes))
-    have = {mark.question: mark for mark in known.marks} if known else {}
+    marks = {mark.question: mark for mark in known.marks} if known else {}
     try:
         if problem:
             raise NeedsAttention(problem)
         submission = reading.read(data, key)
-        missing = [question for question in key.questions if question.id not in have]
-        have |= {mark.question: mark for mark in context.marks(submission, missing)}
+        missing = [question for question in key.questions if question.id not in marks]
+        marks |= {mark.question: mark for mark in context.marks(submission, missing)}
         record = replace(
             record,
             status=GRADED,
-            marks=[have[question.id] for question in key.questions],
+            marks=[marks[question.id] for question in key.questions],
             notes=[*file.notes, *submission.notes],
             flags=submission.flags,
         )
     except NeedsAttention as e:
         record = replace(record, status=NEEDS_ATTENTION, reason=str(e))
-    except Exception as e:  # ours, whatever it is: the class goes on, and the next run tries again
-        what = str(e) if isinstance(e, Refusal) else f"{type(e).__name__}: {e}"
-        record = replace(record, reason=f"The grader failed here: {what}")
+    except Exception as e:  # an error of the grader: the class goes on, and the next run tries again
+        error = str(e) if isinstance(e, Refusal) else f"{type(e).__name__}: {e}"
+        record = replace(record, reason=f"The grader failed: {error}")
     return replace(record, seconds=time.monotonic() - start)

@@ -1,7 +1,7 @@
-"""Keys: from a folder of masters to what the student gets and what the grader keeps to itself.
+"""Keys: make the student notebook and the private key of an assignment from a folder of masters.
 
-``bookbinder.exercises`` says what a master is. The repository's own are practice for everyone; a marked course keeps
-others of the same shape in a private folder. Where only a written key is read, as on Gradescope, no master is needed.
+:mod:`bookbinder.exercises` explains what a master is. The masters of this repository are public practice; a marked course
+keeps masters of its own in a private folder. Reading a key file, as on Gradescope, needs no masters.
 """
 
 import base64
@@ -20,33 +20,37 @@ from llm_grader.files import write_whole
 from llm_grader.records import Key, Question
 
 KEY_FORMAT = 1
-"""The version of the form in which a key is written."""
+"""Version of the format of key files."""
 
 
-def load(where: str | Path) -> Key:
-    """The key of an assignment.
+def load(exercises: str | Path) -> Key:
+    """Load the key of an assignment.
 
     Args:
-        where: a chapter of the repository, such as "attention", a folder of masters anywhere, or a key file that
+        exercises: name of a chapter of the book, such as "attention", a folder of masters, or a key file that
             :func:`build` wrote.
 
     Raises:
-        Refusal: there is none, or it is incomplete.
+        Refusal: there is no such key, or it is incomplete.
     """
-    if (path := Path(where)).is_file():
+    if (path := Path(exercises)).is_file():
         return _read_key_file(path)
-    return _make_key(*_load_masters(where))
+    return _make_key(*_load_masters(exercises))
 
 
-def build(where: str | Path, out: Path) -> list[Path]:
-    """Write the student's notebook to ``out/student`` and the key, for the grader's eyes alone, to ``out/private``.
+def build(exercises: str | Path, out: Path) -> list[Path]:
+    """Write the student's notebook to ``out/student`` and the private key to ``out/private``.
 
-    Masters from elsewhere are run for this, since their public checks travel in the notebook.
+    The notebook of masters outside this repository contains their public checks, for which the masters are run.
+
+    Args:
+        exercises: name of a chapter of the book, or a folder of masters.
+        out: the folder.
 
     Returns:
-        The two files.
+        The paths of the two files.
     """
-    folder, title, masters = _load_masters(where)
+    folder, title, masters = _load_masters(exercises)
     key = _make_key(folder, title, masters)
     notebook = (
         _book_notebook(folder.name).read_bytes() if _is_book_chapter(folder) else _make_notebook(folder, title, masters)
@@ -54,7 +58,7 @@ def build(where: str | Path, out: Path) -> list[Path]:
     student, private = out / "student", out / "private"
     student.mkdir(parents=True, exist_ok=True)
     private.mkdir(mode=0o700, exist_ok=True)
-    private.chmod(0o700)  # it may have been there before
+    private.chmod(0o700)  # the folder may have existed before
     paths = [student / f"{key.name}.ipynb", private / f"{key.name}.key.json"]
     write_whole(paths[0], notebook)
     write_whole(paths[1], to_json(key).encode(), 0o600)
@@ -62,13 +66,13 @@ def build(where: str | Path, out: Path) -> list[Path]:
 
 
 def to_json(key: Key) -> str:
-    """The text of a key file."""
+    """Return a key as the text of a key file."""
     questions = [{name: value for name, value in asdict(q).items() if name != "version"} for q in key.questions]
     content = {"keyed": KEY_FORMAT, "name": key.name, "title": key.title, "questions": questions}
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
 
-# A key that was written
+# Key files
 
 
 def _read_key_file(path: Path) -> Key:
@@ -77,18 +81,20 @@ def _read_key_file(path: Path) -> Key:
     except (ValueError, OSError):
         content = None
     if not isinstance(content, dict) or "keyed" not in content:
-        raise Refusal(f"{path} is not a key: name a chapter, a folder of masters or a file NAME.key.json.")
+        raise Refusal(f"{path} is not a key file; name a chapter, a folder of masters or a file NAME.key.json.")
     if content["keyed"] != KEY_FORMAT:
-        raise Refusal(f"{path} is a key of form {content['keyed']!r}, not {KEY_FORMAT}: build it anew.")
+        raise Refusal(
+            f"{path} has key format {content['keyed']!r}, and this grader reads only {KEY_FORMAT}; build it again."
+        )
     try:
         questions = [_with_version(Question(**question, version="")) for question in content["questions"]]
         return Key(content["name"], content["title"], questions)
     except (KeyError, TypeError, ValueError) as e:
-        raise Refusal(f"{path} is not a complete key: build it anew.") from e
+        raise Refusal(f"{path} is not a complete key; build it again.") from e
 
 
 def _with_version(question: Question) -> Question:
-    """With the hash of all that can change a mark."""
+    """Return the question with a version, which is a hash of everything that can change a mark."""
     question = replace(question, points=float(question.points), seconds=float(question.seconds))
     about = {name: value for name, value in asdict(question).items() if name not in ("title", "version")}
     digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
@@ -100,7 +106,7 @@ def _with_version(question: Question) -> Question:
 
 @contextmanager
 def _reraise_bookbinder_refusals() -> Iterator[None]:
-    """Those of bookbinder, as ours."""
+    """Raise refusals of bookbinder as refusals of the grader."""
     from bookbinder import Refusal as BookbinderRefusal
 
     try:
@@ -109,29 +115,30 @@ def _reraise_bookbinder_refusals() -> Iterator[None]:
         raise Refusal(str(refusal)) from refusal
 
 
-def _load_masters(where: str | Path) -> tuple[Path, str, list]:
-    """Folder, title and masters of a chapter."""
-    from bookbinder import ROOT, exercises
+def _load_masters(exercises: str | Path) -> tuple[Path, str, list]:
+    """Return the folder, the title and the masters of a chapter."""
+    from bookbinder import ROOT
+    from bookbinder.exercises import load_chapter
 
     chapters = sorted(path.parent.name for path in (ROOT / "exercises").glob("*/chapter.yml"))
-    folder = (ROOT / "exercises" / where if str(where) in chapters else Path(where)).resolve()
+    folder = (ROOT / "exercises" / exercises if str(exercises) in chapters else Path(exercises)).resolve()
     if not (folder / "chapter.yml").is_file():
-        raise Refusal(_missing_masters_message(str(where), folder, chapters))
+        raise Refusal(_missing_masters_message(str(exercises), folder, chapters))
     with _reraise_bookbinder_refusals():
-        return folder, *exercises.load_chapter(folder)
+        return folder, *load_chapter(folder)
 
 
-def _missing_masters_message(where: str, folder: Path, chapters: list[str]) -> str:
+def _missing_masters_message(exercises: str, folder: Path, chapters: list[str]) -> str:
     if folder.is_file():
-        return f"{where} is a file of which no student notebook can be built: name a chapter or a folder of masters."
+        return f"No student notebook can be built from the file {exercises}; name a chapter or a folder of masters."
     if folder.is_dir():
         inside = sorted(path.parent.name for path in folder.glob("*/chapter.yml"))
-        hint = f"; the folders {', '.join(inside)} in it do" if inside else ""
-        return f"The folder {where} holds no chapter.yml, so there are no masters in it{hint}."
+        hint = f" Its subfolders {', '.join(inside)} do." if inside else ""
+        return f"The folder {exercises} holds no chapter.yml, so there are no masters in it.{hint}"
     matches = difflib.get_close_matches(where, chapters, n=1)
     suggestion = f"; did you mean {matches[0]}?" if matches else "."
     known = f"The book's chapters with exercises are {', '.join(chapters)}."
-    return f"There is no chapter, folder or key {where}{suggestion} {known}"
+    return f"There is no chapter, folder or key {exercises}{suggestion} {known}"
 
 
 def _make_key(folder: Path, title: str, masters: list) -> Key:
@@ -183,21 +190,21 @@ def _book_notebook(chapter: str) -> Path:
 
 
 def _book_cell_ids(chapter: str, masters: list) -> dict[str, str]:
-    """Tag → id of the cells of exercises in the book's notebook, which is what students have."""
+    """Return tag → cell id of the exercises in the book's notebook, which is the one that students have."""
     path = _book_notebook(chapter)
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"] if path.exists() else []
     found = {tag: cell for cell in cells for tag in cell["metadata"].get("tags", [])}
     for master in masters:
         if master.tag not in found or "".join(found[master.tag]["source"]) != master.code:
             raise Refusal(
-                f"book/{chapter}/exercises.ipynb does not hold {master.id} as its master has it: "
+                f"The exercise {master.id} in book/{chapter}/exercises.ipynb differs from its master; "
                 "run `python -m bookbinder notebooks`."
             )
     return {master.tag: found[master.tag]["id"] for master in masters}
 
 
 def _make_notebook(folder: Path, title: str, masters: list) -> bytes:
-    """A notebook with all that its student needs: statements, stubs, and the public checks."""
+    """Return a notebook with everything that a student needs: statements, stubs and public checks."""
     import jupytext
     import nbformat
 
@@ -224,16 +231,16 @@ def _make_notebook(folder: Path, title: str, masters: list) -> bytes:
             else:
                 add("code", cell.source)
         add("code", _public_checks_cell(masters), "public-checks", **HIDDEN_CELL_METADATA)
-    cells.insert(3, cells.pop())  # after fetching the package, the first words and the set-up
-    made = {"cells": cells, "metadata": notebooks.METADATA, "nbformat": 4, "nbformat_minor": 5}
-    return notebooks.written(nbformat.from_dict(made)).encode()
+    cells.insert(3, cells.pop())  # below the cell that installs the package, the introduction and the set-up
+    notebook = {"cells": cells, "metadata": notebooks.METADATA, "nbformat": 4, "nbformat_minor": 5}
+    return notebooks.written(nbformat.from_dict(notebook)).encode()
 
 
 HIDDEN_CELL_METADATA = {"tags": ["public-checks"], "jupyter": {"source_hidden": True}, "cellView": "form"}
 
 
 def _public_checks_cell(masters: list) -> str:
-    """The code of a cell that brings the public checks: :func:`llm_anatomy.notebook.checks.use_checks` reads them."""
+    """Return the code of a cell with the public checks, for :func:`llm_anatomy.notebook.checks.use_checks`."""
     from bookbinder import exercises
 
     found = {
@@ -246,6 +253,6 @@ def _public_checks_cell(masters: list) -> str:
     text = base64.b64encode(zlib.compress(json.dumps(found, separators=(",", ":")).encode(), 9)).decode()
     lines = "\n".join(text[i : i + 100] for i in range(0, len(text), 100))
     return (
-        "# @title The public checks: run this cell, there is nothing to read in it\n"
+        "# @title Public checks: run this cell; there is nothing to read in it\n"
         f'from llm_anatomy.notebook.checks import use_checks\n\nuse_checks("""\n{lines}\n""")'
     )

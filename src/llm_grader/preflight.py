@@ -1,5 +1,8 @@
-"""Before a class is graded: the reference earns full marks through everything a submission goes through, and what knows
-nothing earns nothing. A grader that fails here would fail a student, so it does not start."""
+"""The checks before a class is graded.
+
+The reference takes the same way as every submission and must earn full marks; answers without knowledge must earn
+nothing. If one of these checks fails, students could be graded wrongly, so the grader does not start.
+"""
 
 from llm_grader import Refusal
 from llm_grader.marking import Agreement, agreements, informative_cases, mark
@@ -11,10 +14,14 @@ from llm_grader.session import WorkerPool, run_submission
 def preflight(
     prepared: list[PreparedQuestion], pool: WorkerPool, reference_worker: ReferenceWorker, seconds: float
 ) -> list[str]:
-    """Refuse to go on unless references earn all, and stubs, constants, inputs, random values and NaN nothing.
+    """Check that references earn full marks, and that stubs, constants, inputs, random values and NaN earn nothing.
 
     Returns:
-        For each question with cases that an answer without knowledge gets right, and which earn nothing: a sentence.
+        A sentence for each question with hidden cases that an answer without knowledge gets right. These cases earn
+        nothing.
+
+    Raises:
+        Refusal: one of the checks fails.
     """
     uncounted = check_hidden_cases(prepared)
     _check_marks(prepared, pool, reference_worker, seconds, reference=True)
@@ -23,7 +30,7 @@ def preflight(
 
 
 def check_hidden_cases(prepared: list[PreparedQuestion]) -> list[str]:
-    """The part of :func:`preflight` that runs nothing: whether these hidden cases tell right from wrong."""
+    """Check that hidden cases tell right answers from wrong ones. This part of :func:`preflight` runs no code."""
     uncounted: list[str] = []
     for each in prepared:
         informative = informative_cases(each)
@@ -32,12 +39,12 @@ def check_hidden_cases(prepared: list[PreparedQuestion]) -> list[str]:
                 name for name, found in each.trivial.items() if any(a.values for a in agreements(found, each))
             )
             raise Refusal(
-                f"{each.question.id}: every hidden case is answered right without knowledge ({names}); add a case."
+                f"{each.question.id}: answers without knowledge ({names}) get every hidden case right; add a hidden case."
             )
         if not all(informative):
             cases = ", ".join(str(i) for i, tell in enumerate(informative, 1) if not tell)
             uncounted.append(
-                f"{each.question.id}: hidden case {cases} can be right without knowledge and earns nothing."
+                f"{each.question.id}: an answer without knowledge gets hidden case {cases} right, so it earns nothing."
             )
         for name, found in each.mistakes.items():
             if set(agreements(found, each)) == {Agreement(True)} and not any(message["changed"] for message in found):
@@ -55,19 +62,19 @@ def _check_marks(
     sources = [_isolated_cell(each) if reference else _stub_cell(each) for each in prepared]
     answers = {each.question.id: Answer(i, each.question.function, True) for i, each in enumerate(prepared)}
     for each, outcome in run_submission(Submission(sources, answers), prepared, pool, seconds):
-        found = mark(reference_worker.observe(outcome, each), each)
+        result = mark(reference_worker.observe(outcome, each), each)
         which = "the reference" if reference else "the untouched stub"
-        if found.points != (each.question.points if reference else 0):
+        if result.points != (each.question.points if reference else 0):
             raise Refusal(
-                f"{each.question.id}: {which} earns {found.points:g} of {found.possible:g} points here "
-                f"({found.feedback.rstrip('.')}), so nothing is graded."
+                f"{each.question.id}: {which} earns {result.points:g} of {result.possible:g} points "
+                f"({result.feedback.rstrip('.')}), so nothing is graded."
             )
 
 
 def _isolated_cell(each: PreparedQuestion) -> str:
-    """A cell with a reference whose helpers do not meet those of another."""
+    """Return a cell with the reference in a namespace of its own, so that helpers of two references do not collide."""
     name, source = each.question.function, each.question.solution
-    return f"_alone = {{}}\nexec({source!r}, _alone)\n{name} = _alone[{name!r}]\n"
+    return f"_namespace = {{}}\nexec({source!r}, _namespace)\n{name} = _namespace[{name!r}]\n"
 
 
 def _stub_cell(each: PreparedQuestion) -> str:

@@ -1,4 +1,4 @@
-"""The examiner: a worker without students' code, which draws the hidden inputs and runs the reference on them."""
+"""A worker that runs no students' code: it draws the hidden inputs and runs the reference on them."""
 
 import hashlib
 import time
@@ -11,19 +11,33 @@ from llm_grader.records import Key, Outcome, PreparedQuestion
 from llm_grader.sandbox import Worker
 from llm_grader.session import WorkerPool
 
-PREPARE_SECONDS = 120.0  # seconds for one question's reference and mistakes
-OBSERVE_SECONDS = 20.0  # seconds for looking at what one student's answer returned
+PREPARE_SECONDS = 120.0  # for the reference and the known mistakes of one question
+OBSERVE_SECONDS = 20.0  # for calling ``observe`` on what one student's answer returned
 
 
 class ReferenceWorker:
-    """Prepares questions and, where many answers are right, says what is to be compared. Not for several threads."""
+    """Worker that prepares questions, and calls ``observe`` for questions that have many right answers.
+
+    It is not thread-safe.
+
+    Args:
+        pool: the pool that starts the worker.
+    """
 
     def __init__(self, pool: WorkerPool) -> None:
         self._pool = pool
         self._worker: Worker | None = None
 
     def prepare(self, key: Key, seed: str) -> list[PreparedQuestion]:
-        """The questions with this run's inputs. Refuses a key whose own parts fail."""
+        """Draw hidden inputs for all questions of a key and run the reference on them.
+
+        Args:
+            key: key of the assignment.
+            seed: seed of the hidden inputs.
+
+        Raises:
+            Refusal: the reference or another part of the key fails.
+        """
         prepared = []
         for question in key.questions:
             digest = hashlib.sha256(f"{seed} {question.id}".encode()).digest()
@@ -32,15 +46,15 @@ class ReferenceWorker:
                 known = self._ask(request, PREPARE_SECONDS)
             except wire.WireError as e:
                 why = self.stop() or str(e)
-                raise Refusal(f"{question.id}: its reference cannot be run here: {why}.") from e
+                raise Refusal(f"{question.id}: the reference cannot be run: {why}.") from e
             if "failed" in known:
-                raise Refusal(f"{question.id}: its key is not in order: {known['failed']}.")
+                raise Refusal(f"{question.id}: the key has an error: {known['failed']}.")
             request = {name: known.pop(name) for name in ("cases", "cotangents", "probes")}
             prepared.append(PreparedQuestion(question, request, **known))
         return prepared
 
     def observe(self, outcome: Outcome, prepared: PreparedQuestion) -> Outcome:
-        """The outcome as it is to be compared."""
+        """Return the outcome with the values that are compared: those of the key's ``observe`` where there is one."""
         if "def observe(" not in prepared.question.checks or "def call(" in prepared.question.probes:
             return outcome
         found = list(messages_by_case(outcome.messages, prepared.request["cases"]).values())
@@ -50,7 +64,7 @@ class ReferenceWorker:
             seen = self._ask(
                 {"command": "observe", "question": question, "cases": cases, "found": found}, OBSERVE_SECONDS
             )
-        except wire.WireError:  # values that the examiner does not survive
+        except wire.WireError:  # values that make ``observe`` crash
             self.stop()
             seen = []
         return Outcome(outcome.status, seen if isinstance(seen, list) else [])
@@ -63,7 +77,7 @@ class ReferenceWorker:
         return wire.receive(self._worker.reply_fd, end)
 
     def stop(self) -> str:
-        """End its worker; returns what that complained of."""
+        """Stop the worker and return its error output, or an empty string."""
         worker, self._worker = self._worker, None
         if worker is None:
             return ""

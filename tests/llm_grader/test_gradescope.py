@@ -154,7 +154,7 @@ def test_the_result_is_whole_at_every_moment_and_has_no_points_before_the_end(la
         start_new_session=True,
     )
     seen = set()
-    while "at work" not in "".join(seen) and run.poll() is None:
+    while "is running" not in "".join(seen) and run.poll() is None:
         if path.exists() and (text := path.read_text()):
             seen.add(text)
         time.sleep(0.02)
@@ -169,5 +169,5 @@ def test_the_result_is_whole_at_every_moment_and_has_no_points_before_the_end(la
 def test_bad_input_is_refused_in_a_sentence(archive, tmp_path):
     with pytest.raises(Refusal, match="is not a zip"):
         gradescope.rehearse(tmp_path / "none.zip", tmp_path / "none.ipynb")
-    with pytest.raises(Refusal, match="no such file"):
+    with pytest.raises(Refusal, match="There is no notebook"):
         gradescope.rehearse(archive, tmp_path / "none.ipynb")

@@ -314,7 +314,7 @@ def test_a_journal_of_another_format_is_refused(path):
     db = sqlite3.connect(path)
     db.execute("PRAGMA user_version = 2")
     db.close()
-    with pytest.raises(Refusal, match="has format 2; this grader knows format 1 only"):
+    with pytest.raises(Refusal, match="has format 2; and this version of the grader reads only format 1"):
         open_journal(path)
 
 
@@ -343,7 +343,7 @@ def test_a_full_disk_is_one_sentence_and_nothing_is_lost(path):
         limits = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size, limits[1]))
         try:
-            with pytest.raises(Refusal, match="cannot be read or written: .*; what was recorded before is safe"):
+            with pytest.raises(Refusal, match="cannot be read or written: .*; all earlier records are safe"):
                 journal.record(large, VERSIONS)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -345,4 +345,4 @@ def test_the_first_message_of_a_case_counts():
 def test_right_values_before_a_bad_end_are_told_with_it():
     told = marked(answers(OUTPUTS), "timed out")
     assert told.category == "timed out" and told.points == 8.4
-    assert told.feedback == f"{CATEGORIES['timed out']} {len(OUTPUTS)} of {len(OUTPUTS)} hidden cases come out right."
+    assert told.feedback == f"{CATEGORIES['timed out']} {len(OUTPUTS)} of {len(OUTPUTS)} hidden cases are right."

@@ -159,7 +159,7 @@ def test_a_broken_sandbox_is_refused(fault, boxed, private, monkeypatch):
             return [*words[:end], *added, *words[end:]]
 
     assert attack in broken(probe(Broken(), [private]))
-    monkeypatch.setattr(sandbox, "KINDS", (Broken,))
+    monkeypatch.setattr(sandbox, "SANDBOXES", (Broken,))
     with pytest.raises(Refusal, match=f"bubblewrap: {attack}: NOT blocked"):
         choose([private])
 
@@ -343,7 +343,7 @@ ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)
 def test_files_in_memory_count_as_memory(boxed, start):
     limits = Limits(memory=128 * MIB, address_space=2048 * MIB, processes=32, open_files=128, disk=512 * MIB)
     worker = start(boxed, "open('file', 'wb').write(bytes(200 * 2**20)); answer(1)", limits)
-    with pytest.raises(AssertionError, match="the other side has gone"):
+    with pytest.raises(AssertionError, match="the other side has closed the pipe"):
         for _ in range(2):  # the answer may come before the watchdog
             hear(worker)
     assert worker.stop() == "memory"
@@ -390,9 +390,9 @@ def test_the_end_frees_everything(kind, start, tmp_path):
 def test_no_two_workers_have_one_user_id(monkeypatch):
     if os.geteuid():
         pytest.skip("only root can give a worker another user id")
-    monkeypatch.setattr(uids, "UID_RANGE", uids.RANGE[-1:])
+    monkeypatch.setattr(uids, "UID_RANGE", uids.UID_RANGE[-1:])
     uid = uids.Uid()
-    with pytest.raises(Refusal, match="all 1 user ids from 61183 for workers are taken"):
+    with pytest.raises(Refusal, match=r"All 1 user ids for workers \(from 61183 on\) are in use"):
         uids.Uid()
     uid.release()
     uids.Uid().release()
@@ -495,7 +495,7 @@ def test_where_none_holds_the_grader_refuses_and_says_why(private, monkeypatch):
     chosen, findings = choose([private], unsafe=True)
     assert isinstance(chosen, Unconfined)
     assert not any(finding.blocked for finding in findings)
-    with pytest.raises(Refusal, match="there is no sandbox 'chroot'; there are bubblewrap, sandlock, setuid"):
+    with pytest.raises(Refusal, match="There is no sandbox 'chroot'; the sandboxes are bubblewrap, sandlock, setuid"):
         choose([private], "chroot")
 
 

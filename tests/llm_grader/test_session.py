@@ -139,10 +139,10 @@ def test_workers_that_do_not_get_ready_are_our_failure(context, monkeypatch):
     attention = context("attention")
 
     def gone(*arguments):
-        raise wire.Closed("the other side has gone")
+        raise wire.Closed("the other side has closed the pipe")
 
     monkeypatch.setattr(session.wire, "receive", gone)
-    with pytest.raises(session.WorkerStartError, match="no worker got ready"):
+    with pytest.raises(session.WorkerStartError, match="No worker could be started"):
         marks(attention, solved(attention))
 
 

@@ -55,7 +55,7 @@ def test_what_systems_leave_behind_is_no_submission(folder):
         ".c.ipynb",
     ):
         put(folder / name)
-    with pytest.raises(Refusal, match="the folder holds no submissions"):
+    with pytest.raises(Refusal, match="holds no submissions"):
         find(folder)
     real = put(folder / "anna" / "work.ipynb", age=50)
     put(folder / "anna" / ".ipynb_checkpoints" / "work-checkpoint.ipynb")
@@ -89,19 +89,19 @@ def test_a_student_without_a_notebook_is_told_so(folder):
     anna, bela, carl = find(folder)
     assert anna == SubmissionFile("anna", None, "There is no notebook in the folder.")
     assert bela == SubmissionFile("bela", None, "There is no notebook in the folder.")
-    assert carl == SubmissionFile("carl", None, "The file is not a notebook, whose name ends in .ipynb.")
+    assert carl == SubmissionFile("carl", None, "The file is not a notebook: its name does not end in .ipynb.")
     with pytest.raises(NeedsAttention, match="There is no notebook in the folder."):
         load(anna, 100)
 
 
 def test_a_folder_that_is_none_is_refused(folder, tmp_path):
-    with pytest.raises(Refusal, match="no such folder"):
+    with pytest.raises(Refusal, match="There is no folder of submissions"):
         find(folder / "missing")
-    with pytest.raises(Refusal, match="the folder holds no submissions"):
+    with pytest.raises(Refusal, match="holds no submissions"):
         find(folder)
-    with pytest.raises(Refusal, match="class.zip is a file.*: unpack it first"):
+    with pytest.raises(Refusal, match="class.zip is a file.*; unpack it first"):
         find(put(tmp_path / "class.zip"))
-    with pytest.raises(Refusal, match="class.ipynb is a file, where a folder of submissions is expected$"):
+    with pytest.raises(Refusal, match="class.ipynb is a file, but a folder of submissions is expected.$"):
         find(put(tmp_path / "class.ipynb"))
 
 
@@ -162,7 +162,7 @@ def test_what_is_no_file_is_neither_followed_nor_opened(folder, tmp_path, kind):
     for place in (folder / "anna.ipynb", folder / "bela" / "work.ipynb"):
         KINDS[kind](place, secret)
     anna, bela = find(folder)
-    assert anna == SubmissionFile("anna", None, f"What was handed in is {kind}, not a file.")
+    assert anna == SubmissionFile("anna", None, f"The submission is {kind}, not a file.")
     assert bela == SubmissionFile("bela", None, f"There is no notebook in the folder, only {kind}.")
     with pytest.raises(NeedsAttention):  # as if it had been put there later
         load(SubmissionFile("anna", folder / "anna.ipynb"), 100)
@@ -175,7 +175,7 @@ def test_links_to_folders_are_not_followed(folder, tmp_path):
     link(folder / "bela" / "inner", tmp_path / "other")
     link(folder / "bela" / "loop", folder)
     anna, bela = find(folder)
-    assert anna == SubmissionFile("anna", None, "What was handed in is a link, not a file.")
+    assert anna == SubmissionFile("anna", None, "The submission is a link, not a file.")
     assert bela == SubmissionFile("bela", None, "There is no notebook in the folder, only a link.")
 
 
@@ -206,7 +206,7 @@ def test_what_may_not_be_read_needs_attention(folder, monkeypatch):
     monkeypatch.setattr(os, "open", lambda *_: scandir(folder / "bela"))
     anna, bela = find(folder)
     assert anna == SubmissionFile("anna", file)
-    assert bela == SubmissionFile("bela", None, "What was handed in cannot be read: Permission denied.")
+    assert bela == SubmissionFile("bela", None, "The submission cannot be read: Permission denied.")
     with pytest.raises(NeedsAttention, match="The file cannot be opened: Permission denied."):
         load(anna, 100)
 

@@ -1,6 +1,7 @@
-"""The program that a probe runs in place of the worker's: it attacks, and tells what came of it.
+"""The program that a probe runs instead of the worker: it attacks the sandbox and reports what succeeded.
 
-Each attack is a function of what the grader tells about itself, and returns "" where it was held, or what it managed.
+Each attack is a function of a description of the grader (its files, process id and sockets). It returns an empty
+string if it was blocked, and otherwise says what it managed to do.
 """
 
 import contextlib
@@ -28,19 +29,21 @@ attacks: dict[str, Callable[[Target], str]] = {}
 
 
 def attack(name: str) -> Callable[[Callable[[Target], str]], Callable[[Target], str]]:
-    def enter(function: Callable[[Target], str]) -> Callable[[Target], str]:
+    """Register a function as an attack under a name for people."""
+
+    def register(function: Callable[[Target], str]) -> Callable[[Target], str]:
         attacks[name] = function
         return function
 
-    return enter
+    return register
 
 
-def first_success(paths: Iterable[Any], work: Callable[[Any], object]) -> str:
-    """The first of the paths on which something can be done."""
-    for path in paths:
+def first_success(candidates: Iterable[Any], action: Callable[[Any], object]) -> str:
+    """Return the first candidate on which the action succeeds, or an empty string."""
+    for candidate in candidates:
         with contextlib.suppress(OSError, ValueError):
-            work(path)
-            return str(path)
+            action(candidate)
+            return str(candidate)
     return ""
 
 
@@ -50,31 +53,31 @@ def try_open(path: str) -> None:
 
 @attack("read the key")
 def read_key(target: Target) -> str:
-    # also as others see it: through the root of every process that can be seen
+    # also through the root folder of every process that can be seen
     roots = ["", *(f"/proc/{name}/root" for name in os.listdir("/proc") if name.isdigit())]
     files = first_success((root + path for root in roots for path in target["files"]), try_open)
     return files or first_success((root + path for root in roots for path in target["folders"]), os.listdir)
 
 
 @attack("reach the network")
-def network(target: Target) -> str:
+def reach_network(target: Target) -> str:
     return first_success([socket.AF_INET], lambda family: socket.socket(family).connect(("127.0.0.1", target["port"])))
 
 
 @attack("reach the grader's socket")
-def local_socket(target: Target) -> str:
+def reach_local_socket(target: Target) -> str:
     return first_success([socket.AF_UNIX], lambda family: socket.socket(family).connect("\0" + target["socket"]))
 
 
 @attack("read the grader's memory")
-def memory_of_grader(target: Target) -> str:
+def read_grader_memory(target: Target) -> str:
     pid = target["pid"]
     read = first_success((f"/proc/{pid}/{name}" for name in ("environ", "mem", "fd/0")), try_open)
     return read or ("" if libc.ptrace(PTRACE_SEIZE, pid, None, None) else "ptrace")
 
 
 @attack("signal the grader")
-def signal(target: Target) -> str:
+def signal_grader(target: Target) -> str:
     return first_success([target["pid"]], lambda pid: os.kill(pid, 0))
 
 
@@ -91,7 +94,7 @@ def become_root(target: Target) -> str:
 
 
 @attack("make a namespace")
-def namespace(target: Target) -> str:
+def make_namespace(target: Target) -> str:
     pid = os.fork()
     if not pid:
         os._exit(libc.unshare(NEW_USER_NAMESPACE) == 0)
@@ -135,26 +138,15 @@ def fork_past_limit(target: Target) -> str:
 def write_outside(target: Target) -> str:
     def create(folder: Path) -> None:
         own = folder.is_relative_to(Path.cwd()) and folder.stat().st_dev == os.stat(".").st_dev
-        if own:  # a folder on the way to Python, made in the worker's own file system where that covers a clone
+        if own:  # a parent folder of Python in the worker's own file system, which may hide a clone of the repository
             raise OSError
         path = folder / f"{target['name']}-written"
         path.touch(exist_ok=False)
         path.unlink()
 
     libraries = [*sys.path, os.path.dirname(os.__file__), os.path.dirname(sys.executable)]
-    folders = [
-        Path(__file__).parent,
-        "/",
-        "/etc",
-        "/usr",
-        "/var",
-        "/dev",
-        "/root",
-        "/home",
-        "/proc",
-        *target["folders"],
-    ]
-    folders += [*libraries, *(Path(__file__).parent).glob("*/")]
+    folders = [Path(__file__).parent, *("/", "/etc", "/usr", "/var", "/dev", "/root", "/home", "/proc")]
+    folders += [*target["folders"], *libraries, *(Path(__file__).parent).glob("*/")]
     return first_success(map(Path, folders), create) or first_success(
         [__file__, *target["files"]], lambda path: os.open(path, os.O_WRONLY)
     )
@@ -173,7 +165,7 @@ def fill_disk(target: Target) -> str:
 
 
 def leave_behind(target: Target) -> None:
-    """A process that belongs to nobody, and files where everybody may write: the grader looks for them afterwards."""
+    """Leave an orphaned process and files in world-writable folders; the grader looks for them afterwards."""
     for path in target["left"]:
         with contextlib.suppress(OSError):
             Path(path).touch()
@@ -188,7 +180,7 @@ def leave_behind(target: Target) -> None:
 
 
 def hold_memory(target: Target) -> None:
-    """In four processes what one of them would be allowed to hold."""
+    """Hold, in four processes together, more memory than one worker may use."""
     for _ in range(4):
         if not os.fork():
             kept = bytearray(target["memory"] // 3)
@@ -199,22 +191,23 @@ def hold_memory(target: Target) -> None:
 
 
 def run_attacks(target: Target) -> Iterator[tuple[str, str]]:
+    """Yield the name and the result of each attack."""
     for name, run in attacks.items():
         try:
             yield name, run(target)
-        except Exception as e:  # an attack that goes wrong in a way of its own has not been tried
+        except Exception as e:  # an attack that fails for a reason of its own has not been tried
             yield name, f"could not be tried: {type(e).__name__}: {e}"
 
 
-def main(source: int, to: int, limits: dict[str, int]) -> None:
+def main(request_fd: int, reply_fd: int, limits: dict[str, int]) -> None:
     missing = confine(limits)
-    target = wire.receive(source)
+    target = wire.receive(request_fd)
     if target["hold"]:
         hold_memory(target)
     report = {"load the system call filter": missing, **dict(run_attacks(target))}
     leave_behind(target)
-    wire.send(to, report)
-    wire.receive(source)
+    wire.send(reply_fd, report)
+    wire.receive(request_fd)
 
 
 if __name__ == "__main__":

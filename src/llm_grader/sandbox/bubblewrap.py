@@ -1,4 +1,4 @@
-"""Workers in namespaces of their own, set up by bubblewrap: they see a few folders, and no other process or network."""
+"""A sandbox of Linux namespaces, set up by bubblewrap."""
 
 import functools
 import shutil
@@ -13,13 +13,15 @@ WORKDIR = "/grader"
 
 
 class Bubblewrap(Sandbox):
+    """Sandbox in which a worker sees a few read-only folders, and no other process and no network."""
+
     name = "bubblewrap"
     has_namespaces = True
 
     def unavailable_reason(self) -> str:
         tools = ("bwrap", "setpriv") if self.changes_user else ("bwrap",)
-        absent = [tool for tool in tools if not shutil.which(tool)]
-        return f"{' and '.join(absent)} cannot be found" if absent else ""
+        not_found = [tool for tool in tools if not shutil.which(tool)]
+        return f"{' and '.join(not_found)} cannot be found" if not_found else ""
 
     def command(self, program: list[str], extra: Path | None, limits: Limits, uid: int | None, tmp: str) -> list[str]:
         name, *arguments = program
@@ -29,7 +31,7 @@ class Bubblewrap(Sandbox):
             *(shutil.which("bwrap"), "--die-with-parent", "--new-session"),
             *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
             *([] if prefix else user_namespace_options()),
-            # the one place that can be written; first of all, since what is needed may lie below it
+            # the only writable folder comes first, since other folders may lie below it
             *("--perms", "1777", "--size", str(limits.disk), "--tmpfs", tmp),
             *system_options(),
             *("--dir", WORKDIR, "--dir", f"{WORKDIR}/llm_grader"),
@@ -50,18 +52,18 @@ class Bubblewrap(Sandbox):
 
 @functools.cache
 def user_namespace_options() -> list[str]:
-    """For a caller who is not root: a namespace in which workers cannot make further ones, where bubblewrap can."""
+    """Return the options for a user namespace in which workers cannot create another one, if bubblewrap can do that."""
     usage = subprocess.run(["bwrap", "--help"], capture_output=True, text=True, check=True).stdout
     return ["--unshare-user", *(["--disable-userns"] if "--disable-userns" in usage else [])]
 
 
 @functools.cache
 def system_options() -> list[str]:
-    """Options that show system libraries and the running Python, read-only."""
+    """Return the options that mount the system libraries and the running Python read-only."""
     options = []
     made: set[Path] = set()
     for path in readable_paths():
-        # folders on the way are made one by one: those that bubblewrap adds of itself can be entered by root alone
+        # create each parent folder: those that bubblewrap creates by itself can be entered by root only
         for folder in reversed(path.parents[:-1]):
             if folder not in made:
                 options += ["--dir", str(folder)]

@@ -1,4 +1,4 @@
-"""What a worker finds around it: its environment, the files that it can read, and the rights that it has not."""
+"""The environment of a worker: its variables, the files that it may read, and its user."""
 
 import site
 import sys
@@ -17,7 +17,7 @@ DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 
 def environment_variables(tmp: str) -> dict[str, str]:
-    """All that a worker finds in its environment."""
+    """Return the environment variables of a worker, which inherits none from the grader."""
     one_thread = ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     homes = ("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR")
     return {
@@ -29,32 +29,32 @@ def environment_variables(tmp: str) -> dict[str, str]:
         "PIP_NO_INDEX": "1",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "LANG": "C.UTF-8",
-        "USER": "worker",  # there is no list of accounts to look it up in
+        "USER": "worker",  # a worker cannot read the list of accounts
     }
 
 
 def worker_files(extra: Path | None = None) -> dict[str, Path]:
-    """What stands in the one folder of ours that a worker sees: path in it → file or folder.
+    """Return the files that a worker sees in its program folder: relative path → file or folder.
 
-    Its program puts that folder on the path of imports, and finds ``llm_grader.wire``, ``llm_grader.worker`` and
-    ``llm_anatomy`` there, and nothing else of the house.
+    The worker's program puts this folder on its import path. It contains ``llm_grader.wire``, ``llm_grader.worker`` and
+    ``llm_anatomy``, and nothing else of this repository.
     """
     own = {f"{GRADER_FOLDER.name}/{name}": GRADER_FOLDER / name for name in ("__init__.py", "wire.py", "worker")}
     return own | {"llm_anatomy": student_package_folder()} | ({extra.name: extra} if extra else {})
 
 
 def student_package_folder() -> Path:
-    """The folder of the package that students' code imports, found without importing it."""
+    """Find the folder of the package that students' code imports, without importing it."""
     spec = find_spec("llm_anatomy")
     if spec is None or not spec.submodule_search_locations:
-        raise Refusal("the package llm_anatomy is not installed, and students' code needs it.")
+        raise Refusal("The package llm_anatomy is not installed, and students' code needs it.")
     return Path(spec.submodule_search_locations[0]).resolve()
 
 
 def readable_paths() -> list[Path]:
-    """System libraries and the running Python with its packages, and no more of either: what a worker has to see.
+    """Return the paths that a worker has to read: system libraries, and the running Python with its packages.
 
-    Links come with what they lead to, and nothing stands below something that comes before it.
+    Each link is followed by its target, and no path lies below an earlier one.
     """
     found: list[Path] = []
 
@@ -71,7 +71,7 @@ def readable_paths() -> list[Path]:
     for folder in site.getsitepackages():
         add(Path(folder).resolve())
     add(Path(sys.prefix, "pyvenv.cfg"))
-    # a virtual environment names its Python by a chain of links
+    # in a virtual environment, a chain of links leads to Python
     link = Path(sys.executable)
     while link.is_symlink():
         add(link)
@@ -81,7 +81,7 @@ def readable_paths() -> list[Path]:
 
 
 def setpriv_prefix(uid: int | None) -> list[str]:
-    """What a command is preceded by to run as another user, who can never become anyone else."""
+    """Return the words before a command that run it as another user, who can never become anyone else."""
     if uid is None:
         return []
     rights = ["--clear-groups", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all"]

@@ -1,4 +1,4 @@
-"""Workers under Landlock and system call supervision, through the package sandlock: no namespaces, no root needed."""
+"""A sandbox of the kernel's Landlock rules, set up by the package sandlock. It needs neither namespaces nor root."""
 
 import json
 from importlib.util import find_spec
@@ -13,6 +13,8 @@ SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
 
 class Sandlock(Sandbox):
+    """Sandbox in which Landlock and supervised system calls restrict the files and sockets of a worker."""
+
     name = "sandlock"
     known_gaps = frozenset({"see other processes", "fill the disk"})
 
@@ -27,7 +29,7 @@ class Sandlock(Sandbox):
 
     def command(self, program: list[str], extra: Path | None, limits: Limits, uid: int | None, tmp: str) -> list[str]:
         add_file(SUPERVISOR)
-        # not its own limit of processes, which goes on counting those that were killed: the kernel's is enough
+        # sandlock's own limit of processes still counts those that were killed, so the kernel's limit is used alone
         policy = {
             "fs_readable": [*map(str, readable_paths()), str(workdir() / "grader"), "/proc", *DEVICES],
             "fs_writable": [tmp, "/dev/null"],

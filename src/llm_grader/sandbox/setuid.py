@@ -1,4 +1,7 @@
-"""Workers without namespaces, for containers that allow none: another user, limits, and the system call filter."""
+"""A sandbox of user ids, resource limits and a system call filter, for containers that do not allow namespaces.
+
+Also :class:`Unconfined`, which is no sandbox.
+"""
 
 import os
 import shutil
@@ -11,7 +14,7 @@ from llm_grader.sandbox.workdir import add_file, workdir
 
 
 class SetuidSandbox(Sandbox):
-    """What a worker here sees of the machine is what every user of it sees: private folders have to be closed."""
+    """Sandbox in which each worker runs under a user id of its own. It sees all files that every user may read."""
 
     name = "setuid"
     advice = "close the folder to other users with chmod 700"
@@ -26,12 +29,12 @@ class SetuidSandbox(Sandbox):
 
     def command(self, program: list[str], extra: Path | None, limits: Limits, uid: int | None, tmp: str) -> list[str]:
         prefix = setpriv_prefix(uid)
-        # a grader that is killed takes its workers along
+        # workers end with a grader that is killed
         return [prefix[0], "--pdeathsig=KILL", *prefix[1:], *python_command(program, extra)]
 
 
 class Unconfined(Sandbox):
-    """Workers with the grader's own rights. For authors who grade nobody but themselves."""
+    """Run workers with the grader's own rights, for authors who grade only their own notebooks."""
 
     name = "none"
 
@@ -47,7 +50,7 @@ class Unconfined(Sandbox):
 
 
 def python_command(program: list[str], extra: Path | None) -> list[str]:
-    """The command that runs a program from this grader's room, after one more file has been put there."""
+    """Return the command that runs a program in the grader's work folder, to which one more file may be added."""
     if extra:
         add_file(extra)
     name, *arguments = program
@@ -55,7 +58,7 @@ def python_command(program: list[str], extra: Path | None) -> list[str]:
 
 
 def python_unreadable_reason() -> str:
-    """Why other users cannot run this Python, or ""."""
+    """Return why other users cannot run this Python, or an empty string."""
     for path in (Path(sys.executable), Path(sys.executable).resolve(), Path(os.__file__)):
         closed = [folder for folder in path.parents if not folder.stat().st_mode & 0o001]
         if closed:

@@ -1,4 +1,4 @@
-"""The folder that a grader keeps while it runs, for sandboxes that cannot show a worker what lies elsewhere."""
+"""The work folder that a grader keeps while it runs, for sandboxes that cannot mount files into a worker."""
 
 import atexit
 import contextlib
@@ -17,16 +17,18 @@ PREFIX = "llm_grader-room-"
 
 @functools.cache
 def workdir() -> Path:
-    """The folder, in whose ``grader`` stand copies of :func:`~llm_grader.sandbox.environment.worker_files`, which
-    every user can read and only this one change. Its lock goes with this process: what a killed one has left is
-    removed here."""
-    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError):  # someone else's, in use, or no folder
-            fd = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    """Create the work folder, and remove those of graders that were killed.
+
+    Its subfolder ``grader`` holds copies of :func:`~llm_grader.sandbox.environment.worker_files`, which all users may
+    read and only this user may change. A lock that ends with this process tells that the folder is in use.
+    """
+    for leftover in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):  # of another user, in use, or not a folder
+            fd = os.open(leftover, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
                 if os.fstat(fd).st_uid == os.geteuid():
                     fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    remove_trees(str(left))
+                    remove_trees(str(leftover))
             finally:
                 os.close(fd)
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))
@@ -44,15 +46,17 @@ def workdir() -> Path:
 
 
 def add_file(extra: Path) -> None:
-    """Copy one more file to the others."""
+    """Add one more file to those that workers see."""
     fd, copy = tempfile.mkstemp(dir=workdir())
     os.close(fd)
     shutil.copyfile(extra, copy)
     os.chmod(copy, 0o644)
-    os.replace(copy, workdir() / "grader" / extra.name)  # never half a file: another worker may be starting with it
+    os.replace(
+        copy, workdir() / "grader" / extra.name
+    )  # in one step, since another worker may be starting with this file
 
 
 def remove_trees(*paths: str) -> None:
-    """Remove what a worker has left: trees of any depth, and nothing that a link in them points to."""
+    """Remove folders of any depth, and nothing that a link in them points to."""
     if paths:
         subprocess.run(["rm", "-rf", "--one-file-system", "--", *paths], check=True)

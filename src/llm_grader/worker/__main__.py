@@ -1,4 +1,4 @@
-"""The worker's program: confines itself, gets ready, then does what comes through its pipe until that is closed."""
+"""Main program of a worker: it confines itself and then answers the requests on its pipe until the pipe is closed."""
 
 import json
 import os
@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 
-def main(source: int, to: int, limits: dict) -> None:
-    begin = time.monotonic() - time.process_time()
+def main(request_fd: int, reply_fd: int, limits: dict) -> None:
+    start = time.monotonic() - time.process_time()
     from llm_grader import wire
     from llm_grader.worker import confine
 
@@ -20,17 +20,17 @@ def main(source: int, to: int, limits: dict) -> None:
 
     shell = cells.make_shell()
     _disable_notebook_helpers()
-    wire.send(to, {"ready": (time.monotonic() - begin) / time.process_time()})
+    wire.send(reply_fd, {"ready": (time.monotonic() - start) / time.process_time()})
     devnull = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(devnull, stream)
     answers: dict = {}
 
     def send(message: object) -> None:
-        wire.send(to, message)
+        wire.send(reply_fd, message)
 
     while True:
-        request = wire.receive(source)
+        request = wire.receive(request_fd)
         if request["command"] == "cells":
             wanted = {question: (cell, name) for question, cell, name in request["answers"]}
             modes = {cell: mode for cell, mode in request["modes"]}
@@ -51,14 +51,14 @@ def main(source: int, to: int, limits: dict) -> None:
         elif request["command"] == "prepare":
             try:
                 send(questions.prepare(request["question"], request["seed"]))
-            except Exception as e:  # of the key's author, who reads this
+            except Exception as e:  # an error in the key, for its author
                 send({"failed": f"{type(e).__name__}: {e}"})
         elif request["command"] == "observe":
             send(questions.observe(request["question"], request["cases"], request["found"]))
 
 
 def _disable_notebook_helpers() -> None:
-    """Checks and set-up do nothing here: the ones cost time, the other loads what draws figures."""
+    """Replace the checks and the set-up of notebooks by functions that do nothing, since both take time."""
     import llm_anatomy.notebook as notebook
 
     notebook.check = notebook.setup = notebook.use_checks = lambda *args, **kwargs: None

@@ -1,4 +1,4 @@
-"""Running a notebook's code cells, one after another, in IPython's shell; what fails costs its own cell only."""
+"""Run the code cells of a notebook one after another in IPython's shell. An error affects only its own cell."""
 
 import ast
 import contextlib
@@ -12,22 +12,22 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 FULL, DEFINITIONS, SKIPPED = 0, 1, 2
-"""How a cell is run: as it stands; only what it defines, since it has ended a worker before; not at all."""
+"""Modes of running a cell: the whole cell; only its definitions, since it has ended a worker before; not at all."""
 
 
 class CellTimeout(BaseException):
-    pass
+    """Raised in a cell when its time is up."""
 
 
 def make_shell() -> InteractiveShell:
-    """IPython without history, output and programs of the system."""
+    """Create an IPython shell without history, output and system commands."""
     config = Config()
     config.HistoryManager.enabled = False
     shell = InteractiveShell.instance(config=config)
-    shell.showtraceback = shell.showsyntaxerror = lambda *args, **kwargs: None  # nobody reads it, and it is slow
+    shell.showtraceback = shell.showsyntaxerror = lambda *args, **kwargs: None  # nobody reads tracebacks, and they are slow
     shell.system = lambda command: None
     shell.getoutput = lambda command, **kwargs: []
-    for name in ("pip", "conda", "mamba", "micromamba", "uv"):  # what a notebook needs is installed
+    for name in ("pip", "conda", "mamba", "micromamba", "uv"):  # all packages that a notebook needs are installed
         shell.register_magic_function(lambda line: None, "line", name)
     return shell
 
@@ -40,24 +40,24 @@ def run_cells(
     seconds: float,
     on_start: Callable,
 ) -> dict:
-    """Run the cells and pick up what they define.
+    """Run the cells and collect the functions that they define.
 
     Args:
-        python: the shell.
-        cells: their sources.
-        how: index of a cell → how it is run; FULL where absent.
-        wanted: pairs of a cell and a name: the name as it stands after that cell.
-        seconds: for all of them; one cell may use half of what is left.
-        begins: is called with the index of each cell before it runs.
+        shell: the shell.
+        cells: sources of the cells.
+        modes: index of a cell → mode of running it; FULL by default.
+        wanted: pairs of the index of a cell and the name of a function.
+        seconds: time limit of all cells; each may use half of the remaining time.
+        on_start: called with the index of each cell before it runs.
 
     Returns:
-        (cell, name) → the function that stands there, and (-1, name) → the last one that stood under that name.
+        (cell, name) → the function of that name after that cell, and (-1, name) → the last function of that name.
     """
-    namespace, found, end, worker = shell.user_ns, {}, time.monotonic() + seconds, os.getpid()
+    namespace, found, deadline, worker = shell.user_ns, {}, time.monotonic() + seconds, os.getpid()
     for i, source in enumerate(cells):
         on_start(i)
         before = dict(namespace)
-        left = (end - time.monotonic()) / 2
+        left = (deadline - time.monotonic()) / 2
         mode = modes.get(i, FULL) if left > 0.01 else max(modes.get(i, FULL), DEFINITIONS)
         if mode == FULL and _run_with_timeout(left, lambda source=source: shell.run_cell(source, silent=True).success):
             pass
@@ -65,17 +65,17 @@ def run_cells(
             _run_with_timeout(
                 max(left, 0.1), lambda source=source, before=before: _run_definitions(shell, source, before)
             )
-        if os.getpid() != worker:  # a copy that the cell has made, which would answer a second time
+        if os.getpid() != worker:  # a fork of the worker by the cell, which would answer a second time
             os._exit(0)
         for cell, name in wanted:
-            if callable(answer := namespace.get(name)):  # scratch work may put a result under the name
+            if callable(answer := namespace.get(name)):  # a result may be assigned to the same name
                 found |= {(-1, name): answer} | ({(cell, name): answer} if cell == i else {})
     return found
 
 
 @contextlib.contextmanager
 def memory_limit(memory: int) -> Iterator[None]:
-    """Let this process grow by so many bytes and no more: what cells hold, the answers cannot have."""
+    """Limit how many bytes this process may grow by, since memory that cells hold is missing for answers."""
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     with open("/proc/self/statm") as file:
         soft = int(file.read().split()[0]) * resource.getpagesize() + memory
@@ -87,7 +87,7 @@ def memory_limit(memory: int) -> Iterator[None]:
 
 
 def _run_with_timeout(seconds: float, work: Callable[[], bool]) -> bool:
-    """Whether the work ended well and in time. A cell can switch this alarm off: then the grader ends the worker."""
+    """Return whether the work succeeded in time. If a cell switches this alarm off, the grader stops the worker."""
 
     def on_alarm(*_: object) -> None:
         raise CellTimeout
@@ -96,14 +96,14 @@ def _run_with_timeout(seconds: float, work: Callable[[], bool]) -> bool:
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         return bool(work())
-    except BaseException:  # also sys.exit, and an alarm that rings while an exception is handled
+    except BaseException:  # also sys.exit, and an alarm while another exception is handled
         return False
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _run_definitions(shell: InteractiveShell, source: str, before: dict) -> bool:
-    """Of a cell that failed, run the imports, constants, functions and classes that it did not get to."""
+    """Run the imports, constants, functions and classes that a failed cell did not reach."""
     namespace = shell.user_ns
     try:
         tree = ast.parse(shell.transform_cell(source))

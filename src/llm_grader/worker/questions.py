@@ -1,4 +1,4 @@
-"""The reference's side: hidden inputs from a seed, what is right for them, and what known mistakes make of them."""
+"""Prepare questions: draw hidden inputs and run the reference, known mistakes and answers without knowledge on them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,11 +11,11 @@ from llm_grader.worker.values import OTHER, decode, encode
 
 
 def prepare(question: dict, seed: int) -> dict:
-    """All that the comparison needs to know of a question.
+    """Prepare a question and return the fields of :class:`llm_grader.records.PreparedQuestion`.
 
     Args:
-        question: the fields of :class:`llm_grader.records.Question`.
-        seed: of the hidden inputs, and of the numbers that gradients are weighed with.
+        question: fields of :class:`llm_grader.records.Question`.
+        seed: seed of the hidden inputs, and of the cotangents of gradients.
     """
     generator = torch.Generator().manual_seed(seed)
     cases = calls.run_source(question["hidden"], "hidden")["cases"](generator)
@@ -54,13 +54,13 @@ def prepare(question: dict, seed: int) -> dict:
 
 
 def _without_arguments(outcome: dict, cases: list[dict]) -> dict:
-    """In place of the arguments as the call left them, whether it changed them."""
-    left = outcome.pop("arguments", None)
-    return outcome | {"changed": left is not None and wire.pack(left) != wire.pack(cases[outcome["case"]])}
+    """Replace the arguments after a call by whether the call changed them."""
+    arguments = outcome.pop("arguments", None)
+    return outcome | {"changed": arguments is not None and wire.pack(arguments) != wire.pack(cases[outcome["case"]])}
 
 
 def _cotangents(solution: Callable, question: dict, case: dict, generator: torch.Generator) -> list | None:
-    """Random weights for the outputs, or None where the reference has no gradient."""
+    """Return random cotangents of the outputs, or None if the reference has no gradient."""
     call, _ = calls.load_probes(question["probes"])
     arguments = {name: decode(value) for name, value in case.items()}
     for leaf in calls.float_tensors(list(arguments.values())):
@@ -72,7 +72,7 @@ def _cotangents(solution: Callable, question: dict, case: dict, generator: torch
 
 
 def _trivial_answers(returned: list[Any], n_arguments: int, generator: torch.Generator) -> dict[str, Callable]:
-    """Answers that know nothing, each as a function to be tried on the cases in their order."""
+    """Return answers without knowledge as functions, each to be called on all cases in their order."""
 
     def like(value: Any, make: Callable[[torch.Tensor], torch.Tensor]) -> Any:
         if isinstance(value, torch.Tensor):
@@ -105,8 +105,11 @@ def _trivial_answers(returned: list[Any], n_arguments: int, generator: torch.Gen
 
 
 def observe(question: dict, cases: list[dict], found: list[dict]) -> list[dict]:
-    """What is compared in place of the returned values, where an exercise has many right answers and says so by
-    ``observe`` in its public checks. Where its probes say how an answer is called, that is compared instead."""
+    """Return the messages with the values that are compared.
+
+    An exercise with many right answers defines ``observe`` in its public checks, and the result of that function replaces
+    the returned values. If its probes define ``call``, the result of ``call`` is compared as it is.
+    """
     observe_value = calls.run_source(question["checks"], "checks").get("observe")
     if observe_value is None or "call" in calls.run_source(question["probes"], "probes"):
         return found
@@ -118,6 +121,6 @@ def _observed(observe_value: Callable, case: dict, outcome: dict) -> dict:
         return outcome
     try:
         seen = observe_value(decode(outcome["returned"]), **{name: decode(value) for name, value in case.items()})
-    except Exception:  # an assertion, or an answer of a form that nobody thought of
+    except Exception:  # a failed assertion, or an unexpected form of answer
         return outcome | {"returned": OTHER}
     return outcome | {"returned": encode(seen)}

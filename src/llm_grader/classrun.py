@@ -115,7 +115,7 @@ def grade(
         plan = [(each, *_find_record(each, journal, versions)) for each in files]
         todo = [(each, known) for each, known, missing in plan if missing]
         for _, known, missing in plan:
-            if not missing:
+            if known and not missing:
                 journal.record(known, versions)  # a student may have handed in an older file again, which then counts
         if len(todo) < len(plan):
             log(f"{len(plan) - len(todo)} of {len(plan)} submissions are already graded; {len(todo)} are left.")
@@ -173,7 +173,7 @@ def _digest(data: bytes, problem: str) -> str:
 def grade_submission(
     file: SubmissionFile, folder: Path, key: Key, context: GradingContext, known: Record | None = None
 ) -> Record:
-    """Grade a submission, or those of its questions that are not graded yet. Never raises: the record holds any error."""
+    """Grade the questions of a submission that are not graded yet. Errors are stored in the record and not raised."""
     start, (data, problem) = time.monotonic(), _read_file(file)
     path = str(file.path.relative_to(folder)) if file.path else ""
     record = Record(file.student, path, _digest(data, problem), NOT_GRADED, notes=list(file.notes))

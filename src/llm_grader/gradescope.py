@@ -126,7 +126,7 @@ class ResultsFile:
         self.marks: dict[str, Mark] = {}
 
     def write(self, text: str, done: bool = False) -> None:
-        """Write a text and the marks so far. Points are written only if ``done``: an interrupted run must not look graded."""
+        """Write a text and the marks so far, with points only if ``done``: an interrupted run must not look graded."""
         tests = [
             _test_entry(question, self.marks[question.id], done)
             for question in self.questions

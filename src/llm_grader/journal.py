@@ -1,7 +1,7 @@
 """A journal of all records of a class in an SQLite file, which survives a kill at any moment.
 
-Rows are added and never changed or deleted. :meth:`Journal.record` writes and syncs one row before it returns. The newest
-row of a student counts; the older ones are the history.
+Rows are added and never changed or deleted. :meth:`Journal.record` writes and syncs one row before it returns. The
+newest row of a student counts; the older ones are the history.
 """
 
 import fcntl

@@ -1,7 +1,7 @@
 """Keys: make the student notebook and the private key of an assignment from a folder of masters.
 
-:mod:`bookbinder.exercises` explains what a master is. The masters of this repository are public practice; a marked course
-keeps masters of its own in a private folder. Reading a key file, as on Gradescope, needs no masters.
+:mod:`bookbinder.exercises` explains what a master is. The masters of this repository are public practice; a marked
+course keeps masters of its own in a private folder. Reading a key file, as on Gradescope, needs no masters.
 """
 
 import base64
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from llm_grader import Refusal
 from llm_grader.files import write_whole
@@ -135,7 +135,7 @@ def _missing_masters_message(exercises: str, folder: Path, chapters: list[str]) 
         inside = sorted(path.parent.name for path in folder.glob("*/chapter.yml"))
         hint = f" Its subfolders {', '.join(inside)} do." if inside else ""
         return f"The folder {exercises} holds no chapter.yml, so there are no masters in it.{hint}"
-    matches = difflib.get_close_matches(where, chapters, n=1)
+    matches = difflib.get_close_matches(exercises, chapters, n=1)
     suggestion = f"; did you mean {matches[0]}?" if matches else "."
     known = f"The book's chapters with exercises are {', '.join(chapters)}."
     return f"There is no chapter, folder or key {exercises}{suggestion} {known}"
@@ -213,27 +213,27 @@ def _make_notebook(folder: Path, title: str, masters: list) -> bytes:
 
     cells = []
 
-    def add(kind: str, source: str, cell_id: str = "", **metadata: Any) -> None:
+    def add(kind: str, source: str, metadata: dict[str, Any] | None = None, cell_id: str = "") -> None:
         digest = hashlib.sha256(f"{len(cells)}\0{source}".encode()).hexdigest()[:8]
-        cell = {"id": cell_id or digest, "cell_type": kind, "source": source, "metadata": metadata}
+        cell = {"id": cell_id or digest, "cell_type": kind, "source": source, "metadata": metadata or {}}
         cells.append(cell | ({"execution_count": None, "outputs": []} if kind == "code" else {}))
 
     book, docname = Book(ROOT), f"book/{folder.name}/exercises"
     text = exercises.page(title, masters)
-    add("code", address.first_cell(), **notebooks.BOOTSTRAP)
+    add("code", address.first_cell(), notebooks.BOOTSTRAP)
     with _reraise_bookbinder_refusals():
         for cell in jupytext.reads(text, fmt="md:myst").cells:
             if cell.cell_type == "markdown":
                 at = f"{folder.name}: in the statement or a hint of “{cell.source.strip().splitlines()[0].strip('# ')}”"
                 add("markdown", plain(cell.source.strip("\n"), book, docname, {}, lambda line, at=at: at))
             elif tags := cell.metadata.get("tags"):
-                add("code", cell.source, cell_id=tags[0], tags=tags)
+                add("code", cell.source, {"tags": tags}, tags[0])
             else:
                 add("code", cell.source)
-        add("code", _public_checks_cell(masters), "public-checks", **HIDDEN_CELL_METADATA)
+        add("code", _public_checks_cell(masters), HIDDEN_CELL_METADATA, "public-checks")
     cells.insert(3, cells.pop())  # below the cell that installs the package, the introduction and the set-up
     notebook = {"cells": cells, "metadata": notebooks.METADATA, "nbformat": 4, "nbformat_minor": 5}
-    return notebooks.written(nbformat.from_dict(notebook)).encode()
+    return notebooks.written(cast(nbformat.NotebookNode, nbformat.from_dict(notebook))).encode()
 
 
 HIDDEN_CELL_METADATA = {"tags": ["public-checks"], "jupyter": {"source_hidden": True}, "cellView": "form"}

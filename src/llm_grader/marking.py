@@ -3,8 +3,8 @@
 Part of a question's points are for the values. The rest is divided equally among the other criteria, which earn nothing
 unless all values are right: zeros, too, do not depend on later tokens.
 
-The points for values are divided among the hidden cases. A case that an answer without knowledge gets right (zeros, ones,
-random values, an unchanged argument) earns nothing, but getting it wrong costs as much as any other case.
+The points for values are divided among the hidden cases. A case that an answer without knowledge gets right (zeros,
+ones, random values, an unchanged argument) earns nothing, but getting it wrong costs as much as any other case.
 """
 
 from collections.abc import Iterable
@@ -112,7 +112,7 @@ def _dict_agreement(actual: list, expected: list, tolerance: dict[str, float]) -
 
 
 def _as_tensor(value: dict) -> Tensor | None:
-    """Return an encoded tensor or number as a tensor, or None for any other value. The dtype of a number is its type."""
+    """Return an encoded tensor or number as a tensor, or None for other values. The dtype of a number is its type."""
     content = value.get("value")
     if value.get("type") == "tensor" and isinstance(content, Tensor):
         return content

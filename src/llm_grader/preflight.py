@@ -39,7 +39,7 @@ def check_hidden_cases(prepared: list[PreparedQuestion]) -> list[str]:
                 name for name, found in each.trivial.items() if any(a.values for a in agreements(found, each))
             )
             raise Refusal(
-                f"{each.question.id}: answers without knowledge ({names}) get every hidden case right; add a hidden case."
+                f"{each.question.id}: answers without knowledge ({names}) get every hidden case right; add one."
             )
         if not all(informative):
             cases = ", ".join(str(i) for i, tell in enumerate(informative, 1) if not tell)

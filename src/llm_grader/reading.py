@@ -1,7 +1,8 @@
 """Read the bytes of a notebook into a :class:`~llm_grader.records.Submission` without running any of it.
 
-An answer is found by the id of its cell, by the tag of its cell, or by the name of its function, so that it is also found
-in an untidy notebook. The bytes may be hostile, so the memory that they would take is estimated before they are parsed.
+An answer is found by the id of its cell, by the tag of its cell, or by the name of its function, so that it is also
+found in an untidy notebook. The bytes may be hostile, so the memory
+that they would take is estimated before they are parsed.
 """
 
 import json
@@ -51,7 +52,9 @@ def read(data: bytes, key: Key, size_limit: int = SIZE_LIMIT) -> Submission:
 def file_too_large(size_limit: int) -> NeedsAttention:
     """Return the error for a file that is larger than allowed."""
     limit = f"{size_limit / 2**20:g} MB"
-    return NeedsAttention(f"The file is larger than {limit}: clear the outputs of the notebook, save it and hand it in again.")
+    return NeedsAttention(
+        f"The file is larger than {limit}: clear the outputs, save the notebook and hand it in again."
+    )
 
 
 # From bytes to a notebook
@@ -69,7 +72,7 @@ def _decode(data: bytes, size_limit: int) -> str:
     data = data.removeprefix(b"\xef\xbb\xbf")
     beginning = data[:2000].strip().lower()
     if not beginning:
-        raise NeedsAttention("The file is empty." if not data.strip() else "The file begins with 2000 blank characters.")
+        raise NeedsAttention("The file is empty." if not data.strip() else "The file begins with 2000 blanks.")
     if beginning.startswith(b"<"):
         raise NeedsAttention(f"The file is a web page, not a notebook: {DOWNLOAD_HINT}.")
     if b"\0" in beginning:
@@ -77,7 +80,9 @@ def _decode(data: bytes, size_limit: int) -> str:
     if not beginning.startswith((b"{", b"[", b'"')):
         raise NeedsAttention(f"The file is plain text, such as a Python script, and not a notebook: {DOWNLOAD_HINT}.")
     if _json_memory(data) > MAX_JSON_MEMORY:
-        raise NeedsAttention("The notebook holds too many values: clear its outputs, save it and hand it in again.")
+        raise NeedsAttention(
+            "The notebook holds too many values: clear the outputs, save the notebook and hand it in again."
+        )
     try:
         return data.decode()
     except UnicodeDecodeError as e:
@@ -106,7 +111,7 @@ def _parse_notebook(text: str) -> tuple[dict[str, Any], list[str]]:
         raise NeedsAttention("The file is nested too deeply to be a notebook.") from e
     except ValueError as e:
         cut = isinstance(e, json.JSONDecodeError) and (e.msg.startswith("Unterminated") or e.pos >= len(text.rstrip()))
-        problem = "is incomplete, perhaps after a failed upload" if cut else "is not valid JSON, so it is not a notebook"
+        problem = "is incomplete, as after a failed upload" if cut else "is not valid JSON, so it is not a notebook"
         raise NeedsAttention(f"The file {problem}: {DOWNLOAD_HINT}.") from e
     if not isinstance(notebook, dict) or not isinstance(notebook.get("cells", notebook.get("worksheets")), list):
         raise NeedsAttention(f"The file is JSON, but it has no cells, so it is not a notebook: {DOWNLOAD_HINT}.")
@@ -133,7 +138,7 @@ def _convert(notebook: dict[str, Any], version: int) -> dict[str, Any]:
         try:
             return nbformat.convert(nbformat.from_dict(notebook), 4)
         except Exception as e:  # the type of the error depends on what is wrong in the notebook
-            raise NeedsAttention(f"The notebook has format version {version} and cannot be converted to version 4.") from e
+            raise NeedsAttention(f"The notebook has format version {version}, which cannot be converted.") from e
         finally:
             logging.getLogger("traitlets").removeFilter(_drop_log_record)
 
@@ -243,7 +248,7 @@ def _find_answers(cells: list[_Cell], key: Key, notes: list[str]) -> Submission:
 
 
 def _rank(answer: _Candidate) -> tuple:
-    """Prefer attempts to stubs, and cells that run to those that do not. The last of equals counts, as in a notebook."""
+    """Rank attempts above stubs, and valid Python above other cells. The last of equals counts, as in a notebook."""
     return answer.attempted, answer.is_python, answer.has_expected_name, answer.cell_index
 
 
@@ -298,13 +303,13 @@ def _notes(
             which = f"the last one, cell {number}," if answer.cell_index == max(attempts) else f"cell {number}"
             notes.append(f"{name} is defined in {len(attempts)} cells; {which} counts.")
         if not answer.has_expected_name:
-            notes.append(f"The function in the cell of {name}, cell {number}, has another name; it counts as the answer.")
+            notes.append(f"The function in cell {number}, the cell of {name}, has another name; it counts.")
         if not cells[answer.cell_index].is_code:
             notes.append(f"{name} is in a text cell; it is run as code, as cell {number}.")
     unlabelled = [q for q in key.questions if q.id in chosen and not cells[chosen[q.id].cell_index].is_for(q)]
     if unlabelled:
         notes.append(
-            f"Found by name, since the cell has neither its id nor its tag: {_enumerate(q.function for q in unlabelled)}."
+            f"Found by name, since the cell lacks its id and its tag: {_enumerate(q.function for q in unlabelled)}."
         )
     order = [answer.cell_index for answer in chosen.values()]
     if order != sorted(order):

@@ -95,7 +95,7 @@ def write(out: Path, title: str, questions: list[Question], records: list[Record
 
 
 def marks_csv(questions: list[Question], records: list[Record]) -> str:
-    """Return the table of marks as CSV, one row for each student. If nothing is graded, points are empty and not zero."""
+    """Return the table of marks as CSV, one row for each student. Points are empty, not zero, if not graded."""
     table = io.StringIO()
     # Quoted text stays in one cell, even where spreadsheets separate cells by semicolons.
     rows = csv.writer(table, quoting=csv.QUOTE_NONNUMERIC)
@@ -168,7 +168,7 @@ def _result_class(mark: Mark) -> str:
 def _write_file(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text.encode("utf-8", "backslashreplace"))  # a path on the command line may not be valid Unicode
+        write_whole(path, text.encode("utf-8", "backslashreplace"))  # a path may not be valid Unicode
     except OSError as e:
         raise Refusal(f"{path} cannot be written: {e.strerror}.") from e
 

@@ -13,8 +13,8 @@ from llm_grader.records import Outcome, PreparedQuestion, Submission
 from llm_grader.sandbox import Limits, Sandbox, Worker
 
 STARTUP_SECONDS = 60.0  # time in which a worker must be ready, on a busy machine
-# Beside other workers of this grader, a worker needs this many times its CPU time until it is ready. If it takes longer,
-# the machine is busy with other things and time limits are scaled up. No student's code has run by then.
+# Beside other workers of this grader, a worker needs this many times its CPU time until it is ready. If it takes
+# longer, the machine is busy with other things and time limits are scaled up. No student's code has run by then.
 USUAL_STARTUP_RATIO, MAX_TIME_SCALE = 2.0, 6.0
 GRACE_SECONDS = 1.0  # time by which the grader's limits exceed those that a worker enforces itself
 MAX_WORKERS = 4  # for one submission, which needs a new one whenever a cell or an answer ends its worker
@@ -92,9 +92,9 @@ def run_submission(
         submission: the submission.
         prepared: the questions; those without an attempted answer are left out.
         pool: the pool of workers.
-        seconds: time limit of the submission, without the time for starting workers. Each question may take its share of
-            the remaining time, so an endless loop does not use up the time of the others. Time that questions declare
-            beyond ``DEFAULT_QUESTION_SECONDS`` is added.
+        seconds: time limit of the submission, without the time for starting workers. Each question may take its share
+            of the remaining time, so an endless loop does not use up the time of the others. Time that questions
+            declare beyond ``DEFAULT_QUESTION_SECONDS`` is added.
 
     Raises:
         WorkerStartError: no worker could be started.

@@ -90,8 +90,8 @@ def find_uses(
     """Find uses of forbidden names, and return each name → the first line that uses it, counted from 1.
 
     A forbidden name is recognised by its last part, as a method, in any module, or as text given to getattr. For
-    "torch.softmax", ``F.softmax`` and ``scores.softmax`` are also reported. A person looks at the result, so it is better
-    to report too much.
+    "torch.softmax", ``F.softmax`` and ``scores.softmax`` are also reported. A person looks at the result, so it is
+    better to report too much.
 
     Args:
         source: source of a cell.
@@ -137,7 +137,7 @@ def _parse(source: str) -> ast.Module | None:
         warnings.simplefilter("ignore")
         try:
             return ast.parse(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):  # all of these were seen or are documented
+        except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):  # all seen or documented
             return None
 
 

@@ -1,9 +1,10 @@
 """The wire format between grader and worker: frames of short JSON and of tensors in the safetensors format.
 
 A frame consists of two lengths of four bytes each, JSON, and tensors. The JSON holds the message, in which
-``{"tensor": n, "dtype": "float32"}`` refers to entry n of the safetensors part. Both halves of the grader use this module,
-which imports NumPy but not PyTorch. Frames of a worker may be hostile: their lengths are limited before they are read,
-the header of the tensors is checked before it is used, and nothing is ever unpickled.
+``{"tensor": n, "dtype": "float32"}`` refers to entry n of the safetensors part. Both halves of the grader use this
+module, which imports NumPy but not PyTorch. Frames of a worker may be hostile:
+their lengths are limited before they are read, the header of the tensors is checked before it is used, and nothing is
+ever unpickled.
 """
 
 import json

@@ -217,7 +217,7 @@ cells._run_with_timeout = lambda *given: False
 @pytest.mark.parametrize(
     ("before", "message"),
     [
-        ("raise SystemExit('There is no room for a worker.')", "No worker could be started: There is no room for a worker."),
+        ("raise SystemExit('The machine is full.')", "No worker could be started: The machine is full."),
         (BLIND, "attention/hard_lookup: the reference earns 0 of 1 points"),
     ],
 )

@@ -314,7 +314,7 @@ def test_a_journal_of_another_format_is_refused(path):
     db = sqlite3.connect(path)
     db.execute("PRAGMA user_version = 2")
     db.close()
-    with pytest.raises(Refusal, match="has format 2; and this version of the grader reads only format 1"):
+    with pytest.raises(Refusal, match="has format 2, and this version of the grader reads only format 1"):
         open_journal(path)
 
 

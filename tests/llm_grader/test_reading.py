@@ -74,7 +74,7 @@ UNTIDY = {
     "copied": (repeated, "hard_lookup is defined in 2 cells; the last one, cell 4, counts."),
     "renamed": (
         lambda n: student.renamed(n, "hard_lookup", "my_lookup"),
-        "The function in the cell of hard_lookup, cell 3, has another name; it counts as the answer.",
+        "The function in cell 3, the cell of hard_lookup, has another name; it counts.",
     ),
     "moved": (
         lambda n: student.moved(n, "previous_token_head", 3),
@@ -82,15 +82,15 @@ UNTIDY = {
     ),
     "split": (
         lambda n: student.split(n, "hard_lookup"),
-        "Found by name, since the cell has neither its id nor its tag: hard_lookup.",
+        "Found by name, since the cell lacks its id and its tag: hard_lookup.",
     ),
     "merged": (
         student.merged,
-        f"Found by name, since the cell has neither its id nor its tag: {', '.join(FUNCTIONS[:-1])}.",
+        f"Found by name, since the cell lacks its id and its tag: {', '.join(FUNCTIONS[:-1])}.",
     ),
     "without metadata": (
         student.without_metadata,
-        f"Found by name, since the cell has neither its id nor its tag: {', '.join(FUNCTIONS)}.",
+        f"Found by name, since the cell lacks its id and its tag: {', '.join(FUNCTIONS)}.",
     ),
     "markdown": (
         lambda n: student.as_text(n, "hard_lookup"),
@@ -415,7 +415,7 @@ def test_only_so_much_is_parsed():
         student.add(notebook, "x;" * 9_000, at=0)
     submission = read(data(notebook), key())
     assert attempted(submission) == IDS
-    assert submission.notes == ["Cells that are so long that they are not parsed: " + f"{_numbers(13, 25)}."]
+    assert submission.notes == ["Cells that are too long to be parsed: " + f"{_numbers(13, 25)}."]
 
 
 def _numbers(first, last):

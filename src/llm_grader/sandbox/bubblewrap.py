@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from llm_grader import Refusal
 from llm_grader.sandbox.base import Limits, Sandbox
 from llm_grader.sandbox.environment import DEVICES, readable_paths, setpriv_prefix, worker_files
 
@@ -26,9 +27,9 @@ class Bubblewrap(Sandbox):
     def command(self, program: list[str], extra: Path | None, limits: Limits, uid: int | None, tmp: str) -> list[str]:
         name, *arguments = program
         prefix = setpriv_prefix(uid)
-        tools = [shutil.which(prefix[0])] if prefix else []
+        tools = [_find_tool(prefix[0])] if prefix else []
         return [
-            *(shutil.which("bwrap"), "--die-with-parent", "--new-session"),
+            *(_find_tool("bwrap"), "--die-with-parent", "--new-session"),
             *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
             *([] if prefix else user_namespace_options()),
             # the only writable folder comes first, since other folders may lie below it
@@ -48,6 +49,12 @@ class Bubblewrap(Sandbox):
             *(["/setpriv", *prefix[1:]] if prefix else []),
             *(sys.executable, "-I", "-B", f"{WORKDIR}/{name}", *arguments),
         ]
+
+
+def _find_tool(name: str) -> str:
+    if path := shutil.which(name):
+        return path
+    raise Refusal(f"{name} cannot be found.")
 
 
 @functools.cache

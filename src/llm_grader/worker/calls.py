@@ -1,6 +1,7 @@
 """Call an answer on every hidden case, compute its gradients, and run the probes of the exercise on it."""
 
 import contextlib
+import functools
 import os
 import select
 import signal
@@ -33,8 +34,9 @@ def evaluate(answer: Callable, request: dict) -> Iterator[dict]:
 
     Args:
         answer: the function to evaluate.
-        request: ``cases``, a list of dictionaries of encoded arguments; ``cotangents``, for each case None or the values
-            by which outputs are multiplied before gradients are computed; and ``probes``, the source of the probes.
+        request: ``cases``, a list of dictionaries of encoded arguments; ``cotangents``, for each case None or the
+            values by which outputs are multiplied before gradients are computed; and ``probes``, the source of the
+            probes.
     """
     yield from evaluate_values(answer, request)
     call, probes = load_probes(request["probes"])
@@ -64,7 +66,7 @@ def _call(call: Callable, answer: Callable, case: dict) -> dict:
 
 def error_message(error: BaseException) -> dict:
     """Return the message for a call that raised an error."""
-    untouched = type(error) is NotImplementedError and not error.args  # PyTorch's own errors of this type have a message
+    untouched = type(error) is NotImplementedError and not error.args  # PyTorch's own errors have a message
     return {"raised": type(error).__name__, "untouched": untouched}
 
 
@@ -77,7 +79,7 @@ def _gradients(call: Callable, answer: Callable, case: dict, cotangents: list) -
         outputs = float_tensors(call(answer, **arguments))
         # a single sum: for several outputs, PyTorch first imports a module, which takes longer than most answers
         products = [(output * decode(value)).sum() for output, value in zip(outputs, cotangents, strict=True)]
-        whole = sum(products[1:], products[0])
+        whole = functools.reduce(torch.add, products)
         found = torch.autograd.grad(whole, leaves, allow_unused=True)
     except BaseException as e:
         return error_message(e)

@@ -7,8 +7,10 @@ import resource
 import signal
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.text import SList
 from traitlets.config import Config
 
 FULL, DEFINITIONS, SKIPPED = 0, 1, 2
@@ -19,16 +21,29 @@ class CellTimeout(BaseException):
     """Raised in a cell when its time is up."""
 
 
+class QuietShell(InteractiveShell):
+    """Shell that prints no errors, since tracebacks are slow, and runs no commands of the system."""
+
+    def showtraceback(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def showsyntaxerror(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def system(self, cmd: str) -> None:
+        pass
+
+    def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> SList:
+        return SList()
+
+
 def make_shell() -> InteractiveShell:
     """Create an IPython shell without history, output and system commands."""
     config = Config()
     config.HistoryManager.enabled = False
-    shell = InteractiveShell.instance(config=config)
-    shell.showtraceback = shell.showsyntaxerror = lambda *args, **kwargs: None  # nobody reads tracebacks, and they are slow
-    shell.system = lambda command: None
-    shell.getoutput = lambda command, **kwargs: []
+    shell = QuietShell.instance(config=config)
     for name in ("pip", "conda", "mamba", "micromamba", "uv"):  # all packages that a notebook needs are installed
-        shell.register_magic_function(lambda line: None, "line", name)
+        shell.magics_manager.register_function(lambda line: None, "line", name)
     return shell
 
 

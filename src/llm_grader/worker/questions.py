@@ -107,8 +107,8 @@ def _trivial_answers(returned: list[Any], n_arguments: int, generator: torch.Gen
 def observe(question: dict, cases: list[dict], found: list[dict]) -> list[dict]:
     """Return the messages with the values that are compared.
 
-    An exercise with many right answers defines ``observe`` in its public checks, and the result of that function replaces
-    the returned values. If its probes define ``call``, the result of ``call`` is compared as it is.
+    An exercise with many right answers defines ``observe`` in its public checks, and the result of that function
+    replaces the returned values. If its probes define ``call``, the result of ``call`` is compared as it is.
     """
     observe_value = calls.run_source(question["checks"], "checks").get("observe")
     if observe_value is None or "call" in calls.run_source(question["probes"], "probes"):

@@ -1,8 +1,8 @@
-"""Values of Python and PyTorch as messages, and back.
+"""Encode values of Python and PyTorch for messages, and decode them.
 
-A value is a small dictionary: ``{"type": "tensor", "value": Tensor}``, a number, text or None alike, ``{"type": "list",
-"items": […]}`` for lists and tuples, ``{"type": "dict", "items": [[key, value], …]}``. What has no such form is
-``{"type": "other"}``.
+An encoded value is a dictionary: ``{"type": "tensor", "value": Tensor}``, and similar ones for numbers, text and None;
+``{"type": "list", "items": […]}`` for lists and tuples; and ``{"type": "dict", "items": [[key, value], …]}``. Any other
+value is encoded as ``{"type": "other"}``.
 """
 
 from typing import Any
@@ -11,13 +11,14 @@ import torch
 
 from llm_grader import wire
 
-MAX_TENSOR_ENTRIES = 4_000_000  # entries of one tensor
-MAX_LENGTH = 10_000  # entries of one list, characters of one text
+MAX_TENSOR_ENTRIES = 4_000_000
+MAX_LENGTH = 10_000  # entries of a list, characters of a text
 MAX_DEPTH = 6
 OTHER = {"type": "other"}
 
 
 def encode(value: Any, depth: int = 0) -> dict:
+    """Encode a value."""
     if isinstance(value, torch.Tensor):
         return _encode_tensor(value)
     if value is None:
@@ -45,6 +46,7 @@ def _encode_tensor(value: torch.Tensor) -> dict:
 
 
 def decode(value: dict) -> Any:
+    """Decode a value."""
     kind = value["type"]
     if kind == "tensor":
         tensor = value["value"]

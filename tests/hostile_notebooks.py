@@ -4,8 +4,8 @@
 
 - *cells*: code above the answers, all of which are right. What they do must not cost them anything, unless the
   attack spoils its own answers.
-- *answers*: ``ANSWER`` stands for the name of a function, ``right`` for a correct one. Those called "held" answer
-  right only where what they try is refused, so that full marks say that it was.
+- *answers*: ``ANSWER`` stands for the name of a function, ``right`` for a correct one. Those called "blocked" answer
+  right only if what they try is blocked, so full marks show that it was.
 - *files*: what is handed in place of a notebook.
 """
 

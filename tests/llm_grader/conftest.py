@@ -1,4 +1,4 @@
-"""The sandbox of this machine, and desks at which submissions are graded."""
+"""The sandbox of this machine, and contexts in which submissions are graded."""
 
 import contextlib
 
@@ -12,7 +12,7 @@ from llm_grader.session import WorkerPool
 
 @pytest.fixture(scope="session")
 def confined(tmp_path_factory):
-    """The first sandbox that holds here."""
+    """The first sandbox that works on this machine."""
     try:
         return sandbox.choose([tmp_path_factory.mktemp("private")])[0]
     except Refusal as e:
@@ -21,7 +21,7 @@ def confined(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def context(confined):
-    """Makes the desk of an assignment: its questions with inputs drawn, workers, and time enough on a busy machine."""
+    """Creates the context of an assignment: prepared questions, workers, and enough time on a busy machine."""
     with contextlib.ExitStack() as opened:
         made = {}
 

@@ -341,8 +341,8 @@ def test_no_number_of_the_drawing_is_missing_from_its_description(tmp_path):
     [title] = [a for tag, a in page.elements if tag == "title" and a]
     assert svg["role"] == "img" and svg["aria-labelledby"] == title["id"]
     assert (
-        "Points of 3 graded submissions out of 4 possible points. The highest bar, with 2 submissions, is at full marks; "
-        "the lowest result is 1, the highest is 4; 2 submissions have full marks." in page.text
+        "Points of 3 graded submissions out of 4 possible points. The highest bar, with 2 submissions, is at full "
+        "marks; the lowest result is 1, the highest is 4; 2 submissions have full marks." in page.text
     )
     assert [tag for tag, _ in page.elements].count("rect") == len(reports.histogram([4, 4, 1], 4)["bars"])
 

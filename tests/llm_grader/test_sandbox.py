@@ -1,4 +1,4 @@
-"""Sandboxes: each that can be had here holds when it is attacked, is refused when it is broken, and leaves nothing."""
+"""Each sandbox that works on this machine blocks attacks, is refused when it is broken, and leaves nothing behind."""
 
 import fcntl
 import os
@@ -119,7 +119,7 @@ def broken(findings):
 # --- attacks
 
 
-def test_a_sandbox_holds_against_all_but_what_it_concedes(kind, private):
+def test_a_sandbox_blocks_all_attacks_but_its_known_gaps(kind, private):
     findings = probe(kind(), [private])
     assert len(findings) == 18, [str(finding) for finding in findings]
     assert broken(findings) <= kind.known_gaps, [str(finding) for finding in findings if not finding.blocked]
@@ -480,13 +480,13 @@ def test_a_grader_that_is_killed_takes_its_worker_along(kind, tmp_path):
 # --- the choice
 
 
-def test_the_choice_is_the_first_that_holds(boxed, private):
+def test_the_choice_is_the_first_that_works(boxed, private):
     chosen, findings = choose([private])
     assert chosen.name == findings[-1].sandbox
     assert broken(finding for finding in findings if finding.sandbox == chosen.name) <= chosen.known_gaps
 
 
-def test_where_none_holds_the_grader_refuses_and_says_why(private, monkeypatch):
+def test_where_none_works_the_grader_refuses_and_says_why(private, monkeypatch):
     monkeypatch.setattr(Bubblewrap, "unavailable_reason", lambda _: "there is no bwrap")
     monkeypatch.setattr(Sandlock, "unavailable_reason", lambda _: "there is no sandlock")
     monkeypatch.setattr(SetuidSandbox, "unavailable_reason", lambda _: "there is no root")
@@ -505,7 +505,7 @@ def test_without_a_sandbox_workers_still_run_and_end(start):
     assert worker.stop() == ""
 
 
-# --- other surroundings: a Python that everyone can read, as root and as an ordinary user
+# --- another environment: a Python that everyone can read, as root and as an ordinary user
 
 
 @pytest.mark.corpus  # slow; run by .ci/run

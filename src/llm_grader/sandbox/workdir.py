@@ -12,7 +12,7 @@ from pathlib import Path
 
 from llm_grader.sandbox.environment import worker_files
 
-PREFIX = "llm_grader-room-"
+PREFIX = "llm_grader-workdir-"
 
 
 @functools.cache

@@ -2,11 +2,12 @@
 
     python benchmarks/grading.py [--submissions 60] [--otter PATH/TO/VENV/bin/otter]
 
-The script writes submissions to the attention chapter's exercises with some right and some wrong answers, and grades them
-with `python -m llm_grader grade` in a separate process. It prints the seconds per submission after the preflight and the
-peak resident set size of that process. Then it grades a class of 200, a tenth of it hostile, with ten seconds for each
-submission. The baseline is a process that imports PyTorch and IPython, since every submission needs one. If otter-grader
-is installed, it gets two of the exercises as an assignment and grades one submission after another with `otter run`.
+The script writes submissions to the attention chapter's exercises with some right and some wrong answers, and grades
+them with `python -m llm_grader grade` in a separate process. It prints the seconds per submission after the preflight
+and the peak resident set size of that process. Then it grades a class of 200, a tenth of it hostile, with ten seconds
+for each submission. The baseline is a process that imports PyTorch and IPython, since every submission needs one. If
+otter-grader is installed, it gets two of the exercises as an assignment and grades one submission after another with
+`otter run`.
 """
 
 import argparse

@@ -16,12 +16,14 @@ M_MMAP_THRESHOLD = -3  # from malloc.h
 
 
 def build(args: argparse.Namespace) -> None:
+    """Run the command build."""
     from llm_grader import key
 
     print(*key.build(args.exercises, args.out), sep="\n")
 
 
 def grade(args: argparse.Namespace) -> None:
+    """Run the command grade."""
     from llm_grader import classrun, key, records, sandbox, submissions
 
     assignment = key.load(args.exercises)
@@ -57,24 +59,28 @@ def grade(args: argparse.Namespace) -> None:
 
 
 def gradescope(args: argparse.Namespace) -> None:
+    """Run the command gradescope."""
     from llm_grader import gradescope
 
     print(gradescope.write_zip(args.exercises, args.out, args.torch_index))
 
 
 def rehearse(args: argparse.Namespace) -> None:
+    """Run the command rehearse."""
     from llm_grader import gradescope
 
     print(json.dumps(gradescope.rehearse(args.archive, args.notebook, args.set_up), indent=1))
 
 
 def autograde(args: argparse.Namespace) -> None:
+    """Run the command autograde."""
     from llm_grader import gradescope
 
     gradescope.autograde(args.root)
 
 
 def probe(args: argparse.Namespace) -> None:
+    """Run the command probe."""
     from llm_grader import sandbox
 
     for path in args.private:
@@ -91,6 +97,7 @@ def _private_folders(paths: list[Path]) -> list[Path]:
 
 
 def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     top = argparse.ArgumentParser(
         prog="python -m llm_grader",
         description="Grade notebooks of exercises. The book's page “For instructors” explains how.",
@@ -162,6 +169,7 @@ def _return_large_blocks_to_system() -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Run a command and return its exit status."""
     args = parser().parse_args(arguments)
     _return_large_blocks_to_system()
     try:

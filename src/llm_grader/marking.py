@@ -58,7 +58,7 @@ CRITERION_FEEDBACK = {
 
 @dataclass(frozen=True)
 class Agreement:
-    """Whether an actual value agrees with the expected one: in its numbers, whatever their dtype; shape; and dtype."""
+    """Whether a value agrees with the expected one in its numbers (of any dtype), in its shape and in its dtype."""
 
     values: bool
     shape: bool = True
@@ -93,11 +93,11 @@ def agreement(actual: Any, expected: dict, tolerance: dict[str, float]) -> Agree
         return _dict_agreement(items, expected_items, tolerance)
     if expected["type"] in ("str", "none", "other"):
         return Agreement(expected["type"] != "other" and actual == expected)
-    ours, theirs = _as_tensor(actual), _as_tensor(expected)
-    if ours is None or theirs is None or ours.array.squeeze().shape != theirs.array.squeeze().shape:
+    a, b = _as_tensor(actual), _as_tensor(expected)
+    if a is None or b is None or a.array.squeeze().shape != b.array.squeeze().shape:
         return NO_AGREEMENT
-    close = _all_close(ours.array.squeeze(), theirs.array.squeeze(), tolerance)
-    return Agreement(close, ours.array.shape == theirs.array.shape, ours.dtype == theirs.dtype)
+    close = _all_close(a.array.squeeze(), b.array.squeeze(), tolerance)
+    return Agreement(close, a.array.shape == b.array.shape, a.dtype == b.dtype)
 
 
 def _dict_agreement(actual: list, expected: list, tolerance: dict[str, float]) -> Agreement:
@@ -258,7 +258,7 @@ def _criterion_feedback(name: str, prepared: PreparedQuestion) -> tuple[str, str
 def recognised_mistake(outcome: Outcome, prepared: PreparedQuestion) -> str | None:
     """Return the known mistake whose results equal the answer's in every hidden case, if there is exactly one."""
     cases, tolerance = prepared.request["cases"], prepared.question.tolerance
-    ours = messages_by_case(outcome.messages, cases)
+    messages = messages_by_case(outcome.messages, cases)
 
     def same_result(actual: dict, expected: dict, case: dict) -> bool:
         if "raised" in actual or "raised" in expected:
@@ -266,10 +266,10 @@ def recognised_mistake(outcome: Outcome, prepared: PreparedQuestion) -> str | No
         same = agreement(actual.get("returned"), expected["returned"], tolerance) == Agreement(True)
         return same and arguments_changed(actual, case) == arguments_changed(expected, case)
 
-    def matches(theirs: dict[tuple[str, int], dict]) -> bool:
-        return all(same_result(ours.get(("values", i), {}), theirs["values", i], case) for i, case in enumerate(cases))
+    def matches(known: dict[tuple[str, int], dict]) -> bool:
+        return all(same_result(messages.get(("values", i), {}), known["values", i], c) for i, c in enumerate(cases))
 
-    names = [name for name, messages in prepared.mistakes.items() if matches(messages_by_case(messages, cases))]
+    names = [name for name, known in prepared.mistakes.items() if matches(messages_by_case(known, cases))]
     return names[0] if len(names) == 1 else None
 
 
@@ -302,12 +302,12 @@ def _difference(actual: Any, expected: dict, tolerance: dict[str, float]) -> str
         return differences[0] if differences and same_length else "returned something else"
     if expected["type"] in ("str", "none", "dict", "other"):
         return "wrong values" if actual.get("type") == expected["type"] else "returned something else"
-    ours, theirs = _as_tensor(actual), _as_tensor(expected)
-    if ours is None or theirs is None:
+    actual_tensor, expected_tensor = _as_tensor(actual), _as_tensor(expected)
+    if actual_tensor is None or expected_tensor is None:
         return "returned something else"
-    if ours.array.shape != theirs.array.shape:
+    if actual_tensor.array.shape != expected_tensor.array.shape:
         return "wrong shape"
-    a, b = ours.array.astype(float), theirs.array.astype(float)
+    a, b = actual_tensor.array.astype(float), expected_tensor.array.astype(float)
     if not np.isfinite(a[np.isfinite(b)]).all():
         return "not finite"
     with np.errstate(all="ignore"):

@@ -33,7 +33,7 @@ def find(folder: Path, name: str = "") -> list[SubmissionFile]:
         unpack = "; unpack it first" if folder.suffix.lower() in (".zip", ".gz", ".tar", ".7z", ".rar") else ""
         raise Refusal(f"{folder} is a file, but a folder of submissions is expected{unpack}.")
     if not folder.is_dir():
-        raise Refusal(f"There is no folder of submissions {folder}.")
+        raise Refusal(f"The folder of submissions {folder} does not exist.")
     try:
         entries = _entries(folder)
     except OSError as e:

@@ -286,7 +286,7 @@ def test_each_command_explains_itself(command, capsys):
     [
         ("build nowhere --out x", "There is no chapter, folder or key nowhere"),
         ("build attntion --out x", "did you mean attention?"),
-        ("grade nowhere --exercises attention --out x", "There is no folder of submissions nowhere"),
+        ("grade nowhere --exercises attention --out x", "nowhere does not exist."),
         ("grade class --exercises nowhere --out x", "There is no chapter, folder or key nowhere"),
         ("grade class --exercises attention --out class/x", "and the submissions class overlap"),
         ("grade class --exercises attention --out x --workers 0", "--workers is 0; it must be at least 1."),

@@ -138,10 +138,10 @@ class Worker:
                 if self._uid:
                     os.chown(tmp, self._uid, self._uid)
             ends = [*os.pipe(), *os.pipe()[::-1], *os.pipe()[::-1]]
-            for theirs, ours in zip(ends[::2], ends[1::2], strict=True):
-                child_ends.callback(os.close, theirs)
-                cleanup.callback(os.close, ours)
-                os.set_blocking(ours, False)
+            for child_end, own_end in zip(ends[::2], ends[1::2], strict=True):
+                child_ends.callback(os.close, child_end)
+                cleanup.callback(os.close, own_end)
+                os.set_blocking(own_end, False)
             child_request_fd, self.request_fd, child_reply_fd, self.reply_fd, child_stderr_fd, self._stderr_fd = ends
             name = program.name if program else "llm_grader/worker/__main__.py"
             arguments = [name, str(child_request_fd), str(child_reply_fd), json.dumps(asdict(limits))]

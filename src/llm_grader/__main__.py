@@ -105,7 +105,9 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(required=True, metavar="COMMAND")
 
     def command(action: Callable[[argparse.Namespace], None], description: str) -> argparse.ArgumentParser:
-        subparser = commands.add_parser(action.__name__, help=description, description=description)
+        subparser = commands.add_parser(
+            action.__name__, help=description, description=f"{description[0].upper()}{description[1:]}."
+        )
         subparser.set_defaults(action=action)
         return subparser
 

@@ -203,7 +203,7 @@ def _cell_labels(cell: dict[str, Any]) -> set[str]:
     """Return the id and the tags of a cell. Colab keeps the id in the metadata."""
     metadata = _as_dict(cell.get("metadata"))
     labels = [cell.get("id"), metadata.get("id"), metadata.get("tags"), *_as_list(metadata.get("tags"))]
-    return {mark for mark in labels if mark and isinstance(mark, str)}
+    return {label for label in labels if label and isinstance(label, str)}
 
 
 # From cells to answers
@@ -261,10 +261,10 @@ def _candidates(question: Question, cells: list[_Cell], functions: set[str]) -> 
 
 
 def _candidate_in_cell(question: Question, cell_index: int, cell: _Cell, functions: set[str]) -> _Candidate | None:
-    is_python, is_for = cell.code.problem != NOT_PYTHON, cell.is_for(question)
-    if (binding := cell.code.bindings.get(question.function)) and (cell.is_code or is_python or is_for):
+    is_python, labelled = cell.code.problem != NOT_PYTHON, cell.is_for(question)
+    if (binding := cell.code.bindings.get(question.function)) and (cell.is_code or is_python or labelled):
         return _Candidate(cell_index, binding.name, not binding.stub, is_python)
-    if not is_for:
+    if not labelled:
         return None
     if renamed := _find_renamed(question, cell.code, functions):
         return _Candidate(cell_index, renamed.name, not renamed.stub, is_python, has_expected_name=False)
@@ -303,14 +303,13 @@ def _notes(
             which = f"the last one, cell {number}," if answer.cell_index == max(attempts) else f"cell {number}"
             notes.append(f"{name} is defined in {len(attempts)} cells; {which} counts.")
         if not answer.has_expected_name:
-            notes.append(f"The function in cell {number}, the cell of {name}, has another name; it counts.")
+            notes.append(f"The function in cell {number} counts as {name}, although it has another name.")
         if not cells[answer.cell_index].is_code:
             notes.append(f"{name} is in a text cell; it is run as code, as cell {number}.")
     unlabelled = [q for q in key.questions if q.id in chosen and not cells[chosen[q.id].cell_index].is_for(q)]
     if unlabelled:
-        notes.append(
-            f"Found by name, since the cell lacks its id and its tag: {_enumerate(q.function for q in unlabelled)}."
-        )
+        names = _enumerate(question.function for question in unlabelled)
+        notes.append(f"Answers that were found by name, since their cells lack id and tag: {names}.")
     order = [answer.cell_index for answer in chosen.values()]
     if order != sorted(order):
         notes.append("The answers are in a different order from the assignment.")

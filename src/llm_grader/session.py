@@ -90,7 +90,7 @@ def run_submission(
 
     Args:
         submission: the submission.
-        prepared: the questions; those without an attempted answer are left out.
+        prepared: the questions; those without an attempted answer are omitted.
         pool: the pool of workers.
         seconds: time limit of the submission, without the time for starting workers. Each question may take its share
             of the remaining time, so an endless loop does not use up the time of the others. Time that questions
@@ -99,7 +99,7 @@ def run_submission(
     Raises:
         WorkerStartError: no worker could be started.
     """
-    left = seconds + sum(max(0.0, each.question.seconds - DEFAULT_QUESTION_SECONDS) for each in prepared)
+    remaining = seconds + sum(max(0.0, each.question.seconds - DEFAULT_QUESTION_SECONDS) for each in prepared)
     pending = [each for each in prepared if (a := submission.answers.get(each.question.id)) and a.attempted]
     cell_modes = dict.fromkeys(range(len(submission.cells)), FULL)
     status = "crashed"
@@ -109,17 +109,19 @@ def run_submission(
         worker, time_scale = pool.acquire()
         start, lost, n_run = time.monotonic(), None, 0
         try:
-            defined, status = _run_cells(worker, submission, pending, cell_modes, left * time_scale * CELL_TIME_SHARE)
-            left = max(MIN_QUESTION_SECONDS, left - (time.monotonic() - start) / time_scale)
+            defined, status = _run_cells(
+                worker, submission, pending, cell_modes, remaining * time_scale * CELL_TIME_SHARE
+            )
+            remaining = max(MIN_QUESTION_SECONDS, remaining - (time.monotonic() - start) / time_scale)
             while defined is not None and pending and not lost:
-                start, share = time.monotonic(), left * time_scale / sum(each.question.seconds for each in pending)
+                start, share = time.monotonic(), remaining * time_scale / sum(each.question.seconds for each in pending)
                 each = pending.pop(0)
                 n_run += 1
                 outcome = Outcome("no answer")
                 if each.question.id in defined:
                     outcome, is_lost = _run_question(worker, each, share * each.question.seconds)
                     lost = (each, outcome) if is_lost else None
-                left = max(MIN_QUESTION_SECONDS, left - (time.monotonic() - start) / time_scale)
+                remaining = max(MIN_QUESTION_SECONDS, remaining - (time.monotonic() - start) / time_scale)
                 if not lost:
                     yield each, outcome
         finally:

@@ -74,7 +74,7 @@ UNTIDY = {
     "copied": (repeated, "hard_lookup is defined in 2 cells; the last one, cell 4, counts."),
     "renamed": (
         lambda n: student.renamed(n, "hard_lookup", "my_lookup"),
-        "The function in cell 3, the cell of hard_lookup, has another name; it counts.",
+        "The function in cell 3 counts as hard_lookup, although it has another name.",
     ),
     "moved": (
         lambda n: student.moved(n, "previous_token_head", 3),
@@ -82,15 +82,15 @@ UNTIDY = {
     ),
     "split": (
         lambda n: student.split(n, "hard_lookup"),
-        "Found by name, since the cell lacks its id and its tag: hard_lookup.",
+        "Answers that were found by name, since their cells lack id and tag: hard_lookup.",
     ),
     "merged": (
         student.merged,
-        f"Found by name, since the cell lacks its id and its tag: {', '.join(FUNCTIONS[:-1])}.",
+        f"Answers that were found by name, since their cells lack id and tag: {', '.join(FUNCTIONS[:-1])}.",
     ),
     "without metadata": (
         student.without_metadata,
-        f"Found by name, since the cell lacks its id and its tag: {', '.join(FUNCTIONS)}.",
+        f"Answers that were found by name, since their cells lack id and tag: {', '.join(FUNCTIONS)}.",
     ),
     "markdown": (
         lambda n: student.as_text(n, "hard_lookup"),

@@ -59,7 +59,7 @@ def main(request_fd: int, reply_fd: int, limits: dict) -> None:
 
 def _disable_notebook_helpers() -> None:
     """Replace the checks and the set-up of notebooks by functions that do nothing, since both take time."""
-    from llm_anatomy import notebook
+    import llm_anatomy.notebook as notebook
     from llm_anatomy.notebook import checks
 
     notebook.check = notebook.setup = checks.use_checks = lambda *args, **kwargs: None

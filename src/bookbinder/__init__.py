@@ -4,7 +4,3 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 """The folder of the repository."""
-
-
-class Refusal(Exception):
-    """What the book cannot do, and why, in one sentence for the reader of the terminal."""

@@ -4,7 +4,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from bookbinder import ROOT, Refusal
+from bookbinder import ROOT
+from groundwork import Refusal
 
 
 def notebooks_(args) -> None:
@@ -44,11 +45,11 @@ def serve(args) -> None:
 
 
 def address(args) -> None:
-    from bookbinder import address
+    from bookbinder import address, notebooks
 
     if not args.url:
-        return print(address.repository())
-    for path in address.move(args.url):
+        return print(address.read().url)
+    for path in notebooks.move(args.url):
         print(path.relative_to(ROOT))
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from html import escape
 from os.path import relpath
 
-from bookbinder.syllabus import Syllabus, count
-from bookbinder.syllabus import escape as escape_markdown
+from bookbinder.lecture_pages import count
+from bookbinder.lecture_pages import escape as escape_markdown
+from bookbinder.syllabus import Syllabus
 
 PAGE = "book/index"
 WIDTH, HEIGHT = 380, 556

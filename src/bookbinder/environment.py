@@ -11,7 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bookbinder import ROOT, Refusal
+from bookbinder import ROOT
+from groundwork import Refusal
 
 OLDEST, NEWEST = (3, 11), (3, 13)
 FREE_MB = {"book": 700, "test": 3500}

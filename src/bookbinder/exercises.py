@@ -19,7 +19,8 @@ from pathlib import Path
 
 import yaml
 
-from bookbinder import ROOT, Refusal
+from bookbinder import ROOT
+from groundwork import Refusal
 
 CODE = ("stub", "solution", "mistakes", "checks", "hidden")
 SECTIONS = ("Statement", "Hint 1", "Hint 2")

@@ -20,9 +20,11 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from bookbinder import ROOT, Refusal
+from bookbinder import ROOT, address, myst
 from bookbinder.address import first_cell
-from bookbinder.plain import TEXT_SUFFIX, Book, leftovers, plain, text_of_glue
+from bookbinder.myst import TEXT_SUFFIX
+from bookbinder.plain import Book, plain, text_of_glue
+from groundwork import Refusal, write_whole
 
 MOST_LINES = 40
 MOST_UNCOMPARED = 2
@@ -64,33 +66,25 @@ class Page:
         return self.name.removesuffix(TEXT_SUFFIX)
 
     @cached_property
-    def cells(self) -> list[NotebookNode]:
-        """The cells of the text, in MyST."""
-        import jupytext
-
-        cells = jupytext.reads(self.text.read_text(encoding="utf-8"), fmt="md:myst").cells
-        for cell, line in zip(cells, self.lines(cells), strict=True):
+    def numbered_cells(self) -> list[tuple[NotebookNode, int]]:
+        """The cells of the text, in MyST, each with the number of the line on which it begins."""
+        found = list(myst.cells(self.text.read_text(encoding="utf-8")))
+        for cell, line in found:
             if cell.cell_type not in ("markdown", "code"):
                 raise Refusal(f"{self.name}:{line}: a {cell.cell_type} cell has no place in the book")
-            cell.source = cell.source.strip("\n")
             if unknown := sorted(set(cell.metadata) - KEPT):
                 raise Refusal(
                     f"{self.name}:{line}: the cell has the option {unknown[0]!r}; allowed are tags and mystnb"
                 )
-        return cells
+        return found
+
+    @property
+    def cells(self) -> list[NotebookNode]:
+        return [cell for cell, _ in self.numbered_cells]
 
     @property
     def code(self) -> list[NotebookNode]:
         return [cell for cell in self.cells if cell.cell_type == "code"]
-
-    def lines(self, cells=None) -> list[int]:
-        """The line of the text on which each of its cells begins."""
-        text, place, found = f"\n{self.text.read_text(encoding='utf-8')}\n", 0, []
-        for cell in cells or self.cells:
-            here = text.find(f"\n{cell.source}\n", place)
-            place = here + len(cell.source) if here >= 0 else place
-            found.append(text.count("\n", 0, place if here < 0 else here + 1))
-        return found
 
     def stored(self) -> NotebookNode | None:
         """The notebook as it lies there."""
@@ -137,7 +131,7 @@ def bind(page: Page, ran: list[NotebookNode]) -> NotebookNode:
         cells.append(cell)
 
     add("code", first_cell(root=page.book.root), BOOTSTRAP)
-    for cell, line in zip(page.cells, page.lines(), strict=True):
+    for cell, line in page.numbered_cells:
         source = cell.source
         if cell.cell_type == "markdown":
             source = plain(source, page.book, page.docname, glued, lambda n, line=line: f"{page.name}:{line + n}")
@@ -157,12 +151,10 @@ def written(notebook: NotebookNode) -> str:
 
 
 def write(path: Path, content: bytes) -> bool:
-    """Put the whole content there at once; says whether it is new."""
+    """Write a file whole unless it has this content already; return whether it was written."""
     if path.exists() and path.read_bytes() == content:
         return False
-    part = path.with_name(f".{path.name}.part")
-    part.write_bytes(content)
-    os.replace(part, path)
+    write_whole(path, content)
     return True
 
 
@@ -184,11 +176,26 @@ def rebind(page: Page) -> bool:
     return write(page.notebook, written(bind(page, _code(page.stored()))).encode("utf-8"))
 
 
-def demand_current(chosen: list[Page]) -> None:
+def move(url: str, root: Path = ROOT) -> list[Path]:
+    """Make ``url`` the book's address, in ``_config.yml`` and in all notebooks, without running them.
+
+    Returns:
+        The files that changed.
+    """
+    config = root / "_config.yml"
+    before, after = address.config_with(url, root)
+    chosen = pages(root)
     for page in chosen:
         stored = page.stored()
         if stored is None or not same_code(page, stored):
             raise Refusal(f"{page.name} has changed since its notebook was made; {AGAIN} first.")
+    write(config, after)
+    try:
+        changed = [page.notebook for page in chosen if rebind(page)]
+    except BaseException:
+        write(config, before)
+        raise
+    return [config] * (after != before) + changed
 
 
 def run(page: Page) -> list[NotebookNode]:
@@ -235,7 +242,7 @@ def run(page: Page) -> list[NotebookNode]:
         words = "ends the kernel"
     else:
         return notebook.cells
-    raise Refusal(f"{places(page)[begun[-1]]} {words}; the old notebook stays as it was.")
+    raise Refusal(f"{locations(page)[begun[-1]]} {words}; the old notebook stays as it was.")
 
 
 def make(page: Page, force: bool = False) -> str | None:
@@ -253,9 +260,9 @@ def make(page: Page, force: bool = False) -> str | None:
 # Checking
 
 
-def places(page: Page) -> list[str]:
+def locations(page: Page) -> list[str]:
     """Where the code cells of the notebook stand in the text, for the eye."""
-    lines = [line for line, cell in zip(page.lines(), page.cells, strict=True) if cell.cell_type == "code"]
+    lines = [line for cell, line in page.numbered_cells if cell.cell_type == "code"]
     return [f"{page.name}: cell 1", *(f"{page.name}:{line}: cell {n}" for n, line in enumerate(lines, 2))]
 
 
@@ -273,7 +280,7 @@ def problems(page: Page) -> list[str]:
 def _problems(page: Page, stored: NotebookNode) -> Iterator[str]:
     code = _code(stored)
     current = same_code(page, stored)
-    where = places(page) if current else [f"{page.docname}.ipynb: cell {n}" for n in range(1, len(code) + 1)]
+    where = locations(page) if current else [f"{page.docname}.ipynb: cell {n}" for n in range(1, len(code) + 1)]
 
     wanted = ("code", first_cell(root=page.book.root), BOOTSTRAP)
     begins = [(cell.cell_type, *_inputs(cell)) for cell in stored.cells[:1]] == [wanted]
@@ -302,7 +309,7 @@ def _problems(page: Page, stored: NotebookNode) -> Iterator[str]:
         )
     for cell in stored.cells:
         if cell.cell_type == "markdown":
-            for raw in leftovers(cell.source):
+            for raw in myst.leftovers(cell.source):
                 yield f"{page.docname}.ipynb: a reader of the notebook would see {_quoted(raw)}"
             for image in re.findall(r"!\[\s*\]\([^()]*\)", cell.source) + NO_ALT.findall(cell.source):
                 yield f"{page.docname}.ipynb: the image {image} has no alternative text"
@@ -318,7 +325,7 @@ def _first_difference(page: Page, code: list[NotebookNode]) -> str:
     number, (there, here) = next((n, pair) for n, pair in enumerate(pairs, 2) if pair[0] != pair[1])
     if there is None or here is None:
         return f"its text has {'more' if there is None else 'fewer'} code cells than it"
-    return f"cell {number} is not that of {places(page)[number - 1].rpartition(': ')[0]}"
+    return f"cell {number} is not that of {locations(page)[number - 1].rpartition(': ')[0]}"
 
 
 def _uncompared(cell: NotebookNode) -> bool:
@@ -376,7 +383,7 @@ def differences(page: Page) -> list[str]:
     again = _code(bind(page, run(page)))
     return [
         f"{at} now prints something else; {AGAIN} --force and read what changed"
-        for old, new, at in zip(_code(stored), again, places(page), strict=True)
+        for old, new, at in zip(_code(stored), again, locations(page), strict=True)
         if not _uncompared(old) and _compared(old) != _compared(new)
     ]
 

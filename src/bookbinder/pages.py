@@ -10,7 +10,8 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from bookbinder import ROOT, Refusal, exercises, notebooks, syllabus
+from bookbinder import ROOT, exercises, notebooks, syllabus
+from groundwork import Refusal
 
 MARK = "searchindex.js"  # what every built book has
 BUILD = "from jupyter_book.cli.main import main; main()"

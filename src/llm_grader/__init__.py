@@ -3,7 +3,3 @@
 The trusted half, which owns the key and writes the marks, knows neither PyTorch nor the package. Code of students, and
 everything that needs PyTorch, runs in the folder ``worker``, in a sandbox, and answers with plain tensors.
 """
-
-
-class Refusal(Exception):
-    """What the grader cannot do, and why, in one sentence for the reader of the terminal."""

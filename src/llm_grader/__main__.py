@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from llm_grader import Refusal
+from groundwork import Refusal
 
 M_MMAP_THRESHOLD = -3  # of malloc.h
 

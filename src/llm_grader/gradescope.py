@@ -13,10 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from llm_grader import Refusal, key, reading, sandbox, submissions
+import groundwork
+from groundwork import Refusal, write_whole
+from llm_grader import key, reading, sandbox, submissions
 from llm_grader.classrun import LIMITS, SECONDS, Desk
 from llm_grader.examiner import Examiner
-from llm_grader.files import write_whole
 from llm_grader.preflight import preflight
 from llm_grader.records import Key, Mark, NeedsAttention, Question
 from llm_grader.sandbox.surroundings import learner_side
@@ -47,6 +48,7 @@ def write(where: str | Path, out: Path, torch_index: str | None = None) -> Path:
         ).encode(),
     }
     files |= {path.name: path.read_bytes() for path in SCRIPTS.iterdir()}
+    files["src/groundwork.py"] = Path(groundwork.__file__).read_bytes()
     for package in (HERE, learner_side()):
         for path in sorted(package.rglob("*")):
             inside = path.relative_to(package)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from llm_grader import Refusal
+from groundwork import Refusal
 from llm_grader.records import ATTENTION, NOT_GRADED, Record
 
 MARK = 0x4C4C4D47  # tells SQLite's file apart from another program's

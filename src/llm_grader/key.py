@@ -9,14 +9,11 @@ import difflib
 import hashlib
 import json
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from llm_grader import Refusal
-from llm_grader.files import write_whole
+from groundwork import Refusal, write_whole
 from llm_grader.records import Key, Question
 
 KEYED = 1
@@ -96,17 +93,6 @@ def _versioned(question: Question) -> Question:
 # Masters
 
 
-@contextmanager
-def _refusals() -> Iterator[None]:
-    """Those of bookbinder, as ours."""
-    from bookbinder import Refusal as Theirs
-
-    try:
-        yield
-    except Theirs as refusal:
-        raise Refusal(str(refusal)) from refusal
-
-
 def _masters(where: str | Path) -> tuple[Path, str, list]:
     """Folder, title and masters of a chapter."""
     from bookbinder import ROOT, exercises
@@ -115,8 +101,7 @@ def _masters(where: str | Path) -> tuple[Path, str, list]:
     folder = (ROOT / "exercises" / where if str(where) in own else Path(where)).resolve()
     if not (folder / "chapter.yml").is_file():
         raise Refusal(_nothing_there(str(where), folder, own))
-    with _refusals():
-        return folder, *exercises.load_chapter(folder)
+    return folder, *exercises.load_chapter(folder)
 
 
 def _nothing_there(where: str, folder: Path, own: list[str]) -> str:
@@ -195,10 +180,9 @@ def _cells_of_the_book(chapter: str, masters: list) -> dict[str, str]:
 
 def _notebook(folder: Path, title: str, masters: list) -> bytes:
     """A notebook with all that its student needs: statements, stubs, and the public checks."""
-    import jupytext
     import nbformat
 
-    from bookbinder import ROOT, address, exercises, notebooks
+    from bookbinder import ROOT, address, exercises, myst, notebooks
     from bookbinder.plain import Book, plain
 
     cells = []
@@ -211,16 +195,15 @@ def _notebook(folder: Path, title: str, masters: list) -> bytes:
     book, docname = Book(ROOT), f"book/{folder.name}/exercises"
     text = exercises.page(title, masters)
     add("code", address.first_cell(), **notebooks.BOOTSTRAP)
-    with _refusals():
-        for cell in jupytext.reads(text, fmt="md:myst").cells:
-            if cell.cell_type == "markdown":
-                at = f"{folder.name}: in the statement or a hint of “{cell.source.strip().splitlines()[0].strip('# ')}”"
-                add("markdown", plain(cell.source.strip("\n"), book, docname, {}, lambda line, at=at: at))
-            elif tags := cell.metadata.get("tags"):
-                add("code", cell.source, cell_id=tags[0], tags=tags)
-            else:
-                add("code", cell.source)
-        add("code", _public_checks(masters), "public-checks", **HIDDEN)
+    for cell, _ in myst.cells(text):
+        if cell.cell_type == "markdown":
+            at = f"{folder.name}: in the statement or a hint of “{cell.source.strip().splitlines()[0].strip('# ')}”"
+            add("markdown", plain(cell.source, book, docname, {}, lambda line, at=at: at))
+        elif tags := cell.metadata.get("tags"):
+            add("code", cell.source, cell_id=tags[0], tags=tags)
+        else:
+            add("code", cell.source)
+    add("code", _public_checks(masters), "public-checks", **HIDDEN)
     cells.insert(3, cells.pop())  # after fetching the package, the first words and the set-up
     made = {"cells": cells, "metadata": notebooks.METADATA, "nbformat": 4, "nbformat_minor": 5}
     return notebooks.written(nbformat.from_dict(made)).encode()

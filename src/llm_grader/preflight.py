@@ -1,7 +1,7 @@
 """Before a class is graded: the reference earns full marks through everything a submission goes through, and what knows
 nothing earns nothing. A grader that fails here would fail a student, so it does not start."""
 
-from llm_grader import Refusal
+from groundwork import Refusal
 from llm_grader.examiner import Examiner
 from llm_grader.marking import Agreement, agreements, mark, telling
 from llm_grader.records import Answer, Prepared, Submission

@@ -6,8 +6,9 @@ import os
 import nbformat
 import pytest
 
-from bookbinder import Refusal, notebooks
+from bookbinder import notebooks
 from bookbinder.address import first_cell
+from groundwork import Refusal
 
 TEXT = """\
 # A page

@@ -2,8 +2,9 @@
 
 import pytest
 
-from bookbinder import Refusal
-from bookbinder.plain import Book, leftovers, plain
+from bookbinder.myst import leftovers
+from bookbinder.plain import Book, plain
+from groundwork import Refusal
 
 SITE = "https://someone.github.io/a-book/book"
 

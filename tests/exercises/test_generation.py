@@ -6,8 +6,9 @@ import shutil
 
 import pytest
 
-from bookbinder import ROOT, Refusal
+from bookbinder import ROOT
 from bookbinder.exercises import SHIPPED, generate, load, load_chapter, public_checks
+from groundwork import Refusal
 
 
 @pytest.fixture

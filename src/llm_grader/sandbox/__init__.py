@@ -3,7 +3,7 @@ with it. :func:`choose` takes the first sandbox that holds here when it is attac
 
 from pathlib import Path
 
-from llm_grader import Refusal
+from groundwork import Refusal
 from llm_grader.sandbox.base import Finding, Limits, Sandbox, Worker
 from llm_grader.sandbox.bubblewrap import Bubblewrap
 from llm_grader.sandbox.lowered import Lowered, Unconfined

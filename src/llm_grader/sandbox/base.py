@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from llm_grader import Refusal
+from groundwork import Refusal
 from llm_grader.sandbox.processes import Table, Watchdog, family, proportional, table
 from llm_grader.sandbox.room import remove, room
 from llm_grader.sandbox.surroundings import environment

@@ -6,7 +6,7 @@ import pwd
 import random
 from pathlib import Path
 
-from llm_grader import Refusal
+from groundwork import Refusal
 
 RANGE = range(61000, 61184)  # neither people nor packages have these, and systemd gives out later ones
 FOLDER = Path("/run/llm_grader")

@@ -1,4 +1,4 @@
-"""What binds the book: texts to executed notebooks, notebooks to pages, and checks of all of it."""
+"""Build the book: texts become executed notebooks, notebooks become pages, and all of it is checked."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Where the book lives: one line of ``_config.yml``, and everything that follows from it."""
+"""The address of the repository: one line of ``_config.yml``, and everything that follows from it."""
 
 import re
 from dataclasses import dataclass
@@ -17,19 +17,20 @@ LINE = re.compile(
 
 @dataclass(frozen=True)
 class Address:
-    """Where the repository is, and what follows from it."""
+    """The address of the repository, and what follows from it.
+
+    Its files can be read under ``blob``, and fetched, as images are, under ``raw``.
+    """
 
     url: str
     branch: str
 
     @property
     def blob(self) -> str:
-        """The address under which the files of the repository can be read."""
         return f"{self.url}/blob/{self.branch}"
 
     @property
     def raw(self) -> str:
-        """The address under which the files of the repository can be fetched, images for instance."""
         return f"{self.url}/raw/{self.branch}"
 
     @property
@@ -52,7 +53,7 @@ def read(root: Path = ROOT) -> Address:
 
 
 def validated(url: str) -> str:
-    """The address without decoration, or a Refusal."""
+    """The address of a repository on GitHub without a trailing slash or ``.git``; any other address is a Refusal."""
     parts = urlsplit(url.strip())
     path = parts.path.strip("/").removesuffix(".git")
     if (parts.scheme, parts.netloc.lower(), parts.query, parts.fragment) != ("https", "github.com", "", "") or not (
@@ -66,10 +67,10 @@ def validated(url: str) -> str:
 
 
 def first_cell(address: str | None = None, root: Path = ROOT) -> str:
-    """The code that begins every notebook: it fetches the package where it is missing, and changes nothing else.
+    """The code of every notebook's first cell, which installs the package where it is missing and changes nothing else.
 
     Args:
-        address: of the repository, anything that git can clone; by default the book's own.
+        address: The address of the repository, or anything else that git can clone; by default the book's own.
     """
     address = address or read(root).url
     return f"""\

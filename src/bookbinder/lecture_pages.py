@@ -11,7 +11,7 @@ from bookbinder.syllabus import ITEM, KINDS, Entry, Syllabus, collect, header
 
 
 def escape(text: str) -> str:
-    """Text for a Markdown page: formulas between dollars stay, everything else means itself."""
+    """Escape a text for a Markdown page; formulas between dollars stay as they are."""
     parts = re.split(r"(\$[^$]+\$)", text)
     return "".join(part if n % 2 else re.sub(r"([\\`*_{}\[\]<>#|^~$])", r"\\\1", part) for n, part in enumerate(parts))
 
@@ -134,7 +134,7 @@ def slip_lines(book: Syllabus, number: str, facts: dict[str, str]) -> list[str]:
 
 
 def waiting_list(book: Syllabus, numbers: list[str], title: str) -> list[str]:
-    """What no chapter treats yet, under the first chapter that has an item it bears on."""
+    """What no chapter treats yet, under the first chapter that has an item which it concerns."""
     groups: dict[int, list[str]] = {}
     for number in numbers:
         if number not in book.boxes:

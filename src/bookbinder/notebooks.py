@@ -1,7 +1,8 @@
-"""Text to executed notebook, and what a notebook must be.
+"""Make executed notebooks of texts, and check them.
 
-A page is written as MyST text, ``NAME.nb.md``. ``NAME.ipynb`` beside it holds the same cells in plain Markdown, after a
-first cell that fetches the package, with the outputs of one run. It is committed: readers see what was checked.
+A page is written as MyST text, ``NAME.nb.md``. The notebook ``NAME.ipynb`` beside it begins with a cell that installs
+the package and holds the same cells in plain Markdown, with the outputs of one run. Notebooks are committed, so that
+readers see what was checked.
 """
 
 import hashlib
@@ -48,7 +49,7 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 @dataclass
 class Page:
-    """A page that runs: its text, and the notebook made from it."""
+    """A page with code: its text, and the notebook that is made of it."""
 
     text: Path
     book: Book
@@ -87,7 +88,7 @@ class Page:
         return [cell for cell in self.cells if cell.cell_type == "code"]
 
     def stored(self) -> NotebookNode | None:
-        """The notebook as it lies there."""
+        """The notebook in the repository; None if there is none."""
         if not self.notebook.exists():
             return None
         try:
@@ -97,7 +98,7 @@ class Page:
 
 
 def pages(root: Path = ROOT, paths: list[Path] | None = None) -> list[Page]:
-    """The pages that run, all of them or those that ``paths`` name: texts, notebooks or folders."""
+    """All pages with code, or those that ``paths`` name: texts, notebooks or folders."""
     book = Book(root)
     every = {path.resolve(): Page(path, book) for path in sorted((root / "book").rglob(f"*{TEXT_SUFFIX}"))}
     if not paths:
@@ -107,7 +108,9 @@ def pages(root: Path = ROOT, paths: list[Path] | None = None) -> list[Page]:
         wanted = Path(path).resolve()
         found = [t for t, page in every.items() if wanted in (t, page.notebook.resolve()) or wanted in t.parents]
         if not found:
-            raise Refusal(f"{path} is no page: name a text {TEXT_SUFFIX}, its notebook, or a folder with such texts.")
+            raise Refusal(
+                f"{path} is not a page: name a text (NAME{TEXT_SUFFIX}), its notebook, or a folder of such texts."
+            )
         chosen |= {text: every[text] for text in found}
     return list(chosen.values())
 
@@ -116,7 +119,7 @@ def pages(root: Path = ROOT, paths: list[Path] | None = None) -> list[Page]:
 
 
 def bind(page: Page, ran: list[NotebookNode]) -> NotebookNode:
-    """The notebook of a page: the plain form of its text, with the outputs of the code cells that ran."""
+    """Make the notebook of a page: its text in plain Markdown, with the outputs of the code cells that ran."""
     glued = dict(filter(None, (text_of_glue(output) for cell in ran for output in cell.outputs)))
     ran, cells, seen = iter(ran), [], Counter()
 
@@ -140,7 +143,7 @@ def bind(page: Page, ran: list[NotebookNode]) -> NotebookNode:
 
 
 def settled(output: NotebookNode) -> NotebookNode:
-    """An output without what differs between two runs: a traceback keeps its last line."""
+    """An output without what differs between two runs: of a traceback the last line stays."""
     if output.output_type != "error":
         return output
     return NotebookNode(output | {"traceback": [f"{output.ename}: {output.evalue}"]})
@@ -172,12 +175,12 @@ def _code(notebook: NotebookNode) -> list[NotebookNode]:
 
 
 def rebind(page: Page) -> bool:
-    """Renew words and first cell of a notebook whose code has not changed, without running it."""
+    """Update the first cell and the Markdown of a notebook whose code has not changed, without running it."""
     return write(page.notebook, written(bind(page, _code(page.stored()))).encode("utf-8"))
 
 
 def move(url: str, root: Path = ROOT) -> list[Path]:
-    """Make ``url`` the book's address, in ``_config.yml`` and in all notebooks, without running them.
+    """Make ``url`` the address of the repository in ``_config.yml`` and in all notebooks, without running them.
 
     Returns:
         The files that changed.
@@ -199,7 +202,7 @@ def move(url: str, root: Path = ROOT) -> list[Path]:
 
 
 def run(page: Page) -> list[NotebookNode]:
-    """The code cells of the notebook, the first one included, as this very interpreter runs them."""
+    """Run the code cells of a page, the first cell of its notebook included, with this Python, and return them."""
     try:
         from ipykernel.kernelspec import get_kernel_dict
         from jupyter_client.kernelspec import KernelSpec
@@ -246,7 +249,7 @@ def run(page: Page) -> list[NotebookNode]:
 
 
 def make(page: Page, force: bool = False) -> str | None:
-    """Make the notebook of a page where it differs from its text; returns what was done, None if nothing was."""
+    """Make the notebook of a page where it differs from its text; return what was done, or None."""
     begin = time.perf_counter()
     stored = page.stored() if page.notebook.exists() and not force else None
     runs = stored is None or not same_code(page, stored) or not all(c.execution_count for c in _code(stored))
@@ -254,20 +257,20 @@ def make(page: Page, force: bool = False) -> str | None:
     changed = write(page.notebook, written(bind(page, ran)).encode("utf-8"))
     if runs:
         return f"run in {time.perf_counter() - begin:.1f} s" + ("" if changed else ", unchanged")
-    return "words renewed, code not run" if changed else None
+    return "text updated, code not run" if changed else None
 
 
 # Checking
 
 
 def locations(page: Page) -> list[str]:
-    """Where the code cells of the notebook stand in the text, for the eye."""
+    """The code cells of the notebook as messages name them: by their line in the text, and by their number."""
     lines = [line for cell, line in page.numbered_cells if cell.cell_type == "code"]
     return [f"{page.name}: cell 1", *(f"{page.name}:{line}: cell {n}" for n, line in enumerate(lines, 2))]
 
 
 def problems(page: Page) -> list[str]:
-    """Everything for which a notebook is refused, one line each, with page and cell."""
+    """Everything that is wrong with a notebook, one line each, with page and cell."""
     try:
         stored = page.stored()
         if stored is None:
@@ -285,7 +288,7 @@ def _problems(page: Page, stored: NotebookNode) -> Iterator[str]:
     wanted = ("code", first_cell(root=page.book.root), BOOTSTRAP)
     begins = [(cell.cell_type, *_inputs(cell)) for cell in stored.cells[:1]] == [wanted]
     if not begins:
-        yield f"{page.docname}.ipynb: cell 1 is not the cell that fetches the package; {AGAIN}"
+        yield f"{page.docname}.ipynb: cell 1 is not the cell that installs the package; {AGAIN}"
     if not current:
         yield f"{page.docname}.ipynb: {_first_difference(page, code)}; {AGAIN}"
     else:
@@ -295,7 +298,7 @@ def _problems(page: Page, stored: NotebookNode) -> Iterator[str]:
             yield str(refusal)
         else:
             if [_inputs(c) for c in bound.cells[1:]] != [_inputs(c) for c in stored.cells[1:]]:
-                yield f"{page.docname}.ipynb: its words are not those of its text; {AGAIN}"
+                yield f"{page.docname}.ipynb: its Markdown is not that of its text; {AGAIN}"
             elif begins and written(bound) != page.notebook.read_text(encoding="utf-8"):
                 yield f"{page.docname}.ipynb: it was not written by bookbinder; {AGAIN} --force"
 
@@ -324,7 +327,7 @@ def _first_difference(page: Page, code: list[NotebookNode]) -> str:
     pairs = zip_longest([_inputs(cell) for cell in code[1:]], [_inputs(cell) for cell in page.code])
     number, (there, here) = next((n, pair) for n, pair in enumerate(pairs, 2) if pair[0] != pair[1])
     if there is None or here is None:
-        return f"its text has {'more' if there is None else 'fewer'} code cells than it"
+        return f"its text has {'more' if there is None else 'fewer'} code cells than the notebook"
     return f"cell {number} is not that of {locations(page)[number - 1].rpartition(': ')[0]}"
 
 
@@ -337,9 +340,9 @@ def _faults_of_code(number: int, cell: NotebookNode) -> Iterator[str]:
     if cell.execution_count is None:
         yield f"was not run; {AGAIN}"
     elif cell.execution_count != number:
-        yield f"was run out of turn; {AGAIN} --force"
+        yield f"was run out of order; {AGAIN} --force"
     if cell.source.rstrip().endswith(";"):
-        yield "ends with ;, write `_ = …` to hide a value"
+        yield "ends with a semicolon; write `_ = …` to hide a value"
     if (length := len(cell.source.splitlines())) > MOST_LINES:
         yield f"has {length} lines of code; at most {MOST_LINES} are allowed"
     expected = "raises-exception" in cell.metadata.get("tags", [])
@@ -349,10 +352,10 @@ def _faults_of_code(number: int, cell: NotebookNode) -> Iterator[str]:
         if output.output_type == "stream" and output.name == "stderr":
             yield "writes to stderr"
         if WIDGET in output.get("data", {}):
-            yield "stores a live control, which is dead on the page"
+            yield "stores a live widget, which does not work on the page"
         words = PIXELS.sub("", _words_of(output))
         if address := MEMORY.search(words):
-            yield f"prints an address in memory, {address[0]}"
+            yield f"prints a memory address, {address[0]}"
         if path := re.search(re.escape(str(ROOT)), words) or MACHINE.search(words):
             yield f"prints a path of this machine, {path[0]}"
         yield from _faults_of_images(output)
@@ -376,13 +379,13 @@ def _words_of(output: NotebookNode) -> str:
 
 
 def differences(page: Page) -> list[str]:
-    """Run the page again and say which cells no longer print what is stored, pixels of figures aside."""
+    """Run the page again and name the cells whose output is no longer the stored one, the pixels of figures aside."""
     stored = page.stored()
     if stored is None or not same_code(page, stored):
         return problems(page)
     again = _code(bind(page, run(page)))
     return [
-        f"{at} now prints something else; {AGAIN} --force and read what changed"
+        f"{at} now prints something else; {AGAIN} --force and look at what changed"
         for old, new, at in zip(_code(stored), again, locations(page), strict=True)
         if not _uncompared(old) and _compared(old) != _compared(new)
     ]
@@ -393,7 +396,7 @@ def _compared(cell: NotebookNode) -> list:
 
 
 def orphans(root: Path = ROOT) -> list[str]:
-    """Notebooks without a text."""
+    """Name the notebooks that have no text."""
     found = {page.notebook for page in pages(root)}
     return [
         f"{path.relative_to(root).as_posix()} has no text {path.stem}{TEXT_SUFFIX} beside it"

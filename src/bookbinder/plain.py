@@ -97,14 +97,14 @@ class Book:
 
 
 def plain(markdown: str, book: Book, docname: str, glued: Mapping[str, str], at: Callable[[int], str]) -> str:
-    """The plain form of one Markdown cell.
+    """Turn the text of one Markdown cell into plain Markdown.
 
     Args:
         markdown: MyST text.
-        book: what it may refer to.
-        docname: the page it stands on, such as ``book/attention/attention``.
-        glued: texts that the page's code has glued, by name.
-        at: makes a place for the eye, ``page.nb.md:12``, from the number of a line in this text, from 0.
+        book: what the text may refer to.
+        docname: the page that the cell is on, such as ``book/attention/attention``.
+        glued: the texts that the page's code has glued, by name.
+        at: gives for the index of a line in this text its location in a message, such as ``page.nb.md:12``.
     """
     return "\n".join(_Cell(book, docname, glued, at).blocks(markdown))
 
@@ -118,7 +118,7 @@ def _label(node) -> str | None:
 
 
 def text_of_glue(output: Mapping) -> tuple[str, str] | None:
-    """Name and text of an output that ``glue`` has stored."""
+    """Name and text of an output that ``glue`` has stored; None for any other output."""
     mark = output.get("metadata", {}).get("scrapbook")
     if not mark:
         return None
@@ -342,7 +342,7 @@ class _Cell:
         return self.book.titles.get(_docname(self.path_of(target.partition("#")[0])), target)
 
     def address_of(self, target: str, file: str) -> str:
-        """Of a page on the site; of any other file in the repository, under the address ``file``."""
+        """The address of a page on the site, or of any other file below the address ``file``."""
         if re.match(r"[a-zA-Z][\w+.-]*:", target):
             return target
         path, _, anchor = target.partition("#")
@@ -351,7 +351,7 @@ class _Cell:
         return self.book.page(docname, anchor) if docname in self.book.titles else f"{file}/{path}"
 
     def path_of(self, target: str) -> str:
-        """From the root of the repository, of a target given relative to the page or, with a slash, to the root."""
+        """The path from the root of a target that is given relative to the page or, with a slash, to the root."""
         return posixpath.normpath(posixpath.join("/", posixpath.dirname(self.docname), target)).lstrip("/")
 
 
@@ -371,7 +371,7 @@ def _fenced(lines: list[str], language: str) -> list[str]:
 
 
 def make_id(text: str, case: bool = False) -> str:
-    """The id that the page gives to a label, or, with its case kept, to a term."""
+    """The id that Sphinx gives to a label or, with its case kept, to a term."""
     if case:
         from sphinx.util.nodes import _make_id as keep_case
 

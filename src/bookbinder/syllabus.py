@@ -30,7 +30,7 @@ DATA = "src/llm_anatomy/data"
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing that treats an item: what the page shows of it, where the link leads, where it stands."""
+    """One thing that treats an item: its text and link on the lecture map, and the file and line that it is in."""
 
     text: str
     link: str
@@ -60,7 +60,9 @@ class Syllabus:
     slips: dict[str, dict]  # errata and disagreements, by number
     chapters: dict[int, Chapter] = field(default_factory=dict)
     entries: dict[str, dict[str, list[Entry]]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
-    boxes: dict[str, tuple[str, Entry]] = field(default_factory=dict)  # slip -> title of its box, where it stands
+    boxes: dict[str, tuple[str, Entry]] = field(
+        default_factory=dict
+    )  # slip -> title of its box, and the section that holds it
     repository: str | None = None  # the address under which a file of the repository can be read
     problems: list[str] = field(default_factory=list)
 
@@ -240,7 +242,7 @@ def read_exercises(book: Syllabus, root: Path) -> None:
 
 
 def collect(root: Path = ROOT) -> Syllabus:
-    """Everything that treats an item of the lectures, and what is wrong with how it says so."""
+    """Collect everything that treats an item of the lectures, and every mistake in how it names the item."""
     book = Syllabus(rows(root, "syllabus_items.csv"), rows(root, "errata.csv") | rows(root, "disagreements.csv"))
     with suppress(Refusal):  # a repository without an address: code is named then and not linked
         book.repository = address.read(root).blob
@@ -252,7 +254,7 @@ def collect(root: Path = ROOT) -> Syllabus:
 
 
 def problems(root: Path = ROOT) -> list[str]:
-    """One sentence for each thing that the book claims and does not hold; empty if all is well."""
+    """One sentence for each claim about items that does not hold; empty if all is well."""
     book = collect(root)
     found = list(book.problems)
     for chapter in book.chapters.values():

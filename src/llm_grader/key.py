@@ -1,6 +1,6 @@
 """Keys: from a folder of masters to what the student gets and what the grader keeps to itself.
 
-``bookbinder.exercises`` says what a master is. The repository's own are practice for everyone; a marked course keeps
+``bookbinder.masters`` says what a master is. The repository's own are practice for everyone; a marked course keeps
 others of the same shape in a private folder. Where only a written key is read, as on Gradescope, no master is needed.
 """
 
@@ -95,13 +95,13 @@ def _versioned(question: Question) -> Question:
 
 def _masters(where: str | Path) -> tuple[Path, str, list]:
     """Folder, title and masters of a chapter."""
-    from bookbinder import ROOT, exercises
+    from bookbinder import ROOT, masters
 
     own = sorted(path.parent.name for path in (ROOT / "exercises").glob("*/chapter.yml"))
     folder = (ROOT / "exercises" / where if str(where) in own else Path(where)).resolve()
     if not (folder / "chapter.yml").is_file():
         raise Refusal(_nothing_there(str(where), folder, own))
-    return folder, *exercises.load_chapter(folder)
+    return folder, *masters.load_chapter(folder)
 
 
 def _nothing_there(where: str, folder: Path, own: list[str]) -> str:

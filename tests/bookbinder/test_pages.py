@@ -127,7 +127,7 @@ def test_a_notebook_older_than_its_text_is_refused(whole_book, page, monkeypatch
 
 def test_a_folder_that_is_no_book_is_not_replaced(whole_book):
     home = whole_book.write("home/letter.txt", "Dear").parent
-    with pytest.raises(Refusal, match="home holds something else than a built book"):
+    with pytest.raises(Refusal, match="home holds something other than a built book"):
         pages.html(whole_book.root, home)
     assert (home / "letter.txt").exists()
 

@@ -16,7 +16,7 @@ import nbformat
 import pytest
 
 from bookbinder import ROOT
-from bookbinder.exercises import load_chapter
+from bookbinder.masters import load_chapter
 from groundwork import Refusal
 from llm_anatomy.notebook import checks
 from llm_anatomy.notebook.checks import agree, encode

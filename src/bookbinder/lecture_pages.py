@@ -9,6 +9,11 @@ from pathlib import Path
 from bookbinder import ROOT
 from bookbinder.syllabus import ITEM, KINDS, Entry, Syllabus, collect, header
 
+FACTS = {  # on the errata page, by the first letter of a slip's number: name → column of its table
+    "E": {"Shown": "shown", "Right": "right", "Evidence": "evidence"},
+    "D": {"Topic": "topic", "Positions": "positions", "This book": "the_book"},
+}
+
 
 def escape(text: str) -> str:
     """Escape a text for a Markdown page; formulas between dollars stay as they are."""
@@ -98,39 +103,23 @@ def errata(book: Syllabus) -> str:
     lectures = [item["lecture"] for item in book.items.values()]  # in their order, then slips that several share
     for lecture in dict.fromkeys(lectures + [book.slips[n]["lecture"] for n in numbers["E"]]):
         if here := [n for n in treated["E"] if book.slips[n]["lecture"] == lecture]:
-            lines += [f"### {escape(lecture.replace(' / ', ', '))}", "", "::::{container} la-facts", ""]
-            for number in here:
-                slip = book.slips[number]
-                lines += slip_lines(
-                    book, number, {"Shown": slip["shown"], "Right": slip["right"], "Evidence": slip["evidence"]}
-                )
-            lines += ["::::", ""]
+            lines += [f"### {escape(lecture.replace(' / ', ', '))}", "", *slips(book, here)]
     lines += waiting_list(book, numbers["E"], "### Errata to come")
-    lines += ["## Where the lectures disagree", ""]
-    if treated["D"]:
-        lines += ["::::{container} la-facts", ""]
-        for number in treated["D"]:
-            slip = book.slips[number]
-            lines += slip_lines(
-                book,
-                number,
-                {"Topic": slip["topic"], "Positions": slip["positions"], "This book": slip["the_book"]},
-            )
-        lines += ["::::", ""]
+    lines += ["## Where the lectures disagree", "", *slips(book, treated["D"])]
     lines += waiting_list(book, numbers["D"], "### Disagreements to come")
     return "\n".join(lines)
 
 
-def slip_lines(book: Syllabus, number: str, facts: dict[str, str]) -> list[str]:
-    """One slip as a term and its definitions, the last of them the section that shows it."""
-    title, place = book.boxes[number]
-    chapter = next(n for n, chapter in book.chapters.items() if chapter.path == place.path)
-    return [
-        f"**{number}:** {title}",
-        *(f": *{name}:* {escape(text)}" for name, text in facts.items() if text),
-        f": *Where:* chapter {chapter}, {shown(place)}",
-        "",
-    ]
+def slips(book: Syllabus, numbers: list[str]) -> list[str]:
+    """Slips that a chapter treats, each a term with its definitions, the last of them the section that shows it."""
+    lines = []
+    for number in numbers:
+        title, section = book.boxes[number]
+        chapter = next(n for n, chapter in book.chapters.items() if chapter.path == section.path)
+        facts = {name: book.slips[number][column] for name, column in FACTS[number[0]].items()}
+        lines += [f"**{number}:** {title}", *(f": *{name}:* {escape(text)}" for name, text in facts.items() if text)]
+        lines += [f": *Where:* chapter {chapter}, {shown(section)}", ""]
+    return ["::::{container} la-facts", "", *lines, "::::", ""] if lines else []
 
 
 def waiting_list(book: Syllabus, numbers: list[str], title: str) -> list[str]:

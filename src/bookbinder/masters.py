@@ -218,12 +218,11 @@ def _statement(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     for item in header["items"]:
         if item not in rows(ROOT, "syllabus_items.csv"):
             raise defect(path, f"{item} is not an item of the lectures")
-    for title in SECTIONS:
-        if not sections.get(title):
-            raise defect(path, f"the section “{title}” is missing or empty")
-    for title in sections:
+    for title in (*SECTIONS, *sections):
         if title not in SECTIONS:
             raise defect(path, f"the section “{title}” is not one of {', '.join(SECTIONS)}")
+        if not sections.get(title):
+            raise defect(path, f"the section “{title}” is missing or empty")
     return header, sections
 
 

@@ -108,9 +108,7 @@ def pages(root: Path = ROOT, paths: list[Path] | None = None) -> list[Page]:
         wanted = Path(path).resolve()
         found = [t for t, page in every.items() if wanted in (t, page.notebook.resolve()) or wanted in t.parents]
         if not found:
-            raise Refusal(
-                f"{path} is not a page: name a text (NAME{TEXT_SUFFIX}), its notebook, or a folder of such texts."
-            )
+            raise Refusal(f"{path} is not a page: name a text NAME{TEXT_SUFFIX}, its notebook, or a folder of texts.")
         chosen |= {text: every[text] for text in found}
     return list(chosen.values())
 

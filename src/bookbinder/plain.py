@@ -14,7 +14,7 @@ from functools import cache, cached_property, partial
 from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from bookbinder import ROOT, address, myst
 from bookbinder.address import Address
@@ -33,6 +33,8 @@ ADMONITIONS |= {
 TITLED = {"admonition", "topic", "margin", "sidebar"}  # their argument is a title, not the beginning of the text
 WRAPPERS = {"container", "div", "tab-set"}
 SPECIAL = {"code_block", "myst_target", "myst_line_comment", *myst.FENCES, *myst.MATH}
+
+T = TypeVar("T")
 
 
 class Book:
@@ -281,9 +283,8 @@ class _Cell:
                 return " and ".join(self.work(key.strip(), "{} ({})") for key in body.split(","))
             case "doc":
                 docname = self.path_of(target)
-                if docname not in self.book.titles:
-                    self.refuse(f"there is no page {target!r} to refer to")
-                return f"[{shown or self.book.titles[docname]}]({self.book.page(docname)})"
+                title = self.known(self.book.titles, docname, f"there is no page {target!r} to refer to")
+                return f"[{shown or title}]({self.book.page(docname)})"
             case "ref" | "numref":
                 return self.labelled(target, NUMBERED.sub("", shown).strip())
             case "eq":
@@ -293,9 +294,8 @@ class _Cell:
                 return f"[{shown or target}]({self.book.page(GLOSSARY, make_id(f'term-{target}', case=True))})"
             case "glue:text" | "glue:":
                 name, _, form = body.partition(":")
-                if name not in self.glued:
-                    self.refuse(f"no cell of this page glues {name!r}")
-                return format(float(self.glued[name]), form) if form else self.glued[name]
+                text = self.known(self.glued, name, f"no cell of this page glues {name!r}")
+                return format(float(text), form) if form else text
             case "math":
                 return f"${uncoloured(body)}$"
             case "code":
@@ -306,24 +306,23 @@ class _Cell:
                 return f"<{role}>{body}</{role}>"
         self.refuse(f"the role {role!r} has no plain form, so a notebook would show it raw; use another")
 
+    def known(self, names: Mapping[str, T], name: str, otherwise: str) -> T:
+        if name not in names:
+            self.refuse(otherwise)
+        return names[name]
+
     def work(self, key: str, form: str) -> str:
-        if key not in self.book.works:
-            self.refuse(f"{key!r} is not in book/references.bib")
-        authors, year = self.book.works[key]
+        authors, year = self.known(self.book.works, key, f"{key!r} is not in book/references.bib")
         shown = form.format(authors, year) if year else authors
         return f"[{shown}]({self.book.page(BIBLIOGRAPHY, make_id(key))})"
 
     def equation(self, label: str) -> tuple[str, int]:
-        if label not in self.book.equations:
-            self.refuse(f"there is no formula labelled {label!r}")
-        return self.book.equations[label]
+        return self.known(self.book.equations, label, f"there is no formula labelled {label!r}")
 
     def labelled(self, label: str, shown: str) -> str:
         if label in self.book.equations:  # [text](#label) may mean a formula
             return self.role("eq", f"{shown} <{label}>" if shown else label)
-        if label not in self.book.labels:
-            self.refuse(f"there is no label {label!r}")
-        docname, heading = self.book.labels[label]
+        docname, heading = self.known(self.book.labels, label, f"there is no label {label!r}")
         return f"[{shown or heading or self.book.titles[docname]}]({self.book.page(docname, make_id(label))})"
 
     def link(self, link: re.Match) -> str:

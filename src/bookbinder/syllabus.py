@@ -60,9 +60,7 @@ class Syllabus:
     slips: dict[str, dict]  # errata and disagreements, by number
     chapters: dict[int, Chapter] = field(default_factory=dict)
     entries: dict[str, dict[str, list[Entry]]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
-    boxes: dict[str, tuple[str, Entry]] = field(
-        default_factory=dict
-    )  # slip -> title of its box, and the section that holds it
+    boxes: dict[str, tuple[str, Entry]] = field(default_factory=dict)  # slip → title and section of its box
     repository: str | None = None  # the address under which a file of the repository can be read
     problems: list[str] = field(default_factory=list)
 

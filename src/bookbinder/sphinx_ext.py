@@ -122,8 +122,8 @@ def coloured(lexer: type[Lexer]) -> type[Lexer]:
     class Coloured(lexer):
         def get_tokens_unprocessed(self, text):
             before = ""
-            for place, kind, word in super().get_tokens_unprocessed(text):
-                yield place, kinds.get(word, kind) if kind is Name and before != "." else kind, word
+            for index, kind, word in super().get_tokens_unprocessed(text):
+                yield index, kinds.get(word, kind) if kind is Name and before != "." else kind, word
                 before = word
 
     return Coloured

@@ -51,7 +51,7 @@ class Chapter:
 
     @property
     def docname(self) -> str:
-        return self.path.removesuffix(".nb.md")
+        return self.path.removesuffix(myst.TEXT_SUFFIX)
 
 
 @dataclass
@@ -117,7 +117,7 @@ def blocks(path: Path) -> Iterator[tuple[int, SyntaxTreeNode]]:
 
 def read_chapter(book: Syllabus, root: Path, path: Path, values: dict) -> None:
     where = path.relative_to(root).as_posix()
-    docname = where.removesuffix(".nb.md")
+    docname = where.removesuffix(myst.TEXT_SUFFIX)
     number, status, no_entry = values["chapter"], values.get("status"), values.get("no_entry") or {}
     items = [name for name, item in book.items.items() if item["chapter"] == str(number)]
     at = f"{where}:{line_of(path, 'chapter')}"

@@ -9,7 +9,7 @@ import json
 from functools import cache
 
 from bookbinder import ROOT
-from bookbinder.exercises import load_chapter
+from bookbinder.masters import load_chapter
 from llm_grader.records import Key, Question
 
 CHAPTER = "attention"

@@ -3,7 +3,3 @@
 The trusted half owns the key and writes the marks; it imports neither PyTorch nor ``llm_anatomy``. Students' code, and
 everything else that needs PyTorch, runs in :mod:`llm_grader.worker`, in a sandbox, and returns plain tensors.
 """
-
-
-class Refusal(Exception):
-    """What the grader cannot do, and why, in one sentence for the reader of the terminal."""

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from llm_grader import Refusal
+from groundwork import Refusal
 
 M_MMAP_THRESHOLD = -3  # from malloc.h
 

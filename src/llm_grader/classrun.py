@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from llm_grader import Refusal, marking, reading, reports, submissions
+from groundwork import Refusal
+from llm_grader import marking, reading, reports, submissions
 from llm_grader.journal import Journal
 from llm_grader.preflight import preflight
 from llm_grader.records import (

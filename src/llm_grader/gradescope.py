@@ -13,9 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from llm_grader import Refusal, key, reading, sandbox, submissions
+import groundwork
+from groundwork import Refusal, write_whole
+from llm_grader import key, reading, sandbox, submissions
 from llm_grader.classrun import LIMITS, SECONDS, GradingContext
-from llm_grader.files import write_whole
 from llm_grader.preflight import preflight
 from llm_grader.records import Key, Mark, NeedsAttention, Question
 from llm_grader.reference_worker import ReferenceWorker
@@ -53,6 +54,7 @@ def write_zip(exercises: str | Path, out: Path, torch_index: str | None = None) 
     requirements = "\n".join([*index_option, *GRADER_REQUIREMENTS, *STUDENT_REQUIREMENTS, ""])
     files = {"key.json": key.to_json(key.load(exercises)).encode(), "requirements.txt": requirements.encode()}
     files |= {path.name: path.read_bytes() for path in SCRIPTS.iterdir()}
+    files["src/groundwork.py"] = Path(groundwork.__file__).read_bytes()
     for package in (PACKAGE, student_package_folder()):
         for path in sorted(package.rglob("*")):
             relative = path.relative_to(package)

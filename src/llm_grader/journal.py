@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from llm_grader import Refusal
+from groundwork import Refusal
 from llm_grader.records import NEEDS_ATTENTION, NOT_GRADED, Record
 
 APPLICATION_ID = 0x4C4C4D47  # tells this SQLite file apart from those of other programs

@@ -1,6 +1,6 @@
 """Keys: make the student notebook and the private key of an assignment from a folder of masters.
 
-:mod:`bookbinder.exercises` explains what a master is. The masters of this repository are public practice; a marked
+:mod:`bookbinder.masters` explains what a master is. The masters of this repository are public practice; a marked
 course keeps masters of its own in a private folder. Reading a key file, as on Gradescope, needs no masters.
 """
 
@@ -9,14 +9,11 @@ import difflib
 import hashlib
 import json
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
 
-from llm_grader import Refusal
-from llm_grader.files import write_whole
+from groundwork import Refusal, write_whole
 from llm_grader.records import Key, Question
 
 KEY_FORMAT = 1
@@ -104,28 +101,16 @@ def _with_version(question: Question) -> Question:
 # Masters
 
 
-@contextmanager
-def _reraise_bookbinder_refusals() -> Iterator[None]:
-    """Raise refusals of bookbinder as refusals of the grader."""
-    from bookbinder import Refusal as BookbinderRefusal
-
-    try:
-        yield
-    except BookbinderRefusal as refusal:
-        raise Refusal(str(refusal)) from refusal
-
-
 def _load_masters(exercises: str | Path) -> tuple[Path, str, list]:
     """Return the folder, the title and the masters of a chapter."""
     from bookbinder import ROOT
-    from bookbinder.exercises import load_chapter
+    from bookbinder.masters import load_chapter
 
     chapters = sorted(path.parent.name for path in (ROOT / "exercises").glob("*/chapter.yml"))
     folder = (ROOT / "exercises" / exercises if str(exercises) in chapters else Path(exercises)).resolve()
     if not (folder / "chapter.yml").is_file():
         raise Refusal(_missing_masters_message(str(exercises), folder, chapters))
-    with _reraise_bookbinder_refusals():
-        return folder, *load_chapter(folder)
+    return folder, *load_chapter(folder)
 
 
 def _missing_masters_message(exercises: str, folder: Path, chapters: list[str]) -> str:
@@ -205,10 +190,9 @@ def _book_cell_ids(chapter: str, masters: list) -> dict[str, str]:
 
 def _make_notebook(folder: Path, title: str, masters: list) -> bytes:
     """Return a notebook with everything that a student needs: statements, stubs and public checks."""
-    import jupytext
     import nbformat
 
-    from bookbinder import ROOT, address, exercises, notebooks
+    from bookbinder import ROOT, address, exercises, myst, notebooks
     from bookbinder.plain import Book, plain
 
     cells = []
@@ -221,16 +205,15 @@ def _make_notebook(folder: Path, title: str, masters: list) -> bytes:
     book, docname = Book(ROOT), f"book/{folder.name}/exercises"
     text = exercises.page(title, masters)
     add("code", address.first_cell(), notebooks.BOOTSTRAP)
-    with _reraise_bookbinder_refusals():
-        for cell in jupytext.reads(text, fmt="md:myst").cells:
-            if cell.cell_type == "markdown":
-                at = f"{folder.name}: in the statement or a hint of “{cell.source.strip().splitlines()[0].strip('# ')}”"
-                add("markdown", plain(cell.source.strip("\n"), book, docname, {}, lambda line, at=at: at))
-            elif tags := cell.metadata.get("tags"):
-                add("code", cell.source, {"tags": tags}, tags[0])
-            else:
-                add("code", cell.source)
-        add("code", _public_checks_cell(masters), HIDDEN_CELL_METADATA, "public-checks")
+    for cell, _ in myst.cells(text):
+        if cell.cell_type == "markdown":
+            at = f"{folder.name}: in the statement or a hint of “{cell.source.strip().splitlines()[0].strip('# ')}”"
+            add("markdown", plain(cell.source, book, docname, {}, lambda line, at=at: at))
+        elif tags := cell.metadata.get("tags"):
+            add("code", cell.source, {"tags": tags}, tags[0])
+        else:
+            add("code", cell.source)
+    add("code", _public_checks_cell(masters), HIDDEN_CELL_METADATA, "public-checks")
     cells.insert(3, cells.pop())  # below the cell that installs the package, the introduction and the set-up
     notebook = {"cells": cells, "metadata": notebooks.METADATA, "nbformat": 4, "nbformat_minor": 5}
     return notebooks.written(cast(nbformat.NotebookNode, nbformat.from_dict(notebook))).encode()

@@ -4,7 +4,7 @@ The reference takes the same way as every submission and must earn full marks; a
 nothing. If one of these checks fails, students could be graded wrongly, so the grader does not start.
 """
 
-from llm_grader import Refusal
+from groundwork import Refusal
 from llm_grader.marking import Agreement, agreements, informative_cases, mark
 from llm_grader.records import Answer, PreparedQuestion, Submission
 from llm_grader.reference_worker import ReferenceWorker

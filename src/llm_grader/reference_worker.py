@@ -5,7 +5,8 @@ import time
 from dataclasses import asdict
 from typing import Any
 
-from llm_grader import Refusal, wire
+from groundwork import Refusal
+from llm_grader import wire
 from llm_grader.marking import messages_by_case
 from llm_grader.records import Key, Outcome, PreparedQuestion
 from llm_grader.sandbox import Worker

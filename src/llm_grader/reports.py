@@ -18,8 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from llm_grader import Refusal
-from llm_grader.files import write_whole
+from groundwork import Refusal, write_whole
 from llm_grader.records import GRADED, NEEDS_ATTENTION, NOT_GRADED, Mark, Question, Record
 
 TEMPLATES = Path(__file__).parent / "templates"

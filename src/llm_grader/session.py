@@ -8,7 +8,8 @@ import time
 from collections import deque
 from collections.abc import Iterator
 
-from llm_grader import Refusal, wire
+from groundwork import Refusal
+from llm_grader import wire
 from llm_grader.records import Outcome, PreparedQuestion, Submission
 from llm_grader.sandbox import Limits, Sandbox, Worker
 

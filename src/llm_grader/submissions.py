@@ -10,7 +10,7 @@ import unicodedata
 from dataclasses import replace
 from pathlib import Path
 
-from llm_grader import Refusal
+from groundwork import Refusal
 from llm_grader.reading import file_too_large
 from llm_grader.records import NeedsAttention, SubmissionFile
 

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from bookbinder import ROOT
-from bookbinder.exercises import SHIPPED, chapters, generate, public_checks
+from bookbinder.exercises import SHIPPED, generate, public_checks
+from bookbinder.masters import chapters
 from llm_anatomy.notebook.checks import agree, alike, check, checks_of, encode, outcome
 
 CHAPTERS = chapters()

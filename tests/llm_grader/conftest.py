@@ -4,7 +4,8 @@ import contextlib
 
 import pytest
 
-from llm_grader import Refusal, key, sandbox
+from groundwork import Refusal
+from llm_grader import key, sandbox
 from llm_grader.classrun import LIMITS, GradingContext
 from llm_grader.reference_worker import ReferenceWorker
 from llm_grader.session import WorkerPool

@@ -17,7 +17,8 @@ import pytest
 from student_notebooks import answer, data
 
 import llm_grader
-from llm_grader import Refusal, classrun, sandbox
+from groundwork import Refusal
+from llm_grader import classrun, sandbox
 from llm_grader.__main__ import main
 from llm_grader.key import to_json
 from llm_grader.records import GRADED, NOT_GRADED

@@ -14,7 +14,8 @@ from readable_python import run_tests
 from student_notebooks import data
 from untidy_notebooks import UNTIDY
 
-from llm_grader import Refusal, classrun, sandbox
+from groundwork import Refusal
+from llm_grader import classrun, sandbox
 from llm_grader.key import to_json
 from llm_grader.records import GRADED, Record
 from llm_grader.sandbox.base import WORLD_WRITABLE

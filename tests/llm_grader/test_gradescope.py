@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 import student_notebooks as student
 
-from llm_grader import Refusal, gradescope, key
+from groundwork import Refusal
+from llm_grader import gradescope, key
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +41,7 @@ def test_the_zip_holds_all_that_is_needed_and_is_the_same_each_time(archive, tmp
     assert key.load(stored) == key.load("attention")
     assert modes == {"setup.sh": 0o755, "run_autograder": 0o755}
     wanted = {"src/llm_grader/worker/__main__.py", "src/llm_grader/gradescope.py", "src/llm_anatomy/notebook/checks.py"}
+    wanted |= {"src/groundwork.py"}
     assert wanted <= names and not any("__pycache__" in name or "bookbinder" in name for name in names)
     assert {"torch", "numpy", "nbformat", "safetensors"} <= set(re.findall(r"^\w+", needs, re.MULTILINE))
     again = gradescope.write_zip("attention", tmp_path / "again.zip")
@@ -68,7 +70,8 @@ def test_what_the_scripts_import_is_in_the_requirements():
         if path.name not in ("key.py", "reports.py"):
             used |= set(re.findall(r"^\s*(?:from|import) (\w+)", path.read_text(), re.MULTILINE))
     known = {"IPython": "ipython", "traitlets": "ipython"}
-    used = {known.get(name, name) for name in used - sys.stdlib_module_names - {"llm_grader", "llm_anatomy"}}
+    ours = {"llm_grader", "llm_anatomy", "groundwork"}
+    used = {known.get(name, name) for name in used - sys.stdlib_module_names - ours}
     assert used <= named
 
 

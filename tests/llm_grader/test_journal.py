@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import llm_grader
-from llm_grader import Refusal
+from groundwork import Refusal
 from llm_grader.journal import Journal
 from llm_grader.records import GRADED, NEEDS_ATTENTION, NOT_GRADED, Mark, Record
 

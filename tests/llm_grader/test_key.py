@@ -16,10 +16,11 @@ import nbformat
 import pytest
 
 from bookbinder import ROOT
-from bookbinder.exercises import load_chapter
+from bookbinder.masters import load_chapter
+from groundwork import Refusal
 from llm_anatomy.notebook import checks
 from llm_anatomy.notebook.checks import agree, encode
-from llm_grader import Refusal, key
+from llm_grader import key
 
 COURSE = Path(__file__).parent / "course"
 NAMES = ["gated_feedforward", "cached_step", "train_bigram", "encode_words"]

@@ -11,7 +11,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from llm_grader import Refusal, reports
+from groundwork import Refusal
+from llm_grader import reports
 from llm_grader.records import GRADED, NEEDS_ATTENTION, NOT_GRADED, Mark, Question, Record
 
 HOSTILE = [

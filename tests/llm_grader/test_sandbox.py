@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from readable_python import run_tests
 
-from llm_grader import Refusal, sandbox, wire
+from groundwork import Refusal
+from llm_grader import sandbox, wire
 from llm_grader.sandbox import Limits, Worker, base, bubblewrap, choose, environment, uids
 from llm_grader.sandbox.bubblewrap import Bubblewrap
 from llm_grader.sandbox.probing import probe

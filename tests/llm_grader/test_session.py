@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from llm_grader import Refusal, key, preflight, session, wire
+from groundwork import Refusal
+from llm_grader import key, preflight, session, wire
 from llm_grader.records import Answer, Key, Submission
 
 COURSE = str(Path(__file__).parent / "course")

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from llm_grader import Refusal
+from groundwork import Refusal
 from llm_grader.records import NeedsAttention, SubmissionFile
 from llm_grader.submissions import find, load
 

@@ -6,7 +6,7 @@ A worker in a sandbox sees neither the grader's files nor the network, and nothi
 
 from pathlib import Path
 
-from llm_grader import Refusal
+from groundwork import Refusal
 from llm_grader.sandbox.base import Finding, Limits, Sandbox, Worker
 from llm_grader.sandbox.bubblewrap import Bubblewrap
 from llm_grader.sandbox.probing import probe

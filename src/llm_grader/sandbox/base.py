@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from llm_grader import Refusal
+from groundwork import Refusal
 from llm_grader.sandbox.environment import environment_variables
 from llm_grader.sandbox.processes import ProcessTable, Watchdog, process_table, proportional_set_size, related_processes
 from llm_grader.sandbox.uids import Uid

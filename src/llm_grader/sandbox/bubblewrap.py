@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from llm_grader import Refusal
+from groundwork import Refusal
 from llm_grader.sandbox.base import Limits, Sandbox
 from llm_grader.sandbox.environment import DEVICES, readable_paths, setpriv_prefix, worker_files
 

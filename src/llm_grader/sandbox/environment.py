@@ -6,7 +6,7 @@ import sysconfig
 from importlib.util import find_spec
 from pathlib import Path
 
-from llm_grader import Refusal
+from groundwork import Refusal
 
 GRADER_FOLDER = Path(__file__).resolve().parents[1]
 LIBRARIES = (

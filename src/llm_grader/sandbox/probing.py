@@ -8,7 +8,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from llm_grader import Refusal, wire
+from groundwork import Refusal
+from llm_grader import wire
 from llm_grader.sandbox.base import WORLD_WRITABLE, Finding, Limits, Sandbox
 from llm_grader.sandbox.processes import process_table
 

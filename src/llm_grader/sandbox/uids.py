@@ -6,7 +6,7 @@ import pwd
 import random
 from pathlib import Path
 
-from llm_grader import Refusal
+from groundwork import Refusal
 
 UID_RANGE = range(61000, 61184)  # neither people nor packages use these, and systemd assigns higher ones
 LOCK_FOLDER = Path("/run/llm_grader")

@@ -14,14 +14,14 @@ from tokenizers import Tokenizer as HuggingFace
 from llm_anatomy.tokenizers.base import Tokenizer
 from llm_anatomy.tokenizers.bpe import BPE, GPT2_BYTES, CharacterBPE
 from llm_anatomy.tokenizers.files import (
-    _fields,
+    _protobuf_fields,
     gpt2_bytes,
     read_gpt2,
     read_hugging_face,
     read_sentencepiece,
     read_tiktoken,
 )
-from llm_anatomy.tokenizers.splitting import GPT2, GPT4, LLAMA3, Splitter, Whole
+from llm_anatomy.tokenizers.pretokenization import GPT2, GPT4, LLAMA3, NoSplit, PreTokenizer
 from llm_anatomy.tokenizers.unigram import Unigram
 
 
@@ -76,7 +76,7 @@ def test_bytes_as_gpt2_writes_them():
 def test_gpt2_files(gpt2_files, gpt2_peer, samples):
     ours = read_gpt2(gpt2_files / "vocab.json", gpt2_files / "merges.txt")
     same_ids(ours, lambda text: gpt2_peer.encode(text).ids, samples)
-    assert ours.splitter == GPT2 and ours.special_tokens == {"<|endoftext|>": 800}
+    assert ours.pre_tokenizer == GPT2 and ours.special_tokens == {"<|endoftext|>": 800}
     text = "a<|endoftext|>b"
     assert ours.encode(text, allowed_special="all") == gpt2_peer.encode(text).ids
 
@@ -106,7 +106,7 @@ def test_tiktoken_joins_by_result_whatever_was_learned(tmp_path):
     """Ranks that no training would give: joins of equal rank overlap, and a token is out of its own merges' reach."""
     tokens = [bytes([i]) for i in range(256)] + [b"ab", b"aba", b"aab", b"abaab", b"xyz", b"ba"]
     path = rank_file(tmp_path / "t.tiktoken", tokens)
-    ours = read_tiktoken(path, Splitter(r"\S+", look_ahead=0))
+    ours = read_tiktoken(path, PreTokenizer(r"\S+", look_ahead=0))
     ranks = {token: i for i, token in enumerate(tokens)}
     peer = tiktoken.Encoding("test", pat_str=r"\S+|\s", mergeable_ranks=ranks, special_tokens={})
     for text in ("abaab", "abaabaab", "aababaab", "xyz xyza", "babab", "abaabab" * 3):
@@ -123,7 +123,7 @@ def test_hugging_face_bpe_on_bytes(texts, samples, tmp_path, pattern):
     peer.save(str(tmp_path / "tokenizer.json"))
     ours = read_hugging_face(tmp_path / "tokenizer.json")
     same_ids(ours, lambda text: peer.encode(text).ids, samples)
-    assert ours.splitter == {None: GPT2, LLAMA3.pattern: LLAMA3}.get(pattern, Splitter(r"\s+|\S+"))
+    assert ours.pre_tokenizer == {None: GPT2, LLAMA3.pattern: LLAMA3}.get(pattern, PreTokenizer(r"\s+|\S+"))
     assert ours.special_tokens == {"<|end|>": 800} and type(ours) is BPE
 
 
@@ -147,7 +147,7 @@ def llama_peer(texts):
 def test_hugging_face_bpe_with_byte_fallback(llama_peer, samples, tmp_path):
     llama_peer.save(str(tmp_path / "tokenizer.json"))
     ours = read_hugging_face(tmp_path / "tokenizer.json")
-    assert type(ours) is CharacterBPE and ours.prefix == " " and ours.splitter != Whole()
+    assert type(ours) is CharacterBPE and ours.prefix == " " and ours.pre_tokenizer != NoSplit()
     same_ids(ours, lambda text: llama_peer.encode(text).ids, samples)
     assert [ours.vocabulary[i] for i in ours.encode("🙂")][1:] == [b"\xf0", b"\x9f", b"\x99", b"\x82"]
     assert list(ours.special_tokens) == ["<unk>", "<s>", "</s>"]
@@ -204,7 +204,7 @@ def test_sentencepiece_models_with_other_spaces(texts, samples, tmp_path, option
     (tmp_path / "t.model").write_bytes(data)
     ours, peer = read_sentencepiece(tmp_path / "t.model"), sentencepiece.SentencePieceProcessor(model_proto=data)
     assert (ours.prefix == "") == ("add_dummy_prefix" in options)
-    assert (ours.splitter == Whole()) == ("split_by_whitespace" in options)
+    assert (ours.pre_tokenizer == NoSplit()) == ("split_by_whitespace" in options)
     same_ids(ours, peer.encode, {name: samples[name] for name in ("english", "scripts", "spaces", "generated")})
 
 
@@ -337,7 +337,7 @@ def test_truncated_sentencepiece_models(models_of, kind, tmp_path):
 @pytest.mark.parametrize("data", [b"\x0a\x05abc", b"\x15abc", b"\x08\x80", b"\x0b", b"\xff"])
 def test_fields_that_are_cut_off_or_malformed(data):
     with pytest.raises(ValueError, match="t.model, byte 0: (the file ends within a field|malformed or cut off)"):
-        list(_fields(data, "t.model"))
+        list(_protobuf_fields(data, "t.model"))
 
 
 @pytest.mark.parametrize(

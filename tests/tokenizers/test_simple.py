@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from llm_anatomy.tokenizers import base
 from llm_anatomy.tokenizers.base import Tokenizer
 from llm_anatomy.tokenizers.bpe import BPE, CharacterBPE
-from llm_anatomy.tokenizers.simple import UNKNOWN, Bytes, Characters, Words, one_hot
-from llm_anatomy.tokenizers.splitting import GPT4, Whole
+from llm_anatomy.tokenizers.pretokenization import GPT4, NoSplit
+from llm_anatomy.tokenizers.simple import UNKNOWN, ByteTokenizer, CharacterTokenizer, WordTokenizer, one_hot
 
 OFTEN = settings(deadline=None, derandomize=True, database=None, max_examples=150)
 SPECIAL = ["<|end|>", "<|end|>!", "<|"]
@@ -22,11 +22,11 @@ EVERY_STRING = st.text(alphabet=st.characters(exclude_categories=()))  # lone su
 @pytest.fixture(scope="session")
 def tokenizers(corpus):
     return {
-        "characters": Characters.train([*corpus, "<|>"], special_tokens=SPECIAL),
-        "words": Words.train(corpus, 300, special_tokens=SPECIAL),
-        "bytes": Bytes(SPECIAL),
+        "characters": CharacterTokenizer.train([*corpus, "<|>"], special_tokens=SPECIAL),
+        "words": WordTokenizer.train(corpus, 300, special_tokens=SPECIAL),
+        "bytes": ByteTokenizer(SPECIAL),
         "bpe": BPE.train(corpus, 600, special_tokens=SPECIAL),
-        "whole": BPE.train(["aaabdaaabac"], 262, splitter=Whole(), special_tokens=SPECIAL),
+        "whole": BPE.train(["aaabdaaabac"], 262, pre_tokenizer=NoSplit(), special_tokens=SPECIAL),
         "fallback": CharacterBPE.train(corpus, 700, special_tokens=SPECIAL),
     }
 
@@ -38,7 +38,7 @@ KINDS = ["characters", "words", "bytes", "bpe", "whole", "fallback"]
 
 @pytest.mark.syllabus("UCL-04", "UCL-05")
 def test_characters_and_one_hot():
-    tokenizer = Characters.train(["hello", "world"])
+    tokenizer = CharacterTokenizer.train(["hello", "world"])
     assert b"".join(tokenizer.vocabulary) == b"dehlorw"
     ids = tokenizer.encode("hold")
     assert ids == [2, 4, 3, 0] and tokenizer.decode(ids) == "hold"
@@ -52,32 +52,32 @@ def test_characters_and_one_hot():
 
 @pytest.mark.syllabus("UCL-05", "GT-42")
 def test_bytes_of_characters():
-    assert [len(Bytes().encode(c)) for c in ("a", "é", "€", "🙂")] == [1, 2, 3, 4]
-    assert Bytes().n_vocab == 256 and Bytes().vocabulary == [bytes([i]) for i in range(256)]
+    assert [len(ByteTokenizer().encode(c)) for c in ("a", "é", "€", "🙂")] == [1, 2, 3, 4]
+    assert ByteTokenizer().n_vocab == 256 and ByteTokenizer().vocabulary == [bytes([i]) for i in range(256)]
     with pytest.raises(UnicodeDecodeError):
-        Bytes().decode([0xE2, 0x82], errors="strict")
+        ByteTokenizer().decode([0xE2, 0x82], errors="strict")
 
 
 @pytest.mark.syllabus("UCL-06")
 def test_words_that_are_not_frequent_are_unknown():
-    tokenizer = Words.train(["b b b a a c"], 4)
+    tokenizer = WordTokenizer.train(["b b b a a c"], 4)
     assert tokenizer.vocabulary == [b" ", b"b", b"a", UNKNOWN.encode()]
     assert tokenizer.encode("a c d") == [2, 0, 3, 0, 3]
     assert tokenizer.decode(tokenizer.encode("a c d")) == "a <unk> <unk>"
     with pytest.raises(ValueError, match="n_vocab=1 must be at least 2"):
-        Words.train(["a"], 1)
+        WordTokenizer.train(["a"], 1)
 
 
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        (lambda: Characters("aba"), "single characters, each once"),
-        (lambda: Words(["a", "a"]), "each word once"),
-        (lambda: Bytes(["<a>", "<a>"]), "must each come once"),
-        (lambda: Bytes("<a>"), "is one string"),
-        (lambda: Characters.train("text"), "is one string"),
+        (lambda: CharacterTokenizer("aba"), "single characters, each once"),
+        (lambda: WordTokenizer(["a", "a"]), "each word once"),
+        (lambda: ByteTokenizer(["<a>", "<a>"]), "must each come once"),
+        (lambda: ByteTokenizer("<a>"), "is one string"),
+        (lambda: CharacterTokenizer.train("text"), "is one string"),
         (lambda: BPE.train("text", 300), "is one string"),
-        (lambda: Bytes([""]), "does not hold that text"),
+        (lambda: ByteTokenizer([""]), "does not hold that text"),
     ],
 )
 def test_bad_vocabularies_are_refused(make, problem):
@@ -215,13 +215,13 @@ def test_memory_for_a_long_text_is_bounded(tokenizers, kind, monkeypatch):
 
 
 def test_planted_fault_a_text_kept_whole_is_noticed(tokenizers, monkeypatch):
-    monkeypatch.setattr(type(tokenizers["bpe"].splitter), "settled", lambda self, text: ([], text))
+    monkeypatch.setattr(type(tokenizers["bpe"].pre_tokenizer), "stable_pieces", lambda self, text: ([], text))
     with pytest.raises(AssertionError):
         test_memory_for_a_long_text_is_bounded(tokenizers, "bpe", monkeypatch)
 
 
 def test_what_is_remembered_is_bounded():
-    remembered = base._Remembered(lambda piece: [len(piece)])
+    remembered = base._PieceCache(lambda piece: [len(piece)])
     remembered.LIMIT = 10
     for i in range(100):
         assert remembered[str(i)] == [len(str(i))] and len(remembered) <= 10
@@ -247,7 +247,7 @@ def test_a_file_gives_the_same_tokenizer(tokenizers, kind, tmp_path, corpus):
         loaded = cls.load(path)
         assert type(loaded) is type(tokenizer)
         assert loaded.vocabulary == tokenizer.vocabulary and loaded.special_tokens == tokenizer.special_tokens
-        assert loaded.splitter == tokenizer.splitter and loaded.prefix == tokenizer.prefix
+        assert loaded.pre_tokenizer == tokenizer.pre_tokenizer and loaded.prefix == tokenizer.prefix
         for text in corpus[:3] if kind != "whole" else ["aaab"]:
             assert loaded.encode(text) == tokenizer.encode(text)
     assert [p.name for p in tmp_path.iterdir()] == ["tokenizer.json"]
@@ -288,7 +288,10 @@ CORRUPT = {
     "no version": (lambda f: f.pop("llm_anatomy tokenizer"), r"key 'llm_anatomy tokenizer' is missing"),
     "new version": (lambda f: f.update({"llm_anatomy tokenizer": 99}), r"'llm_anatomy tokenizer': version 1"),
     "unknown kind": (lambda f: f.update(kind="Magic"), r"key 'kind': 'Magic' is none of BPE"),
-    "another kind": (lambda f: f.update(kind="Words"), r"key 'kind': 'Words' is none of BPE, CharacterBPE"),
+    "another kind": (
+        lambda f: f.update(kind="WordTokenizer"),
+        r"key 'kind': 'WordTokenizer' is none of BPE, CharacterBPE",
+    ),
     "no vocabulary": (lambda f: f.pop("vocabulary"), r"key 'vocabulary' is missing"),
     "vocabulary no list": (lambda f: f.update(vocabulary="abc"), r"key 'vocabulary': list is wanted"),
     "token no text": (lambda f: f["vocabulary"].__setitem__(9, 3.5), r"key 'vocabulary': entry 9 is 3.5"),
@@ -298,13 +301,13 @@ CORRUPT = {
     "cut vocabulary": (lambda f: f.update(vocabulary=f["vocabulary"][:300]), r"t.json: .*special_tokens\['<\|end"),
     "special elsewhere": (lambda f: f["special_tokens"].update({"<|end|>": 7}), r"special_tokens\['<\|end\|>'\]=7"),
     "special no number": (lambda f: f["special_tokens"].update({"<|end|>": "7"}), r"key 'special_tokens'"),
-    "no splitter": (lambda f: f.update(splitter={"kind": "Axe"}), r"key 'splitter': its kind"),
-    "bad pattern": (lambda f: f["splitter"].update(pattern="(a"), r"key 'splitter': .*no regular expression"),
-    "splitter field": (lambda f: f["splitter"].update(colour=1), r"key 'splitter': .*colour"),
+    "no pre_tokenizer": (lambda f: f.update(pre_tokenizer={"kind": "Axe"}), r"key 'pre_tokenizer': its kind"),
+    "bad pattern": (lambda f: f["pre_tokenizer"].update(pattern="(a"), r"key 'pre_tokenizer': .*no regular expression"),
+    "pre_tokenizer field": (lambda f: f["pre_tokenizer"].update(colour=1), r"key 'pre_tokenizer': .*colour"),
     "merge of three": (lambda f: f["merges"].__setitem__(4, [1, 2]), r"key 'merges': entry 4 is \[1, 2\]"),
     "merge of nothing": (lambda f: f["merges"].__setitem__(4, [1, 2, 3]), r"merges\[1, 2\] makes b'\\x01\\x02'"),
     "merge outside": (lambda f: f["merges"].__setitem__(4, [1, 9999, 3]), r"merges\[1, 9999\]: ids go from 0"),
-    "whole no bool": (lambda f: f.update(whole_pieces=1), r"key 'whole_pieces': bool is wanted"),
+    "whole no bool": (lambda f: f.update(ignore_merges=1), r"key 'ignore_merges': bool is wanted"),
 }
 
 

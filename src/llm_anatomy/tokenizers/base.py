@@ -20,8 +20,8 @@ from typing import Literal
 
 import regex
 
-from llm_anatomy.tokenizers.normalizing import Normalizer
-from llm_anatomy.tokenizers.splitting import BLOCK, Anywhere, Splitter, Whole
+from llm_anatomy.tokenizers.normalization import Normalizer
+from llm_anatomy.tokenizers.pretokenization import BLOCK, AnySplit, NoSplit, PreTokenizer
 
 VERSION = 1
 
@@ -40,7 +40,7 @@ def as_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def one_by_one(texts: Iterable[str]) -> Iterable[str]:
+def check_texts(texts: Iterable[str]) -> Iterable[str]:
     """The texts, unless somebody gave one string, whose characters would pass for texts.
 
     Args:
@@ -51,7 +51,7 @@ def one_by_one(texts: Iterable[str]) -> Iterable[str]:
 
     Source: UCL-04.
 
-    >>> list(one_by_one(["one", "two"]))
+    >>> list(check_texts(["one", "two"]))
     ['one', 'two']
     """
     if isinstance(texts, str):
@@ -59,7 +59,7 @@ def one_by_one(texts: Iterable[str]) -> Iterable[str]:
     return texts
 
 
-def with_special_tokens(
+def append_special_tokens(
     vocabulary: Iterable[bytes], special_tokens: Iterable[str]
 ) -> tuple[list[bytes], dict[str, int]]:
     """The vocabulary with the special tokens behind it, and their ids.
@@ -73,10 +73,10 @@ def with_special_tokens(
 
     Source: Radford et al. (2019), whose end of text follows the merges; GT-41.
 
-    >>> with_special_tokens([b"a", b"b"], ["<|end|>"])
+    >>> append_special_tokens([b"a", b"b"], ["<|end|>"])
     ([b'a', b'b', b'<|end|>'], {'<|end|>': 2})
     """
-    vocabulary, special_tokens = list(vocabulary), list(one_by_one(special_tokens))
+    vocabulary, special_tokens = list(vocabulary), list(check_texts(special_tokens))
     ids = {text: len(vocabulary) + i for i, text in enumerate(special_tokens)}
     if len(ids) < len(special_tokens):
         raise ValueError(f"{special_tokens=} must each come once")
@@ -89,7 +89,7 @@ class Tokenizer(ABC):
 
     Args:
         vocabulary: the bytes that each id stands for.
-        splitter: cuts ordinary text into the pieces that are encoded one by one.
+        pre_tokenizer: cuts ordinary text into the pieces that are encoded one by one.
         special_tokens: text of each special token and its id; the vocabulary holds its UTF-8 there. They are found
             before anything is split, the longest first.
         prefix: put before every text that is not empty and taken off again, as SentencePiece does with a space.
@@ -100,8 +100,8 @@ class Tokenizer(ABC):
 
     Source: UCL-04, GT-40.
 
-    >>> from llm_anatomy.tokenizers.simple import Bytes
-    >>> tokenizer = Bytes(special_tokens=["<|end|>"])
+    >>> from llm_anatomy.tokenizers.simple import ByteTokenizer
+    >>> tokenizer = ByteTokenizer(special_tokens=["<|end|>"])
     >>> tokenizer.encode("hé<|end|>", allowed_special="all")
     [104, 195, 169, 256]
     """
@@ -114,13 +114,13 @@ class Tokenizer(ABC):
     def __init__(
         self,
         vocabulary: Sequence[bytes],
-        splitter: Splitter,
+        pre_tokenizer: PreTokenizer,
         special_tokens: Mapping[str, int] | None = None,
         prefix: str = "",
         normalizer: Normalizer | None = None,
     ):
         self._vocabulary, self._special_tokens = list(vocabulary), dict(special_tokens or {})
-        self.splitter, self.prefix, self.normalizer = splitter, prefix, normalizer
+        self.pre_tokenizer, self.prefix, self.normalizer = pre_tokenizer, prefix, normalizer
         if not vocabulary:
             raise ValueError("vocabulary is empty; at least one token is needed")
         for text, i in self._special_tokens.items():
@@ -128,7 +128,7 @@ class Tokenizer(ABC):
                 raise ValueError(f"special_tokens[{text!r}]={i}, but the vocabulary does not hold that text there")
         longest_first = sorted(self._special_tokens, key=len, reverse=True)
         self._special = regex.compile("|".join(map(regex.escape, longest_first)))
-        self._remembered = _Remembered(self._ids)
+        self._cache = _PieceCache(self._ids)
 
     @abstractmethod
     def _ids(self, piece: str) -> Sequence[int]:
@@ -169,17 +169,18 @@ class Tokenizer(ABC):
         self, texts: Iterable[str], *, allowed_special: Collection[str] | Literal["all"] = ()
     ) -> list[list[int]]:
         """The ids of each text."""
-        return [self.encode(text, allowed_special=allowed_special) for text in one_by_one(texts)]
+        return [self.encode(text, allowed_special=allowed_special) for text in check_texts(texts)]
 
     def encode_iterable(
         self, chunks: Iterable[str], *, allowed_special: Collection[str] | Literal["all"] = ()
     ) -> Iterator[int]:
         """The ids of a text that comes in chunks, one by one: the same as ``encode("".join(chunks))`` would give.
 
-        Only what is not yet settled is kept in memory (see ``Splitter.settled``): the longest piece, and a block. With
-        a splitter that promises nothing (``Whole``, an unknown pattern), or a normalizer, that is the whole text.
+        Only the text whose pieces may still change is kept in memory (see ``PreTokenizer.stable_pieces``): at most the
+        longest piece and a block. With a normalizer, or a pre-tokenizer without stable pieces (``NoSplit``, or a
+        pattern whose ``look_ahead`` is not known), that is the whole text.
         """
-        return self._stream(one_by_one(chunks), self._allowed(allowed_special))
+        return self._stream(check_texts(chunks), self._allowed(allowed_special))
 
     def _stream(self, chunks: Iterable[str], allowed: Collection[str]) -> Iterator[int]:
         if self.normalizer:
@@ -189,7 +190,7 @@ class Tokenizer(ABC):
         for block in _blocks(chunks, self.prefix):
             waiting += block
             if len(waiting) >= enough:
-                ids, waiting = self._encode_settled(waiting, allowed)
+                ids, waiting = self._encode_stable(waiting, allowed)
                 yield from ids
                 enough = max(BLOCK, 2 * len(waiting))  # doubled, so that one long piece is not split again and again
         yield from self._encode(waiting, allowed)
@@ -213,11 +214,11 @@ class Tokenizer(ABC):
 
     def _encode_ordinary(self, text: str) -> list[int]:
         ids = []
-        for pieces in self.splitter.by_blocks(text):
-            ids += chain.from_iterable(map(self._remembered.__getitem__, pieces))
+        for pieces in self.pre_tokenizer.iter_blocks(text):
+            ids += chain.from_iterable(map(self._cache.__getitem__, pieces))
         return ids
 
-    def _encode_settled(self, text: str, allowed: Collection[str]) -> tuple[list[int], str]:
+    def _encode_stable(self, text: str, allowed: Collection[str]) -> tuple[list[int], str]:
         """The ids of what no further text can change, and the rest."""
         longest = max(map(len, self._special_tokens), default=1)
         ids, start = [], 0
@@ -228,8 +229,8 @@ class Tokenizer(ABC):
             ids.append(self._special_id(found[0], allowed))
             start = found.end()
         end = max(start, len(text) - longest + 1)  # from here on, a special token may have begun
-        pieces, rest = self.splitter.settled(text[start:end])
-        ids += chain.from_iterable(map(self._remembered.__getitem__, pieces))
+        pieces, rest = self.pre_tokenizer.stable_pieces(text[start:end])
+        ids += chain.from_iterable(map(self._cache.__getitem__, pieces))
         return ids, rest + text[end:]
 
     def _allowed(self, allowed_special: Collection[str] | Literal["all"]) -> Collection[str]:
@@ -286,7 +287,7 @@ class Tokenizer(ABC):
         fields = {
             "llm_anatomy tokenizer": VERSION,
             "kind": type(self).__name__,
-            "splitter": {"kind": type(self.splitter).__name__} | _splitter_fields(self.splitter),
+            "pre_tokenizer": {"kind": type(self.pre_tokenizer).__name__} | _pre_tokenizer_fields(self.pre_tokenizer),
             "prefix": self.prefix,
             "normalizer": _normalizer_fields(self.normalizer),
             "special_tokens": self._special_tokens,
@@ -317,7 +318,7 @@ class Tokenizer(ABC):
             return kind._from_state(
                 record,
                 vocabulary=vocabulary,
-                splitter=_splitter_of(record),
+                pre_tokenizer=_pre_tokenizer_of(record),
                 special_tokens=special_tokens,
                 prefix=record.take("prefix", str),
                 **_normalizer_of(record),
@@ -333,7 +334,7 @@ class Tokenizer(ABC):
         return cls(**arguments)
 
 
-class _Remembered(dict):
+class _PieceCache(dict):
     """The ids of pieces already seen. Long pieces, which seldom come again, and more than ``LIMIT`` are not kept."""
 
     LIMIT = 1 << 16
@@ -453,19 +454,23 @@ def _readable(token: bytes) -> str | list[int]:
         return list(token)
 
 
-def _splitter_fields(splitter: Splitter) -> dict:
-    return {} if type(splitter) is not Splitter else {"pattern": splitter.pattern, "look_ahead": splitter.look_ahead}
+def _pre_tokenizer_fields(pre_tokenizer: PreTokenizer) -> dict:
+    return (
+        {}
+        if type(pre_tokenizer) is not PreTokenizer
+        else {"pattern": pre_tokenizer.pattern, "look_ahead": pre_tokenizer.look_ahead}
+    )
 
 
-def _splitter_of(record: Record) -> Splitter:
-    fields = dict(record.take("splitter", dict))
-    kind = {"Splitter": Splitter, "Whole": Whole, "Anywhere": Anywhere}.get(fields.pop("kind", None))
+def _pre_tokenizer_of(record: Record) -> PreTokenizer:
+    fields = dict(record.take("pre_tokenizer", dict))
+    kind = {"PreTokenizer": PreTokenizer, "NoSplit": NoSplit, "AnySplit": AnySplit}.get(fields.pop("kind", None))
     if kind is None:
-        record.refuse("splitter", "its kind must be Splitter, Whole or Anywhere")
+        record.refuse("pre_tokenizer", "its kind must be PreTokenizer, Whole or Anywhere")
     try:
         return kind(**fields)
     except (TypeError, ValueError) as error:
-        record.refuse("splitter", str(error))
+        record.refuse("pre_tokenizer", str(error))
 
 
 def _normalizer_fields(normalizer: Normalizer | None) -> dict | None:

@@ -4,8 +4,9 @@ The lecture writes a new letter for each joined pair: aaabdaaabac becomes ZabdZa
 inside it, the token with id i is the character ``chr(i)``, a word is a string of such characters, a pair is a string of
 two, and joining a pair is ``word.replace(pair, joined)``, which goes from left to right as it should.
 
-Two things are not laid down by "the most frequent pair", and tokenizers differ in them: which pair wins a tie
-(``smallest_ids``, ``first_seen``, ``shortest``), and how often aa occurs in aaa (``overlapping``, ``usable``).
+"The most frequent pair" leaves two questions open, and tokenizers answer them differently: which pair wins a tie
+(``smallest_ids``, ``first_seen``, ``shortest``), and how often aa occurs in aaa (``overlapping_pairs``,
+``non_overlapping_pairs``).
 """
 
 from collections import Counter, defaultdict
@@ -16,9 +17,9 @@ from operator import add
 
 from tqdm.auto import tqdm
 
-from llm_anatomy.tokenizers.base import Record, Tokenizer, as_bytes, one_by_one, with_special_tokens
-from llm_anatomy.tokenizers.normalizing import Normalizer
-from llm_anatomy.tokenizers.splitting import GPT4, LLAMA, Splitter
+from llm_anatomy.tokenizers.base import Record, Tokenizer, append_special_tokens, as_bytes, check_texts
+from llm_anatomy.tokenizers.normalization import Normalizer
+from llm_anatomy.tokenizers.pretokenization import GPT4, LLAMA, PreTokenizer
 
 _VISIBLE = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
 GPT2_BYTES = _VISIBLE + [byte for byte in range(256) if byte not in _VISIBLE]
@@ -34,7 +35,7 @@ def _latin(piece: str) -> str:
 # --- How often a pair occurs ---
 
 
-def overlapping(word: str) -> Iterable[str]:
+def overlapping_pairs(word: str) -> Iterable[str]:
     r"""The pairs of neighbours: each symbol with the next one. In aaa, aa is counted twice.
 
     Args:
@@ -42,13 +43,13 @@ def overlapping(word: str) -> Iterable[str]:
 
     Source: UCL-08 (its pair_stats), Hugging Face tokenizers, tiktoken's teaching code; erratum E-82.
 
-    >>> list(overlapping("aaab"))
+    >>> list(overlapping_pairs("aaab"))
     ['aa', 'aa', 'ab']
     """
     return map(add, word, word[1:])
 
 
-def usable(word: str) -> Iterable[str]:
+def non_overlapping_pairs(word: str) -> Iterable[str]:
     r"""The pairs that could be joined: in aaa, aa is counted once, since the middle a can be joined only once.
 
     Args:
@@ -56,17 +57,17 @@ def usable(word: str) -> Iterable[str]:
 
     Source: erratum E-82: aaabdaaabac holds aa four times, of which two can be joined; UCL-07.
 
-    >>> list(usable("aaab"))
+    >>> list(non_overlapping_pairs("aaab"))
     ['aa', 'ab']
     """
     last = None
-    for pair in overlapping(word):
+    for pair in overlapping_pairs(word):
         last = None if pair == last else pair
         if last:
             yield pair
 
 
-class Pairs:
+class PairCounts:
     r"""All words of a corpus as strings of symbols, how often each pair occurs in them, and where.
 
     .. math:: \mathrm{count}(p) = \sum_w n_w \, \#\{\text{occurrences of } p \text{ in } w\}
@@ -76,11 +77,11 @@ class Pairs:
     Args:
         words: each distinct word and how often it occurs, in the order in which they were seen.
         vocabulary: the bytes of each symbol.
-        counted: ``overlapping`` or ``usable``.
+        find_pairs: ``overlapping_pairs`` or ``non_overlapping_pairs``.
 
     Source: Sennrich et al. (2016), section 3.2 and algorithm 1; UCL-07, UCL-08.
 
-    >>> pairs = Pairs({"aaabdaaabac": 1}, [bytes([i]) for i in range(256)])
+    >>> pairs = PairCounts({"aaabdaaabac": 1}, [bytes([i]) for i in range(256)])
     >>> pairs.counts
     {'aa': 4, 'ab': 2, 'bd': 1, 'da': 1, 'ba': 1, 'ac': 1}
     >>> sorted(pairs.join("aa", "Z"))
@@ -93,14 +94,14 @@ class Pairs:
         self,
         words: Mapping[str, int],
         vocabulary: Sequence[bytes],
-        counted: Callable[[str], Iterable[str]] = overlapping,
+        find_pairs: Callable[[str], Iterable[str]] = overlapping_pairs,
     ):
         self.words, self.repeats = list(words), list(words.values())
-        self.vocabulary, self.counted = vocabulary, counted
+        self.vocabulary, self.find_pairs = vocabulary, find_pairs
         self.where = defaultdict(list)  # words that hold the pair, in order; some may hold it no longer
         counts = defaultdict(int)
         for i, (word, n) in enumerate(words.items()):
-            for pair in counted(word):
+            for pair in find_pairs(word):
                 counts[pair] += n
                 self.where[pair].append(i)
         self.counts = dict(counts)
@@ -114,9 +115,9 @@ class Pairs:
             if after == before:
                 continue
             self.words[i], n = after, self.repeats[i]
-            for old in self.counted(before):
+            for old in self.find_pairs(before):
                 counts[old] -= n
-            for now in self.counted(after):
+            for now in self.find_pairs(after):
                 counts[now] = counts.get(now, 0) + n
                 if joined in now:
                     new.add(now)
@@ -128,7 +129,7 @@ class Pairs:
 # --- Which of several pairs that are equally frequent ---
 
 
-def smallest_ids(pair: str, pairs: Pairs) -> str:
+def smallest_ids(pair: str, pairs: PairCounts) -> str:
     """The pair whose left token is older, then whose right token is: as in Hugging Face tokenizers and rustbpe.
 
     Args:
@@ -136,13 +137,13 @@ def smallest_ids(pair: str, pairs: Pairs) -> str:
 
     Source: Hugging Face tokenizers (BpeTrainer); UCL-07, where ab wins over Za.
 
-    >>> min("Źa", "ab", key=lambda pair: smallest_ids(pair, Pairs({}, [])))
+    >>> min("Źa", "ab", key=lambda pair: smallest_ids(pair, PairCounts({}, [])))
     'ab'
     """
     return pair
 
 
-def first_seen(pair: str, pairs: Pairs) -> tuple[int, int]:
+def first_seen(pair: str, pairs: PairCounts) -> tuple[int, int]:
     """The pair that comes first in the text: as in minbpe, and wherever Python's ``max`` looks through a dictionary.
 
     Args:
@@ -150,14 +151,14 @@ def first_seen(pair: str, pairs: Pairs) -> tuple[int, int]:
 
     Source: UCL-07: with Za joined before ab the lecture's text ends the same.
 
-    >>> first_seen("bd", Pairs({"aaabd": 1}, [bytes([i]) for i in range(256)]))
+    >>> first_seen("bd", PairCounts({"aaabd": 1}, [bytes([i]) for i in range(256)]))
     (0, 3)
     """
     i, word = next((i, pairs.words[i]) for i in pairs.where[pair] if pair in pairs.words[i])
     return i, sum(len(pairs.vocabulary[ord(symbol)]) for symbol in word[: word.index(pair)])
 
 
-def shortest(pair: str, pairs: Pairs) -> tuple[int, bytes]:
+def shortest(pair: str, pairs: PairCounts) -> tuple[int, bytes]:
     """The pair that makes the token with fewer characters, then the first in the alphabet: as in SentencePiece.
 
     Args:
@@ -165,7 +166,7 @@ def shortest(pair: str, pairs: Pairs) -> tuple[int, bytes]:
 
     Source: Kudo and Richardson (2018), SentencePiece (its BPE trainer), where a space is the late letter ▁; GT-42.
 
-    >>> shortest(" a", Pairs({" a": 1}, [bytes([i]) for i in range(256)])) > (2, b"yz")
+    >>> shortest(" a", PairCounts({" a": 1}, [bytes([i]) for i in range(256)])) > (2, b"yz")
     True
     """
     token = b"".join(pairs.vocabulary[ord(symbol)] for symbol in pair)
@@ -173,7 +174,7 @@ def shortest(pair: str, pairs: Pairs) -> tuple[int, bytes]:
 
 
 def merge_steps(
-    pairs: Pairs, n_vocab: int, ties: Callable[[str, Pairs], object] = smallest_ids
+    pairs: PairCounts, n_vocab: int, tie_break: Callable[[str, PairCounts], object] = smallest_ids
 ) -> Iterator[tuple[str, str, int]]:
     r"""Find and join the most frequent pair until the vocabulary is full or no pair is left.
 
@@ -183,7 +184,7 @@ def merge_steps(
     Args:
         pairs: the corpus; it and its vocabulary change as the steps are taken.
         n_vocab: tokens to end with.
-        ties: ``smallest_ids``, ``first_seen`` or ``shortest``.
+        tie_break: ``smallest_ids``, ``first_seen`` or ``shortest``.
 
     Returns:
         For each step the pair, its new symbol and its count; by then it has been joined.
@@ -194,29 +195,29 @@ def merge_steps(
 
     Source: Sennrich et al. (2016), algorithm 1; UCL-07, UCL-08.
 
-    >>> pairs = Pairs({"aaabdaaabac": 1}, [bytes([i]) for i in range(256)])
+    >>> pairs = PairCounts({"aaabdaaabac": 1}, [bytes([i]) for i in range(256)])
     >>> [(pair.replace(chr(256), "Z").replace(chr(257), "Y"), count) for pair, _, count in merge_steps(pairs, 259)]
     [('aa', 4), ('ab', 2), ('ZY', 2)]
     """
     counts, vocabulary = pairs.counts, pairs.vocabulary
-    heap = [(-count, ties(pair, pairs), pair) for pair, count in counts.items()]
+    heap = [(-count, tie_break(pair, pairs), pair) for pair, count in counts.items()]
     heapify(heap)
     while heap and len(vocabulary) < n_vocab:
         count, _, pair = heappop(heap)
         now = counts.get(pair, 0)
         if now != -count:
             if now:
-                heappush(heap, (-now, ties(pair, pairs), pair))
+                heappush(heap, (-now, tie_break(pair, pairs), pair))
             continue
         joined = chr(len(vocabulary))
         vocabulary.append(vocabulary[ord(pair[0])] + vocabulary[ord(pair[1])])
         for new in pairs.join(pair, joined):
-            heappush(heap, (-counts[new], ties(new, pairs), new))
+            heappush(heap, (-counts[new], tie_break(new, pairs), new))
         yield pair, joined, now
 
 
 @dataclass(frozen=True)
-class Step:
+class MergeStep:
     """One merge, for who wants to watch.
 
     Args:
@@ -240,7 +241,7 @@ class Step:
     text: list[list[bytes]]
 
 
-def _trace(pairs: Pairs, numbers: list[int], steps: Iterator[tuple[str, str, int]]) -> Iterator[Step]:
+def _trace(pairs: PairCounts, numbers: list[int], steps: Iterator[tuple[str, str, int]]) -> Iterator[MergeStep]:
     """What the steps look like; ``numbers`` are those of the words in the order of the text."""
 
     def spelled(symbols: str) -> tuple[bytes, ...]:
@@ -251,11 +252,11 @@ def _trace(pairs: Pairs, numbers: list[int], steps: Iterator[tuple[str, str, int
 
     counts = ranked()
     for pair, joined, count in steps:
-        yield Step(spelled(pair), ord(joined), count, counts, [list(spelled(pairs.words[i])) for i in numbers])
+        yield MergeStep(spelled(pair), ord(joined), count, counts, [list(spelled(pairs.words[i])) for i in numbers])
         counts = ranked()
 
 
-def in_letters(steps: Iterable[Step]) -> Iterator[str]:
+def in_letters(steps: Iterable[MergeStep]) -> Iterator[str]:
     """The text after each step as the lecture writes it: Z for the first joined pair, Y for the second, and so on.
 
     Args:
@@ -266,8 +267,8 @@ def in_letters(steps: Iterable[Step]) -> Iterator[str]:
 
     Source: UCL-07, UCL-08 (new symbols count down from Z); errata E-73, E-82.
 
-    >>> from llm_anatomy.tokenizers.splitting import Whole
-    >>> list(in_letters(BPE.train(["aaabdaaabac"], 259, splitter=Whole(), trace=True)))
+    >>> from llm_anatomy.tokenizers.pretokenization import NoSplit
+    >>> list(in_letters(BPE.train(["aaabdaaabac"], 259, pre_tokenizer=NoSplit(), trace=True)))
     ['ZabdZabac', 'ZYdZYac', 'XdXac']
     """
     letters, free = {}, None
@@ -296,9 +297,9 @@ class BPE(Tokenizer):
         vocabulary: the bytes that each id stands for; all 256 single bytes are among them.
         merges: for each pair of ids that may be joined, its rank: the lowest is joined first. The joined token is the
             one with the bytes of both.
-        splitter: as in ``Tokenizer``; without one, ``GPT4``.
+        pre_tokenizer: as in ``Tokenizer``; without one, ``GPT4``.
         special_tokens, prefix, normalizer: as in ``Tokenizer``.
-        whole_pieces: a piece that is itself a token becomes that token without asking the merges, as in tiktoken. For
+        ignore_merges: a piece that is itself a token becomes that token without asking the merges, as in tiktoken. For
             a trained vocabulary this changes nothing but the time.
         backend: "python", or "tiktoken" where that library is installed: the same ids from compiled code.
 
@@ -313,7 +314,7 @@ class BPE(Tokenizer):
     [b't', b'h', b'e', b' ne', b'west', b' ', b'i', b's', b' ', b's', b'low']
     """
 
-    SPLITTER = GPT4
+    PRE_TOKENIZER = GPT4
     """Where none is given."""
 
     _byte_ids: Sequence[int] = ()
@@ -323,15 +324,15 @@ class BPE(Tokenizer):
         self,
         vocabulary: Sequence[bytes],
         merges: Mapping[tuple[int, int], int],
-        splitter: Splitter | None = None,
+        pre_tokenizer: PreTokenizer | None = None,
         special_tokens: Mapping[str, int] | None = None,
         prefix: str = "",
         normalizer: Normalizer | None = None,
         *,
-        whole_pieces: bool = False,
+        ignore_merges: bool = False,
         backend: str = "python",
     ):
-        super().__init__(vocabulary, splitter or self.SPLITTER, special_tokens, prefix, normalizer)
+        super().__init__(vocabulary, pre_tokenizer or self.PRE_TOKENIZER, special_tokens, prefix, normalizer)
         if backend not in ("python", "tiktoken"):
             raise ValueError(f"{backend=} must be 'python' or 'tiktoken'")
         apart = {*self._special_tokens.values(), *self._byte_ids}
@@ -346,7 +347,7 @@ class BPE(Tokenizer):
                 raise ValueError(f"merges[{left}, {right}] makes {token!r}, which the vocabulary does not hold")
             pair = chr(left) + chr(right)
             self._ranks[pair], self._joined[pair] = rank, chr(id_of[token])
-        self._whole = {token: [i] for token, i in id_of.items()} if whole_pieces else {}
+        self._whole = {token: [i] for token, i in id_of.items()} if ignore_merges else {}
         self._compiled = self._tiktoken(id_of) if backend == "tiktoken" else None
 
     @property
@@ -378,7 +379,7 @@ class BPE(Tokenizer):
         """
         ranks, joined, n = self._ranks, self._joined, len(word)
         symbols, before, after = list(word), list(range(-1, n - 1)), list(range(1, n + 1))
-        heap = [(ranks[pair], i, pair) for i, pair in enumerate(overlapping(word)) if pair in ranks]
+        heap = [(ranks[pair], i, pair) for i, pair in enumerate(overlapping_pairs(word)) if pair in ranks]
         heapify(heap)
         while heap:
             _, i, pair = heappop(heap)
@@ -401,67 +402,67 @@ class BPE(Tokenizer):
         texts: Iterable[str],
         n_vocab: int,
         *,
-        splitter: Splitter | None = None,
+        pre_tokenizer: PreTokenizer | None = None,
         special_tokens: Iterable[str] = (),
-        ties: Callable[[str, Pairs], object] = smallest_ids,
-        counted: Callable[[str], Iterable[str]] = overlapping,
-        byte_order: Sequence[int] = range(256),
+        tie_break: Callable[[str, PairCounts], object] = smallest_ids,
+        find_pairs: Callable[[str], Iterable[str]] = overlapping_pairs,
+        byte_alphabet: Sequence[int] = range(256),
         trace: bool = False,
         progress: bool = False,
-    ) -> "BPE | Iterator[Step]":
+    ) -> "BPE | Iterator[MergeStep]":
         """Learn merges from texts.
 
         Args:
             texts: any number of strings; each is split by itself.
             n_vocab: ids to end with, bytes and special tokens included; fewer if the texts have no more pairs.
-            splitter: keeps apart what may not be joined; without one, the ``SPLITTER`` of the class.
+            pre_tokenizer: keeps apart what may not be joined; without one, the ``PRE_TOKENIZER`` of the class.
             special_tokens: their ids follow the merges.
-            ties: ``smallest_ids``, ``first_seen`` or ``shortest``.
-            counted: ``overlapping`` or ``usable``.
-            byte_order: the bytes in the order of their ids, which decides ties too: 0 to 255, or ``GPT2_BYTES``.
-            trace: give the merges one by one as ``Step`` instead of a tokenizer; for small texts.
+            tie_break: ``smallest_ids``, ``first_seen`` or ``shortest``.
+            find_pairs: ``overlapping_pairs`` or ``non_overlapping_pairs``.
+            byte_alphabet: the bytes in the order of their ids, which decides ties too: 0 to 255, or ``GPT2_BYTES``.
+            trace: give the merges one by one as ``MergeStep`` instead of a tokenizer; for small texts.
             progress: show a bar.
 
         Raises:
             ValueError: for a vocabulary that has no room for the alphabet and the special tokens.
         """
-        special_tokens, splitter = list(one_by_one(special_tokens)), splitter or cls.SPLITTER
-        with_special_tokens([], special_tokens)
-        _refuse_without_room(n_vocab, 256, len(special_tokens))
+        special_tokens, pre_tokenizer = list(check_texts(special_tokens)), pre_tokenizer or cls.PRE_TOKENIZER
+        append_special_tokens([], special_tokens)
+        _check_vocabulary_size(n_vocab, 256, len(special_tokens))
         seen, order = Counter(), []
-        for text in one_by_one(texts):
-            for pieces in splitter.by_blocks(text):
+        for text in check_texts(texts):
+            for pieces in pre_tokenizer.iter_blocks(text):
                 seen.update(pieces)
                 order += pieces if trace else ()
-        vocabulary, spell = cls._alphabet_of_training(seen, byte_order)
+        vocabulary, spell = cls._alphabet_of_training(seen, byte_alphabet)
         n_alphabet = len(vocabulary)
-        _refuse_without_room(n_vocab, n_alphabet, len(special_tokens))
+        _check_vocabulary_size(n_vocab, n_alphabet, len(special_tokens))
         words = {spell(piece): n for piece, n in seen.items()}
-        pairs = Pairs(words, vocabulary, counted)
-        steps = merge_steps(pairs, n_vocab - len(special_tokens), ties)
+        pairs = PairCounts(words, vocabulary, find_pairs)
+        steps = merge_steps(pairs, n_vocab - len(special_tokens), tie_break)
         if trace:
             number = {word: i for i, word in enumerate(words)}
             return _trace(pairs, [number[spell(piece)] for piece in order], steps)
         bar = tqdm(steps, total=n_vocab - n_alphabet - len(special_tokens), disable=not progress, unit="merge")
         merges = {(ord(pair[0]), ord(pair[1])): rank for rank, (pair, _, _) in enumerate(bar)}
-        vocabulary, special_ids = with_special_tokens(vocabulary, special_tokens)
-        return cls(vocabulary, merges, splitter, special_ids, whole_pieces=True)
+        vocabulary, special_ids = append_special_tokens(vocabulary, special_tokens)
+        return cls(vocabulary, merges, pre_tokenizer, special_ids, ignore_merges=True)
 
     @classmethod
     def _alphabet_of_training(
-        cls, seen: Iterable[str], byte_order: Sequence[int]
+        cls, seen: Iterable[str], byte_alphabet: Sequence[int]
     ) -> tuple[list[bytes], Callable[[str], str]]:
         """The vocabulary to begin with, and how a piece is written in its symbols."""
-        if sorted(byte_order) != list(range(256)):
-            raise ValueError(f"byte_order={byte_order!r:.60} must hold each number from 0 to 255 once")
-        symbols = {byte: chr(i) for i, byte in enumerate(byte_order)}
-        return [bytes([byte]) for byte in byte_order], lambda piece: _latin(piece).translate(symbols)
+        if sorted(byte_alphabet) != list(range(256)):
+            raise ValueError(f"byte_alphabet={byte_alphabet!r:.60} must hold each number from 0 to 255 once")
+        symbols = {byte: chr(i) for i, byte in enumerate(byte_alphabet)}
+        return [bytes([byte]) for byte in byte_alphabet], lambda piece: _latin(piece).translate(symbols)
 
     # --- Files ---
 
     def _state(self) -> dict:
         merges = [[left, right, rank] for (left, right), rank in self.merges.items()]
-        return {"whole_pieces": bool(self._whole), "merges": merges}
+        return {"ignore_merges": bool(self._whole), "merges": merges}
 
     @classmethod
     def _from_state(cls, record: Record, **arguments) -> "BPE":
@@ -470,7 +471,7 @@ class BPE(Tokenizer):
             if not (isinstance(entry, list) and len(entry) == 3 and all(type(n) is int for n in entry)):
                 record.refuse("merges", f"entry {i} is {entry!r:.40}; two ids and a rank are wanted")
             merges[entry[0], entry[1]] = entry[2]
-        return cls(merges=merges, whole_pieces=record.take("whole_pieces", bool), **arguments)
+        return cls(merges=merges, ignore_merges=record.take("ignore_merges", bool), **arguments)
 
     # --- The same ids from compiled code ---
 
@@ -494,13 +495,13 @@ class BPE(Tokenizer):
                 raise ValueError(f"backend='tiktoken' would use {token!r}, which these merges never make")
         import tiktoken
 
-        pattern = f"{self.splitter.pattern}|(?s:.)"
+        pattern = f"{self.pre_tokenizer.pattern}|(?s:.)"
         return tiktoken.Encoding(
             "llm_anatomy", pat_str=pattern, mergeable_ranks=id_of, special_tokens={}
         ).encode_ordinary
 
 
-def _refuse_without_room(n_vocab: int, n_alphabet: int, n_special: int) -> None:
+def _check_vocabulary_size(n_vocab: int, n_alphabet: int, n_special: int) -> None:
     if n_vocab < n_alphabet + n_special:
         raise ValueError(
             f"{n_vocab=} must be at least {n_alphabet + n_special}: {n_alphabet} tokens of the alphabet and "
@@ -535,8 +536,8 @@ class CharacterBPE(BPE):
     are never joined.
 
     Args:
-        vocabulary, merges, splitter, special_tokens, prefix, normalizer, whole_pieces: as in ``BPE``, the splitter
-            being ``LLAMA`` where none is given.
+        vocabulary, merges, pre_tokenizer, special_tokens, prefix, normalizer, ignore_merges: as in ``BPE``, but the
+            default pre-tokenizer is ``LLAMA``.
         byte_ids: the ids of the 256 bytes that stand for unseen characters. Other tokens may have the same bytes.
 
     Raises:
@@ -551,25 +552,27 @@ class CharacterBPE(BPE):
     [240, 159, 153, 130]
     """
 
-    SPLITTER = LLAMA
+    PRE_TOKENIZER = LLAMA
 
     def __init__(
         self,
         vocabulary: Sequence[bytes],
         merges: Mapping[tuple[int, int], int],
-        splitter: Splitter | None = None,
+        pre_tokenizer: PreTokenizer | None = None,
         special_tokens: Mapping[str, int] | None = None,
         prefix: str = "",
         normalizer: Normalizer | None = None,
         *,
         byte_ids: Sequence[int] = range(256),
-        whole_pieces: bool = False,
+        ignore_merges: bool = False,
     ):
         self._byte_ids = list(byte_ids)
         ids_fit = all(0 <= i < len(vocabulary) for i in byte_ids)
         if not ids_fit or [vocabulary[i] for i in byte_ids] != [bytes([byte]) for byte in range(256)]:
             raise ValueError("byte_ids must be the ids of the bytes from 0 to 255, in order")
-        super().__init__(vocabulary, merges, splitter, special_tokens, prefix, normalizer, whole_pieces=whole_pieces)
+        super().__init__(
+            vocabulary, merges, pre_tokenizer, special_tokens, prefix, normalizer, ignore_merges=ignore_merges
+        )
 
     def _alphabet(self, id_of: Mapping[bytes, int]) -> dict[int, str]:
         characters = {}
@@ -584,10 +587,10 @@ class CharacterBPE(BPE):
 
     @classmethod
     def _alphabet_of_training(
-        cls, seen: Iterable[str], byte_order: Sequence[int]
+        cls, seen: Iterable[str], byte_alphabet: Sequence[int]
     ) -> tuple[list[bytes], Callable[[str], str]]:
-        if list(byte_order) != list(range(256)):
-            raise ValueError("byte_order must be left alone: here bytes are never joined")
+        if list(byte_alphabet) != list(range(256)):
+            raise ValueError("byte_alphabet must be left alone: here bytes are never joined")
         characters = sorted(set().union(*seen))
         symbols = {ord(character): chr(256 + i) for i, character in enumerate(characters)}
         vocabulary = [bytes([byte]) for byte in range(256)] + [as_bytes(character) for character in characters]

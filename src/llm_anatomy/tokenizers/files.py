@@ -12,17 +12,17 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from llm_anatomy.tokenizers.base import Record, Tokenizer, as_bytes, one_by_one
+from llm_anatomy.tokenizers.base import Record, Tokenizer, as_bytes, check_texts
 from llm_anatomy.tokenizers.bpe import BPE, GPT2_BYTES, CharacterBPE
-from llm_anatomy.tokenizers.normalizing import WHITE_SPACE, Normalizer
-from llm_anatomy.tokenizers.splitting import GPT2, GPT4, LLAMA3, Splitter, Whole
+from llm_anatomy.tokenizers.normalization import WHITE_SPACE, Normalizer
+from llm_anatomy.tokenizers.pretokenization import GPT2, GPT4, LLAMA3, NoSplit, PreTokenizer
 from llm_anatomy.tokenizers.unigram import SPACES as EACH_SPACE
 from llm_anatomy.tokenizers.unigram import Unigram
 
 SPACE = "▁"
 """How SentencePiece writes a space (U+2581)."""
 
-SPACED = Splitter(r" *[^ ]+| +", look_ahead=0)
+SPACED = PreTokenizer(r" *[^ ]+| +", look_ahead=0)
 """A word with all the spaces before it."""
 
 # GPT-2 writes bytes as visible characters: those that latin-1 can show as themselves, the others from U+0100.
@@ -100,13 +100,16 @@ def read_gpt2(
 
 
 def read_tiktoken(
-    path: str | os.PathLike, splitter: Splitter = GPT4, special_tokens: Mapping[str, int] | None = None, **options
+    path: str | os.PathLike,
+    pre_tokenizer: PreTokenizer = GPT4,
+    special_tokens: Mapping[str, int] | None = None,
+    **options,
 ) -> BPE:
     r"""A tokenizer from a file of ranks: any two neighbours may be joined whose bytes together are a token.
 
     Args:
         path: on each line a token in base 64 and its id, which is its rank.
-        splitter: the file does not say; that of cl100k is ``GPT4``.
+        pre_tokenizer: the file does not say; that of cl100k is ``GPT4``.
         special_tokens: neither does it say these. Ids between them and the ranks stand for nothing.
         options: of ``BPE``, as ``backend="tiktoken"``.
 
@@ -138,7 +141,7 @@ def read_tiktoken(
             raise ValueError(f"special_tokens[{text!r}]={i} is a rank of {name}, which has {len(id_of)}")
         vocabulary[i] = as_bytes(text)
     try:
-        return BPE(vocabulary, _all_splits(id_of, id_of), splitter, special_tokens, whole_pieces=True, **options)
+        return BPE(vocabulary, _all_splits(id_of, id_of), pre_tokenizer, special_tokens, ignore_merges=True, **options)
     except ValueError as error:
         raise ValueError(f"{name} does not fit together: {error}") from None
 
@@ -198,16 +201,16 @@ def _hugging_face_bpe(record: Record, model: Record, special_ids: Mapping[str, i
         return CharacterBPE(
             vocabulary,
             pairs,
-            _splitter_for(vocabulary),
+            _pre_tokenizer_for(vocabulary),
             special_ids,
             _prefix(record),
             byte_ids=[vocab[text] for text in byte_of],
-            whole_pieces=whole,
+            ignore_merges=whole,
         )
     if record.fields.get("normalizer"):
         record.refuse("normalizer", f"{record.fields['normalizer']!r:.60} would change the text")
     vocabulary = [as_bytes(text) if text in special_ids else gpt2_bytes(text) for text in texts]
-    return BPE(vocabulary, pairs, _byte_level_splitter(record), special_ids, whole_pieces=whole)
+    return BPE(vocabulary, pairs, _byte_level_pre_tokenizer(record), special_ids, ignore_merges=whole)
 
 
 def _hugging_face_unigram(record: Record, model: Record, special_ids: Mapping[str, int]) -> Unigram:
@@ -231,21 +234,21 @@ def _hugging_face_unigram(record: Record, model: Record, special_ids: Mapping[st
     )
 
 
-def _byte_level_splitter(record: Record) -> Splitter:
-    """The splitter that a ``pre_tokenizer`` on bytes describes."""
+def _byte_level_pre_tokenizer(record: Record) -> PreTokenizer:
+    """The pre-tokenizer that the field ``pre_tokenizer`` describes, for BPE on bytes."""
     step = record.take("pre_tokenizer", dict)
     steps = step.get("pretokenizers", [step])
     *before, last = steps if isinstance(steps, list) and steps else [{}]
     if last.get("type") != "ByteLevel" or last.get("add_prefix_space") or len(before) > 1:
         record.refuse("pre_tokenizer", "ByteLevel without a space before the text is wanted, after at most one Split")
     if not before:
-        return GPT2 if last.get("use_regex", True) else Whole()
+        return GPT2 if last.get("use_regex", True) else NoSplit()
     pattern = before[0].get("pattern")
     pattern = pattern.get("Regex") if isinstance(pattern, dict) else None
     isolated = before[0].get("type") == "Split" and before[0].get("behavior") == "Isolated"
     if not isolated or before[0].get("invert") or pattern is None or last.get("use_regex", True):
         record.refuse("pre_tokenizer", f"{before[0]!r:.80} must be a Split by a Regex, isolated")
-    return LLAMA3 if pattern == LLAMA3.pattern else Splitter(pattern)
+    return LLAMA3 if pattern == LLAMA3.pattern else PreTokenizer(pattern)
 
 
 def _prefix(record: Record) -> str:
@@ -316,19 +319,19 @@ def read_sentencepiece(path: str | os.PathLike, special_tokens: Iterable[str] = 
     """
     name = Path(path).name
     pieces, trainer, normalizer = [], {}, {}
-    for number, value, start in _fields(Path(path).read_bytes(), name):
+    for number, value, start in _protobuf_fields(Path(path).read_bytes(), name):
         if number == 1:
-            entry = {n: v for n, v, _ in _fields(value, name, start)}
+            entry = {n: v for n, v, _ in _protobuf_fields(value, name, start)}
             try:
                 text, score = entry[1].decode(), struct.unpack("<f", entry.get(2, bytes(4)))[0]
             except (KeyError, UnicodeDecodeError, AttributeError, struct.error):
                 raise ValueError(f"{name}, byte {start}: piece {len(pieces)} is malformed") from None
             pieces.append((text, score, entry.get(3, 1)))
         elif number in (2, 3):
-            (trainer if number == 2 else normalizer).update((n, v) for n, v, _ in _fields(value, name, start))
+            (trainer if number == 2 else normalizer).update((n, v) for n, v, _ in _protobuf_fields(value, name, start))
     if not pieces or not trainer or not normalizer:
         raise ValueError(f"{name}: pieces, trainer_spec and normalizer_spec are wanted, and some are missing")
-    pieces += [(text, 0.0, 3) for text in one_by_one(special_tokens)]
+    pieces += [(text, 0.0, 3) for text in check_texts(special_tokens)]
     record = Record(name, {})
     if not normalizer.get(5, 1):
         record.refuse("normalizer_spec.escape_whitespaces", "a model without it is not supported")
@@ -352,10 +355,10 @@ def read_sentencepiece(path: str | os.PathLike, special_tokens: Iterable[str] = 
                 scored,
                 unknown,
                 special_tokens=controls,
-                splitter=Whole() if across else EACH_SPACE,
+                pre_tokenizer=NoSplit() if across else EACH_SPACE,
                 prefix=prefix,
                 normalizer=changes,
-                preferred=laid_down,
+                user_defined=laid_down,
             )
         if trainer[3] != 2:
             record.refuse("trainer_spec.model_type", f"{trainer[3]} must be 1 (Unigram) or 2 (BPE)")
@@ -375,7 +378,9 @@ def _sentencepiece_bpe(
     vocabulary = [as_bytes(text) if kind in (2, 3) else _spaced_bytes(text, byte_of) for text, _, kind in pieces]
     merges = _all_splits(id_of, {text: rank for rank, text in enumerate(by_score)})
     ids = [byte_ids[byte] for byte in range(256)]
-    return CharacterBPE(vocabulary, merges, _splitter_for(vocabulary), special_ids, prefix, normalizer, byte_ids=ids)
+    return CharacterBPE(
+        vocabulary, merges, _pre_tokenizer_for(vocabulary), special_ids, prefix, normalizer, byte_ids=ids
+    )
 
 
 # --- What the readers share ---
@@ -420,13 +425,13 @@ def _spaced_bytes(text: str, byte_of: Mapping[str, int]) -> bytes:
     return bytes([byte_of[text]]) if text in byte_of else as_bytes(text.replace(SPACE, " "))
 
 
-def _splitter_for(vocabulary: Iterable[bytes]) -> Splitter:
+def _pre_tokenizer_for(vocabulary: Iterable[bytes]) -> PreTokenizer:
     """SentencePiece's BPE does not split. Where no token has a space after something else, no merge can cross such a
     place, and cutting there changes nothing but the time."""
-    return Whole() if any(b" " in token.lstrip(b" ") for token in vocabulary) else SPACED
+    return NoSplit() if any(b" " in token.lstrip(b" ") for token in vocabulary) else SPACED
 
 
-def _fields(data: bytes, name: str, start: int = 0) -> Iterator[tuple[int, bytes | int, int]]:
+def _protobuf_fields(data: bytes, name: str, start: int = 0) -> Iterator[tuple[int, bytes | int, int]]:
     """The fields of a protocol buffer: number, value, and the byte of the file where the value begins."""
 
     def varint(place: int) -> tuple[int, int]:

@@ -22,21 +22,21 @@ from typing import NamedTuple
 
 from tqdm import tqdm
 
-from llm_anatomy.tokenizers.base import Record, Tokenizer, as_bytes, one_by_one
-from llm_anatomy.tokenizers.normalizing import Normalizer
-from llm_anatomy.tokenizers.splitting import Splitter
+from llm_anatomy.tokenizers.base import Record, Tokenizer, as_bytes, check_texts
+from llm_anatomy.tokenizers.normalization import Normalizer
+from llm_anatomy.tokenizers.pretokenization import PreTokenizer
 
 UNKNOWN = -1
 UNKNOWN_PENALTY = 10.0
 """By how much an unknown character is less probable (in logarithms) than the rarest piece; SentencePiece's value."""
 
-PREFERENCE = 0.1
+USER_DEFINED_PENALTY = 0.1
 """What SentencePiece takes off the score of a piece that somebody laid down."""
 
-WORDS = Splitter(r" ?\S+|\s+(?!\S)", look_ahead=0)
+WORDS = PreTokenizer(r" ?\S+|\s+(?!\S)", look_ahead=0)
 """A space goes with the word that follows it, so that "the" and " the" are two pieces."""
 
-SPACES = Splitter(r" ?[^ ]+", look_ahead=0)
+SPACES = PreTokenizer(r" ?[^ ]+", look_ahead=0)
 """As SentencePiece has it: a word begins at each space, and other white space is like any character."""
 
 Lattice = list[list[tuple[int, int]]]
@@ -71,7 +71,7 @@ def lattice(text: str, ids: Mapping[str, int], longest: int) -> Lattice:
     return arcs
 
 
-def best_split(arcs: Lattice, scores: Sequence[float]) -> tuple[list[int], float]:
+def best_segmentation(arcs: Lattice, scores: Sequence[float]) -> tuple[list[int], float]:
     r"""The most probable split, by Viterbi's algorithm: the best split that ends at a place is a piece that ends there
     after the best split that ends where the piece starts.
 
@@ -86,7 +86,7 @@ def best_split(arcs: Lattice, scores: Sequence[float]) -> tuple[list[int], float
 
     Source: Viterbi (1967); Kudo (2018), section 3.2; GT-40.
 
-    >>> best_split([[], [(0, 0)], [(1, 0)], [(1, 2), (2, 1)]], [-1.0, -2.0, -2.5, -20.0])
+    >>> best_segmentation([[], [(0, 0)], [(1, 0)], [(1, 2), (2, 1)]], [-1.0, -2.0, -2.5, -20.0])
     ([0, 2], -3.5)
     """
     best, last = [0.0], [(0, UNKNOWN)]
@@ -131,7 +131,7 @@ def forward(arcs: Lattice, scores: Sequence[float]) -> list[float]:
     return alpha
 
 
-def sample_split(arcs: Lattice, scores: Sequence[float], rng: Random, alpha: float = 1.0) -> list[int]:
+def sample_segmentation(arcs: Lattice, scores: Sequence[float], rng: Random, alpha: float = 1.0) -> list[int]:
     r"""A random split: forward filtering, backward sampling. From the end of the text to its start, the last piece is
     drawn with the probability that it is the last one.
 
@@ -150,7 +150,7 @@ def sample_split(arcs: Lattice, scores: Sequence[float], rng: Random, alpha: flo
     Source: Kudo (2018), section 3.3; Scott (2002), for forward filtering and backward sampling; GT-40.
 
     >>> arcs = [[], [(0, 0)], [(0, 1), (1, 0)]]  # a a, or aa
-    >>> sample_split(arcs, [log(0.5), log(0.125), -20.0], Random(0), alpha=50.0)
+    >>> sample_segmentation(arcs, [log(0.5), log(0.125), -20.0], Random(0), alpha=50.0)
     [0, 0]
     """
     scores = [alpha * score for score in scores]
@@ -198,7 +198,7 @@ def expected_counts(lattices: Iterable[tuple[Lattice, int]], scores: Sequence[fl
     return counts, likelihood
 
 
-def maximized(counts: Sequence[float]) -> list[float]:
+def maximum_likelihood_scores(counts: Sequence[float]) -> list[float]:
     r"""The M step: the log probabilities under which the counts are most probable.
 
     .. math:: p(x) = c(x) / \textstyle\sum_y c(y)
@@ -211,7 +211,7 @@ def maximized(counts: Sequence[float]) -> list[float]:
 
     Source: Kudo (2018), section 3.2; GT-40.
 
-    >>> [round(exp(score), 3) for score in maximized([3.0, 1.0, 0.0])[:2]]
+    >>> [round(exp(score), 3) for score in maximum_likelihood_scores([3.0, 1.0, 0.0])[:2]]
     [0.75, 0.25]
     """
     total = log(sum(counts[:-1]))
@@ -219,14 +219,14 @@ def maximized(counts: Sequence[float]) -> list[float]:
     return [*scores, min(scores) - UNKNOWN_PENALTY]
 
 
-def seed_pieces(words: Mapping[str, int], max_length: int, n_pieces: int) -> dict[str, float]:
+def seed_pieces(words: Mapping[str, int], max_piece_length: int, n_pieces: int) -> dict[str, float]:
     """Far more pieces than needed: all characters, and the substrings that cover most of the text.
 
     A substring is counted only if what precedes its last character occurs twice, so that few are counted in vain.
 
     Args:
         words: how often each occurs.
-        max_length: of a piece, in characters.
+        max_piece_length: of a piece, in characters.
         n_pieces: at most so many, and all characters in any case.
 
     Returns:
@@ -234,7 +234,7 @@ def seed_pieces(words: Mapping[str, int], max_length: int, n_pieces: int) -> dic
 
     Source: Kudo (2018), section 3.2, step 1, which finds them with a suffix array; GT-40.
 
-    >>> seed_pieces({"abab": 2, "c": 1}, max_length=3, n_pieces=5)
+    >>> seed_pieces({"abab": 2, "c": 1}, max_piece_length=3, n_pieces=5)
     {'ab': 8.0, 'aba': 6.0, 'a': 4.0, 'b': 4.0, 'c': 1.0}
     """
     characters = Counter()
@@ -242,7 +242,7 @@ def seed_pieces(words: Mapping[str, int], max_length: int, n_pieces: int) -> dic
         for character in word:
             characters[character] += times
     frequent, longer = characters, {}
-    for length in range(2, max_length + 1):
+    for length in range(2, max_piece_length + 1):
         counts = Counter()
         for word, times in words.items():
             for start in range(len(word) - length + 1):
@@ -256,7 +256,7 @@ def seed_pieces(words: Mapping[str, int], max_length: int, n_pieces: int) -> dic
     return dict(sorted(weights.items(), key=lambda entry: (-entry[1], entry[0])))
 
 
-def losses(pieces: Sequence[str], scores: Sequence[float], counts: Sequence[float]) -> list[float]:
+def pruning_losses(pieces: Sequence[str], scores: Sequence[float], counts: Sequence[float]) -> list[float]:
     r"""By how much the log likelihood would fall, about, if a piece were taken away: as often as it is counted, the
     best split of the piece itself would have to stand in for it.
 
@@ -272,7 +272,7 @@ def losses(pieces: Sequence[str], scores: Sequence[float], counts: Sequence[floa
 
     Source: Kudo (2018), section 3.2, step 2b; SentencePiece's trainer makes the same approximation; GT-40.
 
-    >>> [round(x, 3) for x in losses(["a", "aa"], [log(0.5), log(0.4), -20.0], [1.0, 10.0])]
+    >>> [round(x, 3) for x in pruning_losses(["a", "aa"], [log(0.5), log(0.4), -20.0], [1.0, 10.0])]
     [inf, 4.7]
     """
     ids, longest = {piece: i for i, piece in enumerate(pieces)}, max(map(len, pieces))
@@ -283,16 +283,16 @@ def losses(pieces: Sequence[str], scores: Sequence[float], counts: Sequence[floa
             continue
         arcs = lattice(piece, ids, longest)
         arcs[-1].remove((0, ids[piece]))
-        result.append(count * (score - best_split(arcs, scores)[1]))
+        result.append(count * (score - best_segmentation(arcs, scores)[1]))
     return result
 
 
-class Round(NamedTuple):
+class TrainingRound(NamedTuple):
     """What training knows after an E and an M step.
 
     Source: Kudo (2018), section 3.2; GT-40.
 
-    >>> Round({"a": 0.0}, -3.0).scores
+    >>> TrainingRound({"a": 0.0}, -3.0).scores
     {'a': 0.0}
     """
 
@@ -303,16 +303,20 @@ class Round(NamedTuple):
 
 
 def training_rounds(
-    words: Mapping[str, int], n_pieces: int, max_length: int = 16, n_seeds: int | None = None, em_steps: int = 2
-) -> Iterator[Round]:
+    words: Mapping[str, int],
+    n_pieces: int,
+    max_piece_length: int = 16,
+    n_seed_pieces: int | None = None,
+    n_em_steps: int = 2,
+) -> Iterator[TrainingRound]:
     """Seed, then by turns estimate and prune by a quarter, until so many pieces are left; then estimate once more.
 
     Args:
         words: how often each occurs.
         n_pieces: how many are wanted.
-        max_length: of a piece, in characters.
-        n_seeds: how many to begin with, eight times as many by default.
-        em_steps: how many E and M steps before each pruning, and at the end.
+        max_piece_length: of a piece, in characters.
+        n_seed_pieces: how many to begin with, eight times as many by default.
+        n_em_steps: how many E and M steps before each pruning, and at the end.
 
     Raises:
         ValueError: if there are more characters than pieces wanted, or too few substrings.
@@ -322,42 +326,42 @@ def training_rounds(
     >>> [len(r.scores) for r in training_rounds({"abab": 4, "abc": 2, "ac": 1}, 4)]
     [10, 10, 7, 7, 5, 5, 4, 4]
     """
-    weights = seed_pieces(words, max_length, 8 * n_pieces if n_seeds is None else n_seeds)
+    weights = seed_pieces(words, max_piece_length, 8 * n_pieces if n_seed_pieces is None else n_seed_pieces)
     n_characters = sum(len(piece) == 1 for piece in weights)
     if not n_characters <= n_pieces <= len(weights):
         raise ValueError(
             f"{n_pieces=} must be from {n_characters}, the characters of the text, to {len(weights)}, the pieces found"
         )
-    pieces, scores = list(weights), maximized([*weights.values(), 0.0])
+    pieces, scores = list(weights), maximum_likelihood_scores([*weights.values(), 0.0])
     while True:
         ids, longest = {piece: i for i, piece in enumerate(pieces)}, max(map(len, pieces))
         lattices = [(lattice(word, ids, longest), times) for word, times in words.items()]
-        for _ in range(em_steps):
+        for _ in range(n_em_steps):
             counts, likelihood = expected_counts(lattices, scores)
-            scores = maximized(counts)
-            yield Round(dict(zip(pieces, scores, strict=False)), likelihood)
+            scores = maximum_likelihood_scores(counts)
+            yield TrainingRound(dict(zip(pieces, scores, strict=False)), likelihood)
         if len(pieces) == n_pieces:
             return
-        missed = losses(pieces, scores, counts)
+        missed = pruning_losses(pieces, scores, counts)
         n_kept = max(n_pieces, n_characters, len(pieces) * 3 // 4)
         kept = sorted(sorted(ids.values(), key=lambda i: (-missed[i], i))[:n_kept])
-        pieces, scores = [pieces[i] for i in kept], maximized([*(counts[i] for i in kept), 0.0])
+        pieces, scores = [pieces[i] for i in kept], maximum_likelihood_scores([*(counts[i] for i in kept), 0.0])
 
 
-def count_words(texts: Iterable[str], splitter: Splitter, coverage: float) -> Counter[str]:
+def count_words(texts: Iterable[str], pre_tokenizer: PreTokenizer, character_coverage: float) -> Counter[str]:
     """How often each word occurs; words are cut at characters too rare to get a piece of their own.
 
     Args:
         texts: to be counted.
-        splitter: what makes words of them.
-        coverage: the share of the text whose characters get pieces, the most frequent ones first.
+        pre_tokenizer: what makes words of them.
+        character_coverage: the share of the text whose characters get pieces, the most frequent ones first.
 
     Source: Kudo and Richardson (2018), section 3.2, character coverage; GT-42.
 
-    >>> sorted(count_words(["a aba"], WORDS, coverage=0.8).items())
+    >>> sorted(count_words(["a aba"], WORDS, character_coverage=0.8).items())
     [(' a', 1), ('a', 2)]
     """
-    words = Counter(chain.from_iterable(map(splitter, texts)))
+    words = Counter(chain.from_iterable(map(pre_tokenizer, texts)))
     characters = Counter()
     for word, times in words.items():
         for character in word:
@@ -365,7 +369,7 @@ def count_words(texts: Iterable[str], splitter: Splitter, coverage: float) -> Co
     covered, kept = 0, set()
     for character, times in sorted(characters.items(), key=lambda entry: (-entry[1], entry[0])):
         if (
-            covered >= coverage * characters.total() or 0xD800 <= ord(character) < 0xE000
+            covered >= character_coverage * characters.total() or 0xD800 <= ord(character) < 0xE000
         ):  # surrogates are no characters
             continue
         covered += times
@@ -393,11 +397,11 @@ class Unigram(Tokenizer):
         scores: the log probability of each id; None for those that are no pieces: bytes, unknown and special tokens.
         byte_ids: the ids of the bytes 0 to 255, in order; none, where the vocabulary has no bytes to fall back to.
         unknown: the id that stands for a character, or several in a row, where there are no bytes.
-        splitter: what makes words of a text.
+        pre_tokenizer: what makes words of a text.
         special_tokens: text and id of each.
         prefix: put before every text, as SentencePiece does with a space.
         normalizer: as in ``Tokenizer``.
-        preferred: the ids of pieces that somebody laid down, whose scores are not learned. SentencePiece gives them
+        user_defined: the ids of pieces that somebody laid down, whose scores are not learned. SentencePiece gives them
             the highest learned score for each byte, so that they are nearly always chosen.
 
     Raises:
@@ -418,25 +422,25 @@ class Unigram(Tokenizer):
         *,
         byte_ids: Sequence[int] = (),
         unknown: int | None = None,
-        splitter: Splitter = WORDS,
+        pre_tokenizer: PreTokenizer = WORDS,
         special_tokens: Mapping[str, int] | None = None,
         prefix: str = "",
         normalizer: Normalizer | None = None,
-        preferred: Sequence[int] = (),
+        user_defined: Sequence[int] = (),
     ):
-        super().__init__(vocabulary, splitter, special_tokens, prefix, normalizer)
+        super().__init__(vocabulary, pre_tokenizer, special_tokens, prefix, normalizer)
         self.scores, self.byte_ids, self.unknown = list(scores), list(byte_ids), unknown
-        self.preferred = list(preferred)
-        self._refuse_misfits()
+        self.user_defined = list(user_defined)
+        self._check_fields()
         self._ids_of = {vocabulary[i].decode(): i for i, score in enumerate(scores) if score is not None}
         self._longest = max(map(len, self._ids_of))
-        laid_down = set(preferred)
+        laid_down = set(user_defined)
         learned = [score for i, score in enumerate(scores) if score is not None and i not in laid_down]
         self._costs = [*(-inf if score is None else score for score in scores), min(learned) - UNKNOWN_PENALTY]
-        for i in preferred:
-            self._costs[i] = len(vocabulary[i].replace(b" ", as_bytes("▁"))) * max(learned) - PREFERENCE
+        for i in user_defined:
+            self._costs[i] = len(vocabulary[i].replace(b" ", as_bytes("▁"))) * max(learned) - USER_DEFINED_PENALTY
 
-    def _refuse_misfits(self) -> None:
+    def _check_fields(self) -> None:
         if len(self.scores) != self.n_vocab:
             raise ValueError(f"there are {len(self.scores)} scores for {self.n_vocab} tokens; each needs one, or None")
         pieces = set()
@@ -455,9 +459,9 @@ class Unigram(Tokenizer):
             and all(0 <= i < self.n_vocab and self._vocabulary[i] == bytes([b]) for b, i in enumerate(self.byte_ids))
         ):
             raise ValueError("byte_ids must be the 256 ids of the bytes 0 to 255, in order, or none")
-        if not all(0 <= i < self.n_vocab and self.scores[i] is not None for i in self.preferred):
-            raise ValueError(f"preferred={self.preferred} must be ids of pieces")
-        if len(pieces) == len(set(self.preferred)):
+        if not all(0 <= i < self.n_vocab and self.scores[i] is not None for i in self.user_defined):
+            raise ValueError(f"preferred={self.user_defined} must be ids of pieces")
+        if len(pieces) == len(set(self.user_defined)):
             raise ValueError("preferred holds all pieces; at least one score must be learned")
         if self.unknown is not None and not 0 <= self.unknown < self.n_vocab:
             raise ValueError(f"unknown={self.unknown!r} must be an id, 0 to {self.n_vocab - 1}, or None")
@@ -469,10 +473,10 @@ class Unigram(Tokenizer):
         unknown: str | None = None,
         *,
         special_tokens: Iterable[str] = (),
-        splitter: Splitter = SPACES,
+        pre_tokenizer: PreTokenizer = SPACES,
         prefix: str = "",
         normalizer: Normalizer | None = None,
-        preferred: Sequence[int] = (),
+        user_defined: Sequence[int] = (),
     ) -> "Unigram":
         """From pieces as SentencePiece writes them: ``▁`` for a space, ``<0x0A>`` for a byte.
 
@@ -480,9 +484,9 @@ class Unigram(Tokenizer):
             pieces: each with its score; their places are their ids.
             unknown: which of them stands for what is unknown.
             special_tokens: which of them are special.
-            splitter: ``Whole()`` where pieces hold a space that is not their first character.
+            pre_tokenizer: ``NoSplit()`` where pieces hold a space that is not their first character.
             prefix: a space, where the model was trained with SentencePiece's dummy prefix.
-            normalizer, preferred: as for the class.
+            normalizer, user_defined: as for the class.
 
         Raises:
             ValueError: for an unknown or special token that is none of the pieces, and as the class does.
@@ -502,11 +506,11 @@ class Unigram(Tokenizer):
             [score if is_plain else None for (_, score), is_plain in zip(pieces, plain, strict=True)],
             byte_ids=[places[name] for name in bytes_of if name in places],
             unknown=None if unknown is None else places[unknown],
-            splitter=splitter,
+            pre_tokenizer=pre_tokenizer,
             special_tokens={name: places[name] for name in special_tokens},
             prefix=prefix,
             normalizer=normalizer,
-            preferred=preferred,
+            user_defined=user_defined,
         )
 
     @classmethod
@@ -515,11 +519,11 @@ class Unigram(Tokenizer):
         texts: Iterable[str],
         n_vocab: int,
         *,
-        splitter: Splitter = WORDS,
+        pre_tokenizer: PreTokenizer = WORDS,
         special_tokens: Sequence[str] = (),
         prefix: str = "",
-        max_length: int = 16,
-        coverage: float = 0.9995,
+        max_piece_length: int = 16,
+        character_coverage: float = 0.9995,
         progress: bool = False,
     ) -> "Unigram":
         """Learn pieces and their probabilities. See :func:`training_rounds` for the steps, one by one.
@@ -527,24 +531,24 @@ class Unigram(Tokenizer):
         Args:
             texts: to learn from.
             n_vocab: how many ids: 256 bytes, the special tokens, and the rest are pieces, the most probable first.
-            splitter, special_tokens, prefix: as for the class; special tokens come after the bytes.
-            max_length: of a piece, in characters.
-            coverage: the share of the text whose characters get pieces; the rest is left to bytes.
+            pre_tokenizer, special_tokens, prefix: as for the class; special tokens come after the bytes.
+            max_piece_length: of a piece, in characters.
+            character_coverage: the share of the text whose characters get pieces; the rest is left to bytes.
             progress: show a bar.
 
         Raises:
             ValueError: for a number out of range, or too many or too few pieces wanted for the text.
         """
-        texts = one_by_one(texts)
-        if max_length < 1 or not 0 < coverage <= 1:
-            raise ValueError(f"{max_length=} must be at least 1 and {coverage=} above 0 and at most 1")
+        texts = check_texts(texts)
+        if max_piece_length < 1 or not 0 < character_coverage <= 1:
+            raise ValueError(f"{max_piece_length=} must be at least 1 and {character_coverage=} above 0 and at most 1")
         first = [bytes([b]) for b in range(256)] + [as_bytes(text) for text in special_tokens]
         if n_vocab <= len(first):
             raise ValueError(f"{n_vocab=} must be above {len(first)}, for the bytes and special tokens")
-        words = count_words((prefix + text for text in texts), splitter, coverage)
+        words = count_words((prefix + text for text in texts), pre_tokenizer, character_coverage)
         if not words:
             raise ValueError("texts hold no character to learn from")
-        rounds = training_rounds(words, n_vocab - len(first), max_length)
+        rounds = training_rounds(words, n_vocab - len(first), max_piece_length)
         for last in tqdm(rounds, "Unigram", unit="round", disable=not progress):
             scores = last.scores
         scores = dict(sorted(scores.items(), key=lambda entry: (-entry[1], entry[0])))
@@ -552,7 +556,7 @@ class Unigram(Tokenizer):
             [*first, *map(as_bytes, scores)],
             [*[None] * len(first), *scores.values()],
             byte_ids=range(256),
-            splitter=splitter,
+            pre_tokenizer=pre_tokenizer,
             special_tokens={text: 256 + i for i, text in enumerate(special_tokens)},
             prefix=prefix,
         )
@@ -575,12 +579,12 @@ class Unigram(Tokenizer):
         if found := self._special.search(text):
             self._special_id(found[0], ())
         ids = []
-        for word in self.splitter(self._prepared(text)):
-            ids += self._spelled(word, sample_split(self._lattice(word), self._costs, rng, alpha))
+        for word in self.pre_tokenizer(self._prepared(text)):
+            ids += self._spelled(word, sample_segmentation(self._lattice(word), self._costs, rng, alpha))
         return ids
 
     def _ids(self, piece: str) -> list[int]:
-        return self._spelled(piece, best_split(self._lattice(piece), self._costs)[0])
+        return self._spelled(piece, best_segmentation(self._lattice(piece), self._costs)[0])
 
     def _lattice(self, word: str) -> Lattice:
         return lattice(word, self._ids_of, self._longest)
@@ -609,17 +613,17 @@ class Unigram(Tokenizer):
 
     def _state(self) -> dict:
         state = {"scores": self.scores, "byte_ids": self.byte_ids, "unknown": self.unknown}
-        return state | ({"preferred": self.preferred} if self.preferred else {})
+        return state | ({"user_defined": self.user_defined} if self.user_defined else {})
 
     @classmethod
     def _from_state(cls, record: Record, **arguments) -> "Unigram":
         scores, byte_ids = record.take("scores", list), record.take("byte_ids", list)
         unknown = record.take("unknown", object)
-        preferred = record.take("preferred", list) if "preferred" in record.fields else []
+        user_defined = record.take("user_defined", list) if "user_defined" in record.fields else []
         for key, values, kinds in [
             ("scores", scores, (float, int, NoneType)),
             ("byte_ids", byte_ids, (int,)),
-            ("preferred", preferred, (int,)),
+            ("user_defined", user_defined, (int,)),
         ]:
             for i, value in enumerate(values):
                 if type(value) not in kinds:
@@ -628,7 +632,7 @@ class Unigram(Tokenizer):
                     )
         if type(unknown) not in (int, NoneType):
             record.refuse("unknown", f"{unknown!r:.40} is neither an id nor null")
-        return cls(scores=scores, byte_ids=byte_ids, unknown=unknown, preferred=preferred, **arguments)
+        return cls(scores=scores, byte_ids=byte_ids, unknown=unknown, user_defined=user_defined, **arguments)
 
 
 def _is_text(token: bytes) -> bool:

@@ -18,10 +18,10 @@ def train(
     batches: Iterable[Int[Tensor, "batch window"]],
     *,
     n_steps: int,
-    peak_rate: float = 3e-3,
-    n_warmup: int = 0,
+    max_lr: float = 3e-3,
+    warmup_steps: int = 0,
     weight_decay: float = 0.1,
-    largest_norm: float = 1.0,
+    max_grad_norm: float = 1.0,
     after_step: Callable[[int], None] | None = None,
 ) -> list[float]:
     r"""Train a model to predict the next token of each window.
@@ -35,10 +35,10 @@ def train(
         model: from ids (batch, n_tokens) to logits (batch, n_tokens, n_vocab).
         batches: windows of ids, one token longer than the model reads; at least ``n_steps`` of them.
         n_steps: how many steps, from 1.
-        peak_rate: the highest learning rate.
-        n_warmup: steps until then, fewer than ``n_steps``.
+        max_lr: the highest learning rate.
+        warmup_steps: steps until then, fewer than ``n_steps``.
         weight_decay: of AdamW.
-        largest_norm: gradients longer than this are shortened to it.
+        max_grad_norm: gradients longer than this are shortened to it.
         after_step: called with the number of each step, from 1, when it is done; may evaluate the model.
 
     Returns:
@@ -52,17 +52,17 @@ def train(
     >>> from llm_anatomy.training.data.windows import random_windows
     >>> model = nn.Sequential(nn.Embedding(3, 8), nn.Linear(8, 3))
     >>> batches = random_windows(torch.arange(60) % 3, 5, 4, torch.Generator().manual_seed(0))  # 0 1 2 0 1 2 …
-    >>> train(model, batches, n_steps=100, peak_rate=0.1)[-1] < 0.1
+    >>> train(model, batches, n_steps=100, max_lr=0.1)[-1] < 0.1
     True
     """
     if n_steps < 1:
         raise ValueError(f"{n_steps=} must be at least 1")
     device = next(model.parameters()).device
-    optimizer = torch.optim.AdamW(_groups(model, weight_decay), lr=peak_rate)
+    optimizer = torch.optim.AdamW(_groups(model, weight_decay), lr=max_lr)
     losses, batches = [], iter(batches)
     for step in tqdm(range(1, n_steps + 1), desc="training", disable=None, leave=False):
         for group in optimizer.param_groups:
-            group["lr"] = peak_rate * warmup_then_cosine(step, n_steps, n_warmup)
+            group["lr"] = max_lr * warmup_then_cosine(step, n_steps, warmup_steps)
         window = next(batches, None)
         if window is None:
             raise ValueError(f"batches hold {step - 1}; n_steps={n_steps} need as many")
@@ -73,10 +73,10 @@ def train(
         )
         losses.append(loss.item())
         if not math.isfinite(losses[-1]):
-            raise ValueError(f"the loss of step {step} is {losses[-1]}; peak_rate={peak_rate} may be too high")
+            raise ValueError(f"the loss of step {step} is {losses[-1]}; max_lr={max_lr} may be too high")
         optimizer.zero_grad()
         loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), largest_norm)
+        nn.utils.clip_grad_norm_(model.parameters(), max_grad_norm)
         optimizer.step()
         if after_step is not None:
             after_step(step)

@@ -21,7 +21,7 @@ from llm_anatomy.models.checkpoints import Checkpoint, engine, families, hub, lo
 from llm_anatomy.models.checkpoints.rules import Change, Reversed, Rule, Same, Split, Stacked, Then, Transpose, moves
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.tokenizers.bpe import GPT2_BYTES
-from llm_anatomy.tokenizers.files import _fields
+from llm_anatomy.tokenizers.files import _protobuf_fields
 
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 CONFIG = dict(d_model=24, n_layers=2, n_heads=4, d_ff=36, n_vocab=260, n_ctx=64, position="rope", norm="rmsnorm")
@@ -551,8 +551,8 @@ def test_the_command_writes_with_a_t5_and_its_own_tokenizer(beside, tmp_path, ca
         (tmp_path / "t5" / beside).write_bytes(data.getvalue())
         (tmp_path / "t5" / "tokenizer_config.json").write_text('{"tokenizer_class": "T5Tokenizer", "extra_ids": 4}')
     else:
-        (spec,) = (value for number, value, _ in _fields(data.getvalue(), "t.model") if number == 3)
-        rules = next(value for number, value, _ in _fields(spec, "t.model") if number == 2)
+        (spec,) = (value for number, value, _ in _protobuf_fields(data.getvalue(), "t.model") if number == 3)
+        rules = next(value for number, value, _ in _protobuf_fields(spec, "t.model") if number == 2)
         vocab = [(theirs.id_to_piece(i), theirs.get_score(i)) for i in range(theirs.vocab_size())]
         vocab += [(f"<extra_id_{i}>", 0.0) for i in (3, 2, 1, 0)]
         T5Tokenizer(vocab, extra_ids=4, _spm_precompiled_charsmap=rules).save_pretrained(tmp_path / "t5")

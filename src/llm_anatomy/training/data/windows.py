@@ -29,7 +29,7 @@ def random_windows(
     >>> next(windows).shape
     torch.Size([2, 6])
     """
-    _refuse_misfits(ids, n_tokens)
+    _check_window_size(ids, n_tokens)
     if batch < 1:
         raise ValueError(f"{batch=} must be at least 1")
     return _draw(ids.unfold(0, n_tokens + 1, 1), batch, generator)
@@ -40,9 +40,7 @@ def _draw(windows: Tensor, batch: int, generator: torch.Generator) -> Iterator[T
         yield windows[torch.randint(len(windows), (batch,), generator=generator)]
 
 
-def windows_that_end_at(
-    ids: Int[Tensor, "corpus"], ends: Sequence[int], n_tokens: int
-) -> Int[Tensor, "windows window"]:
+def windows_ending_at(ids: Int[Tensor, "corpus"], ends: Sequence[int], n_tokens: int) -> Int[Tensor, "windows window"]:
     """One window before each of these places: the same last words, with as much text before them as is asked for.
 
     Args:
@@ -55,17 +53,17 @@ def windows_that_end_at(
 
     Source: Press et al. (2022), section 2, who compare lengths on the same words; IITD-17.
 
-    >>> windows_that_end_at(torch.arange(100), [9, 20], n_tokens=3).tolist()
+    >>> windows_ending_at(torch.arange(100), [9, 20], n_tokens=3).tolist()
     [[6, 7, 8, 9], [17, 18, 19, 20]]
     """
-    _refuse_misfits(ids, n_tokens)
+    _check_window_size(ids, n_tokens)
     for end in ends:
         if not n_tokens <= end < len(ids):
             raise ValueError(f"ends hold {end}; each must be from n_tokens={n_tokens} to {len(ids) - 1}, the last id")
     return torch.stack([ids[end - n_tokens : end + 1] for end in ends])
 
 
-def _refuse_misfits(ids: Tensor, n_tokens: int) -> None:
+def _check_window_size(ids: Tensor, n_tokens: int) -> None:
     if n_tokens < 1:
         raise ValueError(f"{n_tokens=} must be at least 1")
     if len(ids) <= n_tokens:

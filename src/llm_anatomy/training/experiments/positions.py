@@ -31,12 +31,12 @@ from llm_anatomy.layers.positions.base import PositionScheme
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.shapes import Float, Int, Tensor
 from llm_anatomy.training.data.stories import story_text
-from llm_anatomy.training.data.windows import random_windows, windows_that_end_at
+from llm_anatomy.training.data.windows import random_windows, windows_ending_at
 from llm_anatomy.training.trainer import train
 
 N_TRAINED = 64
 LENGTHS = (64, 128, 256, 512)
-N_STEPS, BATCH, PEAK_RATE, N_WARMUP = 1000, 16, 5e-3, 50
+N_STEPS, BATCH, MAX_LR, WARMUP_STEPS = 1000, 16, 5e-3, 50
 N_TRAINING_CHARACTERS, N_HELD_OUT_CHARACTERS = 4_000_000, 400_000
 N_WINDOWS = 256
 
@@ -196,14 +196,14 @@ def run(scheme: str, seed: int, n_steps: int = N_STEPS) -> tuple[Transformer, li
             curve.append((step, next_token_loss(model, windows)))
 
     batches = random_windows(training, N_TRAINED, BATCH, torch.Generator().manual_seed(seed))
-    train(model, batches, n_steps=n_steps, peak_rate=PEAK_RATE, n_warmup=min(N_WARMUP, n_steps - 1), after_step=watch)
+    train(model, batches, n_steps=n_steps, max_lr=MAX_LR, warmup_steps=min(WARMUP_STEPS, n_steps - 1), after_step=watch)
     return model, curve
 
 
 def _test_windows(held_out: Tensor, n_tokens: int) -> Tensor:
     """The same last words at every length."""
     step = (len(held_out) - max(LENGTHS) - 1) // N_WINDOWS
-    return windows_that_end_at(held_out, [max(LENGTHS) + i * step for i in range(N_WINDOWS)], n_tokens)
+    return windows_ending_at(held_out, [max(LENGTHS) + i * step for i in range(N_WINDOWS)], n_tokens)
 
 
 def losses_by_length(model: Transformer, scheme: str) -> Iterator[tuple[str, int, float]]:
@@ -232,7 +232,7 @@ def losses_by_length(model: Transformer, scheme: str) -> Iterator[tuple[str, int
 
 
 @torch.no_grad()
-def mean_weights(model: Transformer, n_distances: int = 32) -> Float[Tensor, "layers heads distances"]:
+def mean_attention_weights(model: Transformer, n_distances: int = 32) -> Float[Tensor, "layers heads distances"]:
     """How much each head looks at the word so many places back, averaged over the held-out text.
 
     Args:
@@ -241,7 +241,7 @@ def mean_weights(model: Transformer, n_distances: int = 32) -> Float[Tensor, "la
 
     Source: CMU-24.
 
-    >>> mean_weights(small_model("rope"), n_distances=3).shape
+    >>> mean_attention_weights(small_model("rope"), n_distances=3).shape
     torch.Size([2, 4, 3])
     """
     _, _, held_out = corpus()
@@ -276,7 +276,7 @@ def experiment(out: Path, seeds: Iterable[int] = range(5), n_steps: int = N_STEP
         _write(out / "position_curves.csv", ["scheme", "seed", "step", "loss"], curves)
         _write(out / "position_losses.csv", ["scheme", "scaling", "seed", "n_tokens", "loss"], losses)
         if seed == seeds[0] and not scheme.startswith("linear"):
-            heads += _rows([scheme], mean_weights(model))
+            heads += _rows([scheme], mean_attention_weights(model))
             _write(out / "position_heads.csv", ["scheme", "layer", "head", "distance", "weight"], heads)
         if seed == seeds[0] and scheme == "learned":
             table = F.normalize(model.position.table.detach(), dim=-1)
@@ -305,9 +305,9 @@ def _settings(seeds: list[int], n_steps: int, seconds: float) -> list[list]:
         ["n_tokens", N_TRAINED],
         ["n_steps", n_steps],
         ["batch", BATCH],
-        ["peak_rate", PEAK_RATE],
-        ["training_words", len(training)],
-        ["held_out_words", len(held_out)],
+        ["max_lr", MAX_LR],
+        ["training_tokens", len(training)],
+        ["held_out_tokens", len(held_out)],
         ["held_out_windows", N_WINDOWS],
         ["seeds", " ".join(map(str, seeds))],
         ["torch", torch.__version__.partition("+")[0]],

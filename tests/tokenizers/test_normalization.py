@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer as HuggingFace
 from transformers import T5Tokenizer
 
-from llm_anatomy.tokenizers import normalizing
+from llm_anatomy.tokenizers import normalization
 from llm_anatomy.tokenizers.base import Tokenizer
-from llm_anatomy.tokenizers.files import _fields, read_hugging_face, read_sentencepiece
-from llm_anatomy.tokenizers.normalizing import WHITE_SPACE, CharacterMap, Normalizer
+from llm_anatomy.tokenizers.files import _protobuf_fields, read_hugging_face, read_sentencepiece
+from llm_anatomy.tokenizers.normalization import WHITE_SPACE, CharacterMap, Normalizer
 
 RULES = ["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "identity"]
 AWKWARD = {
@@ -76,8 +76,8 @@ def precompiled(corpus):
     """The map of each rule."""
     maps = {}
     for rule in RULES:
-        (spec,) = (value for number, value, _ in _fields(trained(corpus, rule), "t.model") if number == 3)
-        maps[rule] = {number: value for number, value, _ in _fields(spec, "t.model")}[2]
+        (spec,) = (value for number, value, _ in _protobuf_fields(trained(corpus, rule), "t.model") if number == 3)
+        maps[rule] = {number: value for number, value, _ in _protobuf_fields(spec, "t.model")}[2]
     return maps
 
 
@@ -177,12 +177,12 @@ def test_a_random_split_is_of_the_normalized_text(corpus, tmp_path):
 def t5(data, folder, n_extra=4):
     """A tokenizer.json for a model of SentencePiece."""
     pieces = []
-    for number, value, _ in _fields(data, "t.model"):
+    for number, value, _ in _protobuf_fields(data, "t.model"):
         if number == 1:
-            entry = {n: v for n, v, _ in _fields(value, "t.model")}
+            entry = {n: v for n, v, _ in _protobuf_fields(value, "t.model")}
             pieces.append(entry[1].decode())
         elif number == 3:
-            rules = {n: v for n, v, _ in _fields(value, "t.model")}.get(2, b"")
+            rules = {n: v for n, v, _ in _protobuf_fields(value, "t.model")}.get(2, b"")
     theirs = sentencepiece.SentencePieceProcessor(model_proto=data)
     vocab = [(piece, theirs.get_score(i)) for i, piece in enumerate(pieces)]
     vocab += [(f"<extra_id_{i}>", 0.0) for i in reversed(range(n_extra))]
@@ -337,4 +337,6 @@ def test_a_file_saved_before_there_were_normalizers_is_read(t5_folder, tmp_path)
 
 
 def test_white_space_is_unicode_s():
-    assert set(WHITE_SPACE) == {chr(i) for i in range(0x110000) if normalizing.regex.match(r"\p{White_Space}", chr(i))}
+    assert set(WHITE_SPACE) == {
+        chr(i) for i in range(0x110000) if normalization.regex.match(r"\p{White_Space}", chr(i))
+    }

@@ -7,7 +7,7 @@ are seen less often in training.
 
 from collections.abc import Iterable, Mapping
 
-from llm_anatomy.tokenizers.base import Tokenizer, as_bytes, one_by_one
+from llm_anatomy.tokenizers.base import Tokenizer, as_bytes, check_texts
 
 
 def bytes_per_token(tokenizer: Tokenizer, texts: Iterable[str]) -> float:
@@ -22,12 +22,12 @@ def bytes_per_token(tokenizer: Tokenizer, texts: Iterable[str]) -> float:
 
     Source: UCL-05, UCL-09.
 
-    >>> from llm_anatomy.tokenizers.simple import Bytes
-    >>> bytes_per_token(Bytes(), ["plain text"])
+    >>> from llm_anatomy.tokenizers.simple import ByteTokenizer
+    >>> bytes_per_token(ByteTokenizer(), ["plain text"])
     1.0
     """
     n_bytes = n_tokens = 0
-    for text in one_by_one(texts):
+    for text in check_texts(texts):
         n_bytes += len(as_bytes(text))
         n_tokens += len(tokenizer.encode(text))
     if not n_tokens:
@@ -51,14 +51,14 @@ def tokens_per_word(tokenizer: Tokenizer, texts: Mapping[str, Iterable[str]]) ->
 
     Source: Rust et al. (2021), "How Good is Your Tokenizer?", section 3.1; UCL-06, UCL-09.
 
-    >>> from llm_anatomy.tokenizers.simple import Bytes
-    >>> tokens_per_word(Bytes(), {"English": ["the cat"], "French": ["le château"]})
+    >>> from llm_anatomy.tokenizers.simple import ByteTokenizer
+    >>> tokens_per_word(ByteTokenizer(), {"English": ["the cat"], "French": ["le château"]})
     {'English': 3.5, 'French': 5.5}
     """
     result = {}
     for language, samples in texts.items():
         n_words = n_tokens = 0
-        for text in one_by_one(samples):
+        for text in check_texts(samples):
             n_words += len(text.split())
             n_tokens += len(tokenizer.encode(text))
         if not n_words:
@@ -120,7 +120,9 @@ def attention_flops(n_tokens: int, d_model: int, n_layers: int = 1) -> int:
     return 4 * n_layers * n_tokens**2 * d_model
 
 
-def trade_off(tokenizers: Mapping[str, Tokenizer], text: str, d_model: int) -> list[dict[str, str | int | float]]:
+def compare_tokenizers(
+    tokenizers: Mapping[str, Tokenizer], text: str, d_model: int
+) -> list[dict[str, str | int | float]]:
     """The lecture's trade-off for one text: a row for each tokenizer.
 
     Args:
@@ -136,8 +138,8 @@ def trade_off(tokenizers: Mapping[str, Tokenizer], text: str, d_model: int) -> l
 
     Source: UCL-09, GT-41.
 
-    >>> from llm_anatomy.tokenizers.simple import Bytes
-    >>> trade_off({"bytes": Bytes()}, "four", d_model=8)[0]["attention_flops"]
+    >>> from llm_anatomy.tokenizers.simple import ByteTokenizer
+    >>> compare_tokenizers({"bytes": ByteTokenizer()}, "four", d_model=8)[0]["attention_flops"]
     512
     """
     rows = []

@@ -1,8 +1,8 @@
 r"""Where text is cut before anything is merged: no token crosses a border between two pieces.
 
-A splitter is a regular expression whose matches, side by side, are the whole text. The famous ones are built from the
-same parts: contractions, letters, digits, other signs, white space. What they differ in is how many digits stay
-together, and which piece gets the last space of a run.
+A pre-tokenizer is a regular expression whose matches, side by side, are the whole text. The well-known ones are built
+from the same parts: contractions, letters, digits, other signs, white space. They differ in how many digits stay
+together, and in which piece gets the last space of a run.
 """
 
 import re
@@ -17,7 +17,7 @@ BLOCK = 1 << 16
 
 
 @dataclass(frozen=True)
-class Splitter:
+class PreTokenizer:
     r"""Text to pieces; ``"".join(pieces)`` is the text again, for every text.
 
     Args:
@@ -31,7 +31,7 @@ class Splitter:
 
     Source: Radford et al. (2019), section 2.2, which forbids merges across categories of characters; UCL-09, GT-42.
 
-    >>> Splitter(r"\p{L}+")("two words")
+    >>> PreTokenizer(r"\p{L}+")("two words")
     ['two', ' ', 'words']
     """
 
@@ -54,17 +54,17 @@ class Splitter:
     def __call__(self, text: str) -> list[str]:
         return self._find_in_ascii(text) if text.isascii() else self._find(text)
 
-    def by_blocks(self, text: str) -> Iterator[list[str]]:
+    def iter_blocks(self, text: str) -> Iterator[list[str]]:
         """The same pieces, a list at a time, so that a long text needs little memory."""
         start, size = 0, BLOCK if self.look_ahead is not None else len(text)
         while start + size < len(text):
-            pieces, rest = self.settled(text[start : start + size])
+            pieces, rest = self.stable_pieces(text[start : start + size])
             yield pieces
             start += size - len(rest)
             size = BLOCK if pieces else 2 * size  # doubled, so that one long piece is not split again and again
         yield self(text[start:])
 
-    def settled(self, text: str) -> tuple[list[str], str]:
+    def stable_pieces(self, text: str) -> tuple[list[str], str]:
         """The pieces that no further text can change, and the rest.
 
         A piece is settled once the white space after it has ended within the text, and ``look_ahead`` more characters
@@ -79,14 +79,14 @@ class Splitter:
 
 
 @dataclass(frozen=True)
-class Whole(Splitter):
+class NoSplit(PreTokenizer):
     """No splitting: a text is one piece, and any two neighbours may be merged.
 
     Nothing of a text is settled before its end, so text in chunks is kept whole in memory.
 
     Source: Sennrich et al. (2016), section 3.2, splits at words; what happens without is UCL-07's example.
 
-    >>> Whole()("two words")
+    >>> NoSplit()("two words")
     ['two words']
     """
 
@@ -98,12 +98,12 @@ class Whole(Splitter):
 
 
 @dataclass(frozen=True)
-class Anywhere(Splitter):
+class AnySplit(PreTokenizer):
     """No splitting where none matters: each character has its ids whatever its neighbours are.
 
     Source: UCL-05, tokens that are letters or bytes.
 
-    >>> Anywhere().settled("two words")
+    >>> AnySplit().stable_pieces("two words")
     (['two words'], '')
     """
 
@@ -113,7 +113,7 @@ class Anywhere(Splitter):
     def __call__(self, text: str) -> list[str]:
         return [text] if text else []
 
-    def settled(self, text: str) -> tuple[list[str], str]:
+    def stable_pieces(self, text: str) -> tuple[list[str], str]:
         return self(text), ""
 
 
@@ -139,10 +139,10 @@ _CONTRACTION = r"'(?:[sdmt]|ll|ve|re)"
 _SIGNS = r" ?[^\s\p{L}\p{N}]+"
 _LAST_SPACE_TO_THE_WORD = r"\s+(?!\S)|\s+"
 
-GPT2 = Splitter(rf"{_CONTRACTION}| ?\p{{L}}+| ?\p{{N}}+|{_SIGNS}|{_LAST_SPACE_TO_THE_WORD}", look_ahead=2)
+GPT2 = PreTokenizer(rf"{_CONTRACTION}| ?\p{{L}}+| ?\p{{N}}+|{_SIGNS}|{_LAST_SPACE_TO_THE_WORD}", look_ahead=2)
 """Radford et al. (2019). Numbers of any length are one piece; of a run of spaces the last goes to the next word."""
 
-GPT4 = Splitter(
+GPT4 = PreTokenizer(
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
     r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
     look_ahead=2,
@@ -150,18 +150,18 @@ GPT4 = Splitter(
 """cl100k, of GPT-4 (tiktoken): digits in groups of three from the left, any one sign may lead a word, line ends stay
 with the signs before them. Possessive quantifiers (``++``) give nothing back and save time."""
 
-LLAMA3 = Splitter(
+LLAMA3 = PreTokenizer(
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+",
     look_ahead=2,
 )
 """The older writing of GPT-4's pattern, found in Llama 3's file: it differs where white space ends a text."""
 
-WHITESPACE = Splitter(r"\s+|\S+", look_ahead=0)
+WHITESPACE = PreTokenizer(r"\s+|\S+", look_ahead=0)
 """Runs of white space and what is between them."""
 
-LLAMA = Splitter(r" *[^ \p{N}]+|\p{N}| +", look_ahead=0)
+LLAMA = PreTokenizer(r" *[^ \p{N}]+|\p{N}| +", look_ahead=0)
 """SentencePiece as LLaMA used it: words with all the spaces before them, each digit alone."""
 
-CODE = Splitter(rf"\s{{2,}}|{_CONTRACTION}| ?\p{{L}}+|\p{{N}}|{_SIGNS}|\s", look_ahead=2)
+CODE = PreTokenizer(rf"\s{{2,}}|{_CONTRACTION}| ?\p{{L}}+|\p{{N}}|{_SIGNS}|\s", look_ahead=2)
 """For program text: an indentation is one piece, line end and all, and each digit is one."""

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 import sentencepiece
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer as HuggingFace
 from transformers import T5Tokenizer
@@ -145,6 +145,7 @@ def test_every_character_is_replaced_as_sentencepiece_does(precompiled):
 @given(text=ANY_TEXT)
 def test_any_text_has_the_ids_of_sentencepiece(any_model, text):
     ours, theirs = any_model
+    assume(not any(special in text for special in ours.special_tokens))  # a text that spells one is refused
     ids = theirs.encode(text)
     assert ours.encode(text) == ids and ours.decode(ids) == theirs.decode(ids)
 
@@ -230,6 +231,7 @@ def test_the_same_ids_as_the_tokenizer_of_t5(t5_folder, corpus, samples):
 def test_any_text_has_the_ids_of_the_tokenizer_of_t5(t5_pair, text):
     ours, peer = t5_pair
     text = "".join(c for c in text if not joined_with_others(c))
+    assume(not any(special in text for special in ours.special_tokens))
     assert ours.encode(text) == peer.encode(text, add_special_tokens=False).ids
 
 

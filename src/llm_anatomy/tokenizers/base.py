@@ -13,13 +13,12 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import chain
-from pathlib import Path
 from typing import Literal
 
 import regex
 
+from llm_anatomy.files import Record, write_atomically
 from llm_anatomy.tokenizers.normalization import Normalizer
 from llm_anatomy.tokenizers.pretokenization import BLOCK, AnySplit, NoSplit, PreTokenizer
 
@@ -293,7 +292,7 @@ class Tokenizer(ABC):
             "special_tokens": self._special_tokens,
             "vocabulary": [_readable(token) for token in self._vocabulary],
         }
-        _write_whole(Path(path), _json_lines(fields | self._state()).encode())
+        write_atomically(path, _json_lines(fields | self._state()))
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Tokenizer":
@@ -309,12 +308,12 @@ class Tokenizer(ABC):
         if kind is None or not issubclass(kind, cls):
             known = sorted(name for name, k in Tokenizer._kinds.items() if issubclass(k, cls))
             record.refuse("kind", f"{record.fields['kind']!r} is none of {', '.join(known)}")
-        vocabulary = [record.bytes_at("vocabulary", i, t) for i, t in enumerate(record.take("vocabulary", list))]
+        vocabulary = [_token_bytes(record, i, t) for i, t in enumerate(record.take("vocabulary", list))]
         special_tokens = record.take("special_tokens", dict)
         for text, i in special_tokens.items():
             if type(i) is not int:
                 record.refuse("special_tokens", f"{text!r} has {i!r:.40}, which is not an id")
-        with record.blaming("the tokenizer"):
+        with record.name_in_errors("the tokenizer"):
             return kind._from_state(
                 record,
                 vocabulary=vocabulary,
@@ -329,7 +328,7 @@ class Tokenizer(ABC):
         return {}
 
     @classmethod
-    def _from_state(cls, record: "Record", **arguments) -> "Tokenizer":
+    def _from_state(cls, record: Record, **arguments) -> "Tokenizer":
         """A tokenizer from ``arguments`` (those of ``Tokenizer``) and what ``_state`` had put into the record."""
         return cls(**arguments)
 
@@ -363,88 +362,7 @@ def _blocks(chunks: Iterable[str], prefix: str) -> Iterator[str]:
             prefix = ""
 
 
-# --- Files: what a reader may rely on, and what it says when it cannot ---
-
-
-class Record:
-    """The fields of a JSON file, taken out one by one; whatever is wrong is refused by file and key.
-
-    Args:
-        name: of the file, for messages.
-        fields: the object that it holds.
-
-    Raises:
-        ValueError: from each method, for what it does not find as asked.
-
-    Source: RFC 8259, section 4, which leaves keys that come twice to the reader; GT-40.
-
-    >>> Record("a.json", {"n": 3}).take("n", int)
-    3
-    """
-
-    def __init__(self, name: str, fields: dict):
-        self.name, self.fields = name, fields
-
-    @classmethod
-    def read(cls, path: str | os.PathLike) -> "Record":
-        """The record of a file; it must hold one JSON object, without a key that comes twice."""
-        path = Path(path)
-        try:
-            fields = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_no_key_twice)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path.name}, line {error.lineno}, column {error.colno}: {error.msg}") from None
-        except UnicodeDecodeError as error:
-            line = error.object[: error.start].count(b"\n") + 1
-            raise ValueError(f"{path.name}, line {line}: not UTF-8 ({error.reason})") from None
-        except _KeyTwice as error:
-            raise ValueError(f"{path.name}, key {error}: it comes twice") from None
-        except RecursionError:
-            raise ValueError(f"{path.name}: it is nested too deeply to be read") from None
-        if not isinstance(fields, dict):
-            raise ValueError(f"{path.name}, line 1: a JSON object is wanted, not {type(fields).__name__}")
-        return cls(path.name, fields)
-
-    def take(self, key: str, kind: type):
-        """The value of a key, which must be there and of that type."""
-        if key not in self.fields:
-            raise ValueError(f"{self.name}: key {key!r} is missing")
-        value = self.fields[key]
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            self.refuse(key, f"{kind.__name__} is wanted, not {value!r:.40}")
-        return value
-
-    def refuse(self, key: str, problem: str):
-        """Raise the error for a key."""
-        raise ValueError(f"{self.name}, key {key!r}: {problem}")
-
-    def bytes_at(self, key: str, i: int, token: object) -> bytes:
-        """The bytes of entry ``i`` of a list: a string, or a list of numbers where they are no UTF-8."""
-        try:
-            return token.encode() if isinstance(token, str) else bytes(token)
-        except (ValueError, TypeError):
-            self.refuse(key, f"entry {i} is {token!r:.40}, neither text nor a list of bytes")
-
-    @contextmanager
-    def blaming(self, what: str) -> Iterator[None]:
-        """Put the file's name before any complaint of a constructor."""
-        try:
-            yield
-        except ValueError as error:
-            if str(error).startswith(self.name):
-                raise
-            raise ValueError(f"{self.name}: {what} does not fit together: {error}") from None
-
-
-class _KeyTwice(Exception):
-    pass
-
-
-def _no_key_twice(pairs: list[tuple[str, object]]) -> dict:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _KeyTwice(repr(next(key for key in keys if keys.count(key) > 1)))
-    return fields
+# --- Files ---
 
 
 def _readable(token: bytes) -> str | list[int]:
@@ -452,6 +370,14 @@ def _readable(token: bytes) -> str | list[int]:
         return token.decode()
     except UnicodeDecodeError:
         return list(token)
+
+
+def _token_bytes(record: Record, i: int, token: object) -> bytes:
+    """The bytes of entry ``i`` of the vocabulary: it is a string, or a list of numbers if the bytes are not UTF-8."""
+    try:
+        return token.encode() if isinstance(token, str) else bytes(token)
+    except (ValueError, TypeError):
+        record.refuse("vocabulary", f"entry {i} is {token!r:.40}, which is neither text nor a list of bytes")
 
 
 def _pre_tokenizer_fields(pre_tokenizer: PreTokenizer) -> dict:
@@ -503,13 +429,3 @@ def _json_lines(fields: dict) -> str:
             text = json.dumps(value, ensure_ascii=False)
         lines.append(f" {json.dumps(key)}: {text}")
     return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    """All of it or nothing, also if the machine stops half-way."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_bytes(content)
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)

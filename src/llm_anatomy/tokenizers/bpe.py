@@ -17,7 +17,8 @@ from operator import add
 
 from tqdm.auto import tqdm
 
-from llm_anatomy.tokenizers.base import Record, Tokenizer, append_special_tokens, as_bytes, check_texts
+from llm_anatomy.files import Record
+from llm_anatomy.tokenizers.base import Tokenizer, append_special_tokens, as_bytes, check_texts
 from llm_anatomy.tokenizers.normalization import Normalizer
 from llm_anatomy.tokenizers.pretokenization import GPT4, LLAMA, PreTokenizer
 

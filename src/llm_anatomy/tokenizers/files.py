@@ -12,7 +12,8 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from llm_anatomy.tokenizers.base import Record, Tokenizer, as_bytes, check_texts
+from llm_anatomy.files import Record
+from llm_anatomy.tokenizers.base import Tokenizer, as_bytes, check_texts
 from llm_anatomy.tokenizers.bpe import BPE, GPT2_BYTES, CharacterBPE
 from llm_anatomy.tokenizers.normalization import WHITE_SPACE, Normalizer
 from llm_anatomy.tokenizers.pretokenization import GPT2, GPT4, LLAMA3, NoSplit, PreTokenizer
@@ -71,7 +72,7 @@ def read_gpt2(
     record = Record.read(vocab)
     special_ids = {text: record.take(text, int) for text in special_tokens}
     texts = _by_id(record, record.fields)
-    with record.blaming("the vocabulary"):
+    with record.name_in_errors("the vocabulary"):
         vocabulary = [as_bytes(text) if text in special_ids else gpt2_bytes(text) for text in texts]
     name, pairs = Path(merges).name, {}
     for number, line in enumerate(_lines(merges), start=1):
@@ -95,7 +96,7 @@ def read_gpt2(
             raise ValueError(
                 f"{name}, line {number}: it ends, but {texts[i]!r} of {record.name} is not made by any line"
             )
-    with record.blaming("the tokenizer"):
+    with record.name_in_errors("the tokenizer"):
         return BPE(vocabulary, pairs, GPT2, special_ids)
 
 
@@ -171,7 +172,7 @@ def read_hugging_face(path: str | os.PathLike) -> Tokenizer:
             entry.refuse("special", "added tokens that are not special are not supported")
         special_ids[entry.take("content", str)] = entry.take("id", int)
     kind = model.take("type", str)
-    with record.blaming("the tokenizer"):
+    with record.name_in_errors("the tokenizer"):
         if kind == "Unigram":
             return _hugging_face_unigram(record, model, special_ids)
         if kind != "BPE":
@@ -296,7 +297,7 @@ def _normalizer(record: Record) -> Normalizer | None:
     always = last.get("prepend_scheme", "always") == "always" and last.get("add_prefix_space", True)
     if last.get("type") != "Metaspace" or last.get("replacement") != SPACE or not always:
         record.refuse("pre_tokenizer", f"{last!r:.80} must be a Metaspace that always puts ▁ before")
-    with record.blaming("the normalizer"):
+    with record.name_in_errors("the normalizer"):
         return Normalizer(precompiled, joined=joined, stripped=WHITE_SPACE)
 
 
@@ -342,10 +343,10 @@ def read_sentencepiece(path: str | os.PathLike, special_tokens: Iterable[str] = 
             record.refuse("pieces", f"piece {i}, {text!r}, is of kind {kind}, which is supported in Unigram only")
     laid_down = [i for i, (_, _, kind) in enumerate(pieces) if kind == 4]
     prefix, rules, blanks = " " if normalizer.get(3, 1) else "", normalizer.get(2, b""), " " * normalizer.get(4, 1)
-    with record.blaming("the normalizer"):
+    with record.name_in_errors("the normalizer"):
         changes = Normalizer(rules, joined=blanks, stripped=blanks, kept=tuple(pieces[i][0] for i in laid_down))
     changes = changes if rules or blanks else None
-    with record.blaming("the tokenizer"):
+    with record.name_in_errors("the tokenizer"):
         if trainer.get(3, 1) == 1:
             unknown = next((text for text, _, kind in pieces if kind == 2), None)
             controls = [text for text, _, kind in pieces if kind == 3]

@@ -7,7 +7,8 @@ out, bytes leave nothing out and make sequences longer still. Byte pair encoding
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from llm_anatomy.tokenizers.base import Record, Tokenizer, append_special_tokens, as_bytes, check_texts
+from llm_anatomy.files import Record
+from llm_anatomy.tokenizers.base import Tokenizer, append_special_tokens, as_bytes, check_texts
 from llm_anatomy.tokenizers.pretokenization import AnySplit, PreTokenizer
 
 UNKNOWN = "<unk>"

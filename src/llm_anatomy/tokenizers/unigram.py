@@ -22,7 +22,8 @@ from typing import NamedTuple
 
 from tqdm import tqdm
 
-from llm_anatomy.tokenizers.base import Record, Tokenizer, as_bytes, check_texts
+from llm_anatomy.files import Record
+from llm_anatomy.tokenizers.base import Tokenizer, as_bytes, check_texts
 from llm_anatomy.tokenizers.normalization import Normalizer
 from llm_anatomy.tokenizers.pretokenization import PreTokenizer
 

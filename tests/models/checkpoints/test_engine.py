@@ -265,7 +265,7 @@ DAMAGE = {
     ),
     "config is a list": (
         lambda f: (f / "config.json").write_text("[]"),
-        "config.json, line 1: a JSON object is wanted",
+        "config.json, line 1: the file must hold a JSON object",
     ),
     "unknown architecture": (
         lambda f: change_config(f, architectures=["LamaForCausalLM"]),

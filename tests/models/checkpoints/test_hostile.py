@@ -10,9 +10,9 @@ from models.checkpoints.test_engine import a_model, byte_level, change_config, c
 from safetensors.torch import load_file, save_file
 
 from llm_anatomy import __main__ as command
+from llm_anatomy.files import Record
 from llm_anatomy.models.checkpoints import Checkpoint, engine, families, load, save
 from llm_anatomy.models.checkpoints.texts import Texts, read_texts
-from llm_anatomy.tokenizers.base import Record
 from llm_anatomy.tokenizers.simple import ByteTokenizer
 
 
@@ -103,7 +103,7 @@ def test_an_expansion_that_is_no_number_is_refused():
 HOSTILE = {
     "nested without end": (
         lambda f: (f / "config.json").write_text('{"a":' * 100_000),
-        "config.json: it is nested too",
+        "config.json: the file is nested too",
     ),
     "too many weights": (
         lambda f: change_config(f, hidden_size=2**31 - 1, head_dim=2**31 - 2, num_attention_heads=9998),

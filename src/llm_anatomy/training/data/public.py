@@ -11,7 +11,7 @@ from http.client import HTTPException
 from pathlib import Path
 from urllib.request import urlopen
 
-from llm_anatomy.tokenizers.base import _write_whole
+from llm_anatomy.files import write_atomically
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def public_text(name: str, cache: str | os.PathLike | None = None, timeout: floa
         ) from error
     text = _checked(content, corpus, corpus.url).decode()
     path.parent.mkdir(parents=True, exist_ok=True)
-    _write_whole(path, content)
+    write_atomically(path, content)
     return text
 
 

@@ -9,6 +9,7 @@ Everything but the scheme is the same: model, corpus, order of the batches. What
 
 import csv
 import dataclasses
+import io
 import platform
 import time
 from collections import Counter
@@ -25,6 +26,7 @@ from tqdm import tqdm
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.evaluation.perplexity import next_token_loss
+from llm_anatomy.files import write_atomically
 from llm_anatomy.layers.attention import MultiHeadAttention
 from llm_anatomy.layers.linear_attention import EluPlusOne, causal_linear_attention
 from llm_anatomy.layers.positions.base import PositionScheme
@@ -317,6 +319,6 @@ def _settings(seeds: list[int], n_steps: int, seconds: float) -> list[list]:
 
 
 def _write(path: Path, head: list, rows: list[list]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerows([head, *rows])
+    file = io.StringIO(newline="")
+    csv.writer(file, lineterminator="\n").writerows([head, *rows])
+    write_atomically(path, file.getvalue())

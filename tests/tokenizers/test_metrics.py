@@ -76,11 +76,11 @@ def test_numbers_of_the_slides():
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: bytes_per_token(ByteTokenizer(), ["", ""]), "texts give no token"),
+        (lambda: bytes_per_token(ByteTokenizer(), ["", ""]), "texts have no tokens"),
         (lambda: bytes_per_token(ByteTokenizer(), "text"), "texts is one string"),
-        (lambda: tokens_per_word(ByteTokenizer(), {"Latin": [" "]}), r"texts\['Latin'\] hold no word"),
+        (lambda: tokens_per_word(ByteTokenizer(), {"Latin": [" "]}), r"texts\['Latin'\] contain no words"),
         (lambda: tokens_per_word(ByteTokenizer(), {"Latin": "text"}), "texts is one string"),
-        (lambda: compare_tokenizers({"bytes": ByteTokenizer()}, "", 8), "no token"),
+        (lambda: compare_tokenizers({"bytes": ByteTokenizer()}, "", 8), "no tokens"),
     ],
 )
 def test_bad_input_is_refused(make, said):

@@ -146,7 +146,9 @@ def test_the_two_writings_of_gpt4s_pattern_differ_only_at_the_end(samples):
     assert GPT4("a\n  ") == ["a", "\n  "] and LLAMA3("a\n  ") == ["a", "\n", "  "]
 
 
-@pytest.mark.parametrize(("pattern", "problem"), [("(a", "no regular expression"), ("(a)b", "captures 1 groups")])
+@pytest.mark.parametrize(
+    ("pattern", "problem"), [("(a", "is not a regular expression"), ("(a)b", "has 1 capturing groups")]
+)
 def test_bad_patterns_are_refused(pattern, problem):
     with pytest.raises(ValueError, match=problem):
         PreTokenizer(pattern)

@@ -12,7 +12,7 @@ from llm_anatomy.tokenizers import base
 from llm_anatomy.tokenizers.base import Tokenizer
 from llm_anatomy.tokenizers.bpe import BPE, CharacterBPE
 from llm_anatomy.tokenizers.pretokenization import GPT4, NoSplit
-from llm_anatomy.tokenizers.simple import UNKNOWN, ByteTokenizer, CharacterTokenizer, WordTokenizer, one_hot
+from llm_anatomy.tokenizers.simple import UNK_TOKEN, ByteTokenizer, CharacterTokenizer, WordTokenizer, one_hot
 
 OFTEN = settings(deadline=None, derandomize=True, database=None, max_examples=150)
 SPECIAL = ["<|end|>", "<|end|>!", "<|"]
@@ -44,9 +44,9 @@ def test_characters_and_one_hot():
     assert ids == [2, 4, 3, 0] and tokenizer.decode(ids) == "hold"
     vectors = one_hot(ids, tokenizer.n_vocab)
     assert [v.index(1) for v in vectors] == ids and all(sum(v) == 1 and len(v) == 7 for v in vectors)
-    with pytest.raises(ValueError, match="'x' is not in the vocabulary of 7"):
+    with pytest.raises(ValueError, match="'x' is not in the alphabet of 7 characters"):
         tokenizer.encode("hex")
-    with pytest.raises(ValueError, match="id 7 is not in the vocabulary, 0 to 6"):
+    with pytest.raises(ValueError, match="id 7 is not in the vocabulary, whose ids are 0 to 6"):
         one_hot([1, 7], 7)
 
 
@@ -61,7 +61,7 @@ def test_bytes_of_characters():
 @pytest.mark.syllabus("UCL-06")
 def test_words_that_are_not_frequent_are_unknown():
     tokenizer = WordTokenizer.train(["b b b a a c"], 4)
-    assert tokenizer.vocabulary == [b" ", b"b", b"a", UNKNOWN.encode()]
+    assert tokenizer.vocabulary == [b" ", b"b", b"a", UNK_TOKEN.encode()]
     assert tokenizer.encode("a c d") == [2, 0, 3, 0, 3]
     assert tokenizer.decode(tokenizer.encode("a c d")) == "a <unk> <unk>"
     with pytest.raises(ValueError, match="n_vocab=1 must be at least 2"):
@@ -71,9 +71,9 @@ def test_words_that_are_not_frequent_are_unknown():
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        (lambda: CharacterTokenizer("aba"), "single characters, each once"),
-        (lambda: WordTokenizer(["a", "a"]), "each word once"),
-        (lambda: ByteTokenizer(["<a>", "<a>"]), "must each come once"),
+        (lambda: CharacterTokenizer("aba"), "single characters without duplicates"),
+        (lambda: WordTokenizer(["a", "a"]), "must not hold duplicates"),
+        (lambda: ByteTokenizer(["<a>", "<a>"]), "must not hold duplicates"),
         (lambda: ByteTokenizer("<a>"), "is one string"),
         (lambda: CharacterTokenizer.train("text"), "is one string"),
         (lambda: BPE.train("text", 300), "is one string"),
@@ -120,7 +120,9 @@ def test_any_bytes_can_be_decoded_as_asked(tokenizers, data):
 @pytest.mark.parametrize(("ids", "wrong"), [([0, 700_000], 700_000), ([3, -1], -1)])
 def test_ids_outside_the_vocabulary_are_refused(tokenizers, ids, wrong):
     for tokenizer in tokenizers.values():
-        with pytest.raises(ValueError, match=f"id {wrong} is not in the vocabulary, 0 to {tokenizer.n_vocab - 1}"):
+        with pytest.raises(
+            ValueError, match=f"id {wrong} is not in the vocabulary, whose ids are 0 to {tokenizer.n_vocab - 1}"
+        ):
             tokenizer.decode(ids)
     with pytest.raises(ValueError, match="errors='xml' must be"):
         tokenizer.decode([], errors="xml")
@@ -135,7 +137,7 @@ def test_special_tokens_are_never_split_and_the_longest_is_found(tokenizers, kin
     ids = tokenizer.special_tokens
     text = "a<|end|>!a<|end|>a<|a"
     found = tokenizer.encode(text, allowed_special="all")
-    assert [i for i in found if i in set(ids.values()) - {ids.get(UNKNOWN)}] == [
+    assert [i for i in found if i in set(ids.values()) - {ids.get(UNK_TOKEN)}] == [
         ids["<|end|>!"],
         ids["<|end|>"],
         ids["<|"],
@@ -222,7 +224,7 @@ def test_planted_fault_a_text_kept_whole_is_noticed(tokenizers, monkeypatch):
 
 def test_what_is_remembered_is_bounded():
     remembered = base._PieceCache(lambda piece: [len(piece)])
-    remembered.LIMIT = 10
+    remembered.MAX_SIZE = 10
     for i in range(100):
         assert remembered[str(i)] == [len(str(i))] and len(remembered) <= 10
     assert remembered["x" * 100] == [100] and "x" * 100 not in remembered
@@ -269,11 +271,14 @@ def corrupt(fields, change):
 
 CORRUPT = {
     "no version": (lambda f: f.pop("llm_anatomy tokenizer"), r"key 'llm_anatomy tokenizer' is missing"),
-    "new version": (lambda f: f.update({"llm_anatomy tokenizer": 99}), r"'llm_anatomy tokenizer': version 1"),
-    "unknown kind": (lambda f: f.update(kind="Magic"), r"key 'kind': 'Magic' is none of BPE"),
+    "new version": (
+        lambda f: f.update({"llm_anatomy tokenizer": 99}),
+        r"'llm_anatomy tokenizer': it must be version 1",
+    ),
+    "unknown kind": (lambda f: f.update(kind="Magic"), r"key 'kind': 'Magic' must be one of BPE"),
     "another kind": (
         lambda f: f.update(kind="WordTokenizer"),
-        r"key 'kind': 'WordTokenizer' is none of BPE, CharacterBPE",
+        r"key 'kind': 'WordTokenizer' must be one of BPE, CharacterBPE",
     ),
     "no vocabulary": (lambda f: f.pop("vocabulary"), r"key 'vocabulary' is missing"),
     "vocabulary no list": (lambda f: f.update(vocabulary="abc"), r"key 'vocabulary': it must be of type list"),
@@ -285,11 +290,17 @@ CORRUPT = {
     "special elsewhere": (lambda f: f["special_tokens"].update({"<|end|>": 7}), r"special_tokens\['<\|end\|>'\]=7"),
     "special no number": (lambda f: f["special_tokens"].update({"<|end|>": "7"}), r"key 'special_tokens'"),
     "no pre_tokenizer": (lambda f: f.update(pre_tokenizer={"kind": "Axe"}), r"key 'pre_tokenizer': its kind"),
-    "bad pattern": (lambda f: f["pre_tokenizer"].update(pattern="(a"), r"key 'pre_tokenizer': .*no regular expression"),
+    "bad pattern": (
+        lambda f: f["pre_tokenizer"].update(pattern="(a"),
+        r"key 'pre_tokenizer': .*is not a regular expression",
+    ),
     "pre_tokenizer field": (lambda f: f["pre_tokenizer"].update(colour=1), r"key 'pre_tokenizer': .*colour"),
-    "merge of three": (lambda f: f["merges"].__setitem__(4, [1, 2]), r"key 'merges': entry 4 is \[1, 2\]"),
-    "merge of nothing": (lambda f: f["merges"].__setitem__(4, [1, 2, 3]), r"merges\[1, 2\] makes b'\\x01\\x02'"),
-    "merge outside": (lambda f: f["merges"].__setitem__(4, [1, 9999, 3]), r"merges\[1, 9999\]: ids go from 0"),
+    "merge of three": (
+        lambda f: f["merges"].__setitem__(4, [1, 2]),
+        r"key 'merges': entry 4 must be two ids and a rank, not \[1, 2\]",
+    ),
+    "merge of nothing": (lambda f: f["merges"].__setitem__(4, [1, 2, 3]), r"merges\[1, 2\] gives b'\\x01\\x02'"),
+    "merge outside": (lambda f: f["merges"].__setitem__(4, [1, 9999, 3]), r"merges\[1, 9999\] must have ids from 0"),
     "whole no bool": (lambda f: f.update(ignore_merges=1), r"key 'ignore_merges': it must be of type bool"),
 }
 

@@ -307,13 +307,13 @@ def test_text_in_chunks_gives_the_same_ids(text, trained):
 @pytest.mark.syllabus("GT-40")
 def test_random_splits_are_of_the_same_text(text, trained):
     rng, sample = random.Random(0), text[:600]
-    seen = [trained.sample(sample, rng, alpha=0.2) for _ in range(20)]
+    seen = [trained.sample_encode(sample, rng, alpha=0.2) for _ in range(20)]
     assert len(set(map(tuple, seen))) == 20
     for ids in seen:
         assert trained.decode(ids) == sample and len(ids) > len(trained.encode(sample))
-    assert trained.sample(sample, rng, alpha=1e4) == trained.encode(sample)
-    assert trained.sample(sample, random.Random(7)) == trained.sample(sample, random.Random(7))
-    assert trained.sample("", rng) == [] and trained.sample("🙂", rng) == list("🙂".encode())
+    assert trained.sample_encode(sample, rng, alpha=1e4) == trained.encode(sample)
+    assert trained.sample_encode(sample, random.Random(7)) == trained.sample_encode(sample, random.Random(7))
+    assert trained.sample_encode("", rng) == [] and trained.sample_encode("🙂", rng) == list("🙂".encode())
 
 
 def test_a_file_keeps_everything(text, trained, tmp_path):
@@ -321,21 +321,21 @@ def test_a_file_keeps_everything(text, trained, tmp_path):
     for kind in (Unigram, Tokenizer):
         loaded = kind.load(tmp_path / "unigram.json")
         assert loaded.encode(text + "🙂") == trained.encode(text + "🙂")
-        assert (loaded.scores, loaded.byte_ids, loaded.unknown) == (trained.scores, trained.byte_ids, None)
-        assert loaded.sample(text[:200], random.Random(3)) == trained.sample(text[:200], random.Random(3))
+        assert (loaded.scores, loaded.byte_ids, loaded.unk_id) == (trained.scores, trained.byte_ids, None)
+        assert loaded.sample_encode(text[:200], random.Random(3)) == trained.sample_encode(text[:200], random.Random(3))
 
 
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('"scores": [\n  null,', '"scores": [', "scores for 900"),
-        ('"unknown": null', '"unknown": "x"', "'unknown': 'x'"),
-        ('"unknown": null', '"unknown": 900', "unknown="),
+        ('"scores": [\n  null,', '"scores": [', "scores has 899 entries; it must have one for each of 900 tokens"),
+        ('"unk_id": null', '"unk_id": "x"', "'unk_id': it must be an id or null, not 'x'"),
+        ('"unk_id": null', '"unk_id": 900', "unk_id=900"),
         ('"byte_ids": [\n  0,\n  1,', '"byte_ids": [\n  1,\n  0,', "byte_ids"),
-        ('"byte_ids": [\n  0,', '"byte_ids": [\n  true,', "'byte_ids': entry 0 is True"),
+        ('"byte_ids": [\n  0,', '"byte_ids": [\n  true,', "'byte_ids': entry 0 must be a number, not True"),
         ('"byte_ids": [\n  0,', '"byte_ids": [', "byte_ids"),
         ('"scores": [\n  null,', '"scores": [\n  NaN,', r"scores\[0\]"),
-        ('"scores": [\n  null,', '"scores": [\n  "a",', "'scores': entry 0 is 'a'"),
+        ('"scores": [\n  null,', '"scores": [\n  "a",', "'scores': entry 0 must be a number or null, not 'a'"),
         ('"scores"', '"scorse"', "'scores' is missing"),
     ],
 )
@@ -353,26 +353,28 @@ def test_a_file_at_fault_is_refused(trained, tmp_path, old, new, said):
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: Unigram([b"a", b"b"], [-1.0]), "1 scores for 2 tokens"),
+        (lambda: Unigram([b"a", b"b"], [-1.0]), "scores has 1 entries; it must have one for each of 2 tokens"),
         (lambda: Unigram([b"a", b"a"], [-1.0, -2.0]), r"vocabulary\[1\]=b'a'"),
         (lambda: Unigram([b"\xff"], [-1.0]), r"vocabulary\[0\]"),
         (lambda: Unigram([b"a", b""], [-1.0, -1.0]), r"vocabulary\[1\]"),
         (lambda: Unigram([b"a"], [math.inf]), r"scores\[0\]=inf"),
         (lambda: Unigram([b"a"], [None]), "all None"),
         (lambda: Unigram([b"a"], [-1.0], byte_ids=[0]), "byte_ids"),
-        (lambda: Unigram([b"a"], [-1.0], unknown=1), "unknown=1"),
-        (lambda: Unigram([b"a"], [-1.0]).encode("ab"), "no piece holds 'b'"),
-        (lambda: Unigram.from_pieces([("a", -1.0)], "<unk>"), "'<unk>' is none of the pieces"),
+        (lambda: Unigram([b"a"], [-1.0], unk_id=1), "unk_id=1"),
+        (lambda: Unigram([b"a"], [-1.0]).encode("ab"), "'b' has no piece"),
+        (lambda: Unigram.from_pieces([("a", -1.0)], "<unk>"), "'<unk>' must be one of the pieces"),
         (lambda: Unigram.train("abc", 300), "texts is one string"),
         (lambda: Unigram.train(["abc"], 256), "n_vocab=256"),
-        (lambda: Unigram.train([""], 300), "no character"),
+        (lambda: Unigram.train([""], 300), "texts have no characters"),
         (lambda: Unigram.train(["abcabc"], 258), "n_pieces=2 must be from 3"),
         (lambda: Unigram.train(["abcabc"], 400), "n_pieces=144 must be from 3, .* to 6"),
         (lambda: Unigram.train(["abcabc"], 260, character_coverage=0.0), "character_coverage=0.0"),
         (lambda: Unigram.train(["abcabc"], 260, max_piece_length=0), "max_piece_length=0"),
-        (lambda: Unigram([b"a"], [-1.0]).sample("a", random.Random(0), alpha=-1.0), "alpha=-1.0"),
+        (lambda: Unigram([b"a"], [-1.0]).sample_encode("a", random.Random(0), alpha=-1.0), "alpha=-1.0"),
         (
-            lambda: Unigram([b"a", b"<s>"], [-1.0, None], special_tokens={"<s>": 1}).sample("<s>", random.Random(0)),
+            lambda: Unigram([b"a", b"<s>"], [-1.0, None], special_tokens={"<s>": 1}).sample_encode(
+                "<s>", random.Random(0)
+            ),
             "special token",
         ),
     ],

@@ -19,7 +19,11 @@ def test_the_rates_are_those_of_the_library(n_steps, warmup_steps):
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
-    [((0, 5), "step=0 must be from 1 to n_steps=5"), ((6, 5), "step=6"), ((1, 5, 5), "warmup_steps=5 must be from 0")],
+    [
+        ((0, 5), "step=0 must be from 1 to n_steps=5"),
+        ((6, 5), "step=6"),
+        ((1, 5, 5), "warmup_steps=5 must be at least 0 and below n_steps=5"),
+    ],
 )
 def test_steps_outside_the_run_are_refused(arguments, sentence):
     with pytest.raises(ValueError, match=sentence):

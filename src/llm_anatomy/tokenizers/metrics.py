@@ -1,8 +1,8 @@
-r"""What a vocabulary costs and what it buys: the trade-off between its size, the length of a text, and the context.
+r"""Metrics of tokenizers: the trade-off between the size of the vocabulary and the number of tokens in a text.
 
-A larger vocabulary makes a text shorter in tokens. That pays twice: a context of the same length holds more text, and
-attention, whose cost grows with the square of the length, gets cheaper. It costs embedding parameters, and rarer tokens
-are seen less often in training.
+A larger vocabulary encodes a text in fewer tokens. This has two benefits: a context of the same length holds more text,
+and attention, whose cost grows with the square of the length, becomes cheaper. The price is more embedding parameters,
+and rare tokens that the model seldom sees in training.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,14 +11,14 @@ from llm_anatomy.tokenizers.base import Tokenizer, as_bytes, check_texts
 
 
 def bytes_per_token(tokenizer: Tokenizer, texts: Iterable[str]) -> float:
-    r"""How much text a token holds on average. Bytes, not characters, so that scripts can be compared.
+    r"""Average number of UTF-8 bytes per token. Bytes, unlike characters, allow a comparison between scripts.
 
     Args:
-        tokenizer: any.
-        texts: best such as the tokenizer was not trained on.
+        tokenizer: the tokenizer to measure.
+        texts: preferably texts that the tokenizer was not trained on.
 
     Raises:
-        ValueError: if the texts give no token.
+        ValueError: if the texts have no tokens.
 
     Source: UCL-05, UCL-09.
 
@@ -31,23 +31,23 @@ def bytes_per_token(tokenizer: Tokenizer, texts: Iterable[str]) -> float:
         n_bytes += len(as_bytes(text))
         n_tokens += len(tokenizer.encode(text))
     if not n_tokens:
-        raise ValueError("texts give no token; there is nothing to measure")
+        raise ValueError("texts have no tokens; at least one text must not be empty")
     return n_bytes / n_tokens
 
 
 def tokens_per_word(tokenizer: Tokenizer, texts: Mapping[str, Iterable[str]]) -> dict[str, float]:
-    """Fertility: into how many tokens a word is split on average, for each language. Languages of which the tokenizer
-    saw little get many, and so a shorter context and a higher price for the same text.
+    """Fertility: the average number of tokens per word, for each language.
 
-    Words are what white space separates, and the tokens for the white space are counted too, as a model has to read
-    them. For a script without spaces compare the lengths of the same text instead.
+    A language that was rare in the tokenizer's training text has a high fertility, so the same content fills more of
+    the context and costs more. Words are separated by white space. The tokens of the white space count too, since a
+    model has to read them. For scripts without spaces, compare the lengths of parallel texts instead.
 
     Args:
-        tokenizer: any.
-        texts: for each language.
+        tokenizer: the tokenizer to measure.
+        texts: the texts of each language.
 
     Raises:
-        ValueError: for a language without words.
+        ValueError: if the texts of a language contain no words.
 
     Source: Rust et al. (2021), "How Good is Your Tokenizer?", section 3.1; UCL-06, UCL-09.
 
@@ -62,36 +62,36 @@ def tokens_per_word(tokenizer: Tokenizer, texts: Mapping[str, Iterable[str]]) ->
             n_words += len(text.split())
             n_tokens += len(tokenizer.encode(text))
         if not n_words:
-            raise ValueError(f"texts[{language!r}] hold no word; there is nothing to measure")
+            raise ValueError(f"texts[{language!r}] contain no words; at least one text must contain a word")
         result[language] = n_tokens / n_words
     return result
 
 
 def embedding_parameters(n_vocab: int, d_model: int) -> int:
-    r"""Parameters of the matrix that gives each token its vector.
+    r"""Number of parameters in the embedding table.
 
     .. math:: n_\mathrm{vocab} \cdot d_\mathrm{model}
 
     Args:
-        n_vocab: how many tokens.
-        d_model: width of a vector.
+        n_vocab: number of tokens in the vocabulary.
+        d_model: width of an embedding vector.
 
     Source: UCL-04, UCL-06, GT-41.
 
-    >>> embedding_parameters(350_000, 4096)  # a token for each English word of the slide's dictionary
+    >>> embedding_parameters(350_000, 4096)  # one token for each word of the slide's English dictionary
     1433600000
     """
     return n_vocab * d_model
 
 
 def context_bytes(n_ctx: int, bytes_per_token: float) -> float:
-    r"""How much text fits into a context.
+    r"""Number of bytes of text that fit into a context.
 
     .. math:: n_\mathrm{ctx} \cdot \text{bytes per token}
 
     Args:
         n_ctx: length of the context in tokens.
-        bytes_per_token: of the tokenizer, on such text.
+        bytes_per_token: average of the tokenizer on this kind of text.
 
     Source: UCL-09.
 
@@ -102,15 +102,16 @@ def context_bytes(n_ctx: int, bytes_per_token: float) -> float:
 
 
 def attention_flops(n_tokens: int, d_model: int, n_layers: int = 1) -> int:
-    r"""Floating point operations for the scores and the weighted sums of attention, without its projections and
-    without the half that a causal mask makes needless. Half as many tokens cost a quarter.
+    r"""Floating-point operations of the scores and the weighted sums of attention.
+
+    The projections are left out, and no saving by a causal mask is assumed. Half as many tokens cost a quarter.
 
     .. math:: n_\mathrm{layers} \cdot 4\, n_\mathrm{tokens}^2\, d_\mathrm{model}
 
     Args:
-        n_tokens: how many attend to each other.
+        n_tokens: number of tokens that attend to each other.
         d_model: width of the model.
-        n_layers: how many attend.
+        n_layers: number of attention layers.
 
     Source: Kaplan et al. (2020), section 2.1, doubled for the two products; UCL-05, UCL-09.
 
@@ -123,18 +124,18 @@ def attention_flops(n_tokens: int, d_model: int, n_layers: int = 1) -> int:
 def compare_tokenizers(
     tokenizers: Mapping[str, Tokenizer], text: str, d_model: int
 ) -> list[dict[str, str | int | float]]:
-    """The lecture's trade-off for one text: a row for each tokenizer.
+    """Compare tokenizers on one text: the lecture's trade-off in numbers.
 
     Args:
-        tokenizers: each with the name of its row.
-        text: the same for all.
-        d_model: width of the model that would read it.
+        tokenizers: the tokenizers, each with a name for its row.
+        text: the text that each of them encodes.
+        d_model: width of the model that would read the text.
 
     Returns:
-        For each: ``name, n_vocab, n_tokens, bytes_per_token, embedding_parameters, attention_flops``.
+        A row for each tokenizer: ``name, n_vocab, n_tokens, bytes_per_token, embedding_parameters, attention_flops``.
 
     Raises:
-        ValueError: for an empty text.
+        ValueError: if the text is empty.
 
     Source: UCL-09, GT-41.
 

@@ -1,4 +1,4 @@
-r"""Where text is cut before anything is merged: no token crosses a border between two pieces.
+r"""Pre-tokenization: text is cut into pieces before it is encoded, and no token crosses a border between pieces.
 
 A pre-tokenizer is a regular expression whose matches, side by side, are the whole text. The well-known ones are built
 from the same parts: contractions, letters, digits, other signs, white space. They differ in how many digits stay
@@ -13,23 +13,23 @@ from dataclasses import dataclass, field
 import regex
 
 BLOCK = 1 << 16
-"""Characters that are looked at together."""
+"""Long texts are processed in blocks of this many characters."""
 
 
 @dataclass(frozen=True)
 class PreTokenizer:
-    r"""Text to pieces; ``"".join(pieces)`` is the text again, for every text.
+    r"""Cut text into pieces with a regular expression; ``"".join(pieces)`` is always the text again.
 
     Args:
         pattern: a regular expression without capturing groups, in the syntax of the ``regex`` library. A character
-            that it leaves out becomes a piece of its own.
-        look_ahead: how many characters beyond a piece decide where it ends, not counting white space; None where this
-            is not known. Text that comes in chunks can be cut only where it is known.
+            that no match covers becomes a piece of its own.
+        look_ahead: how many characters after a piece influence where it ends, not counting white space; None if this
+            is not known. Text that arrives in chunks can be cut early only if it is known.
 
     Raises:
-        ValueError: for a pattern that does not compile or that captures groups.
+        ValueError: if the pattern does not compile, or has capturing groups.
 
-    Source: Radford et al. (2019), section 2.2, which forbids merges across categories of characters; UCL-09, GT-42.
+    Source: Radford et al. (2019), section 2.2: no merges across categories of characters; UCL-09, GT-42.
 
     >>> PreTokenizer(r"\p{L}+")("two words")
     ['two', ' ', 'words']
@@ -45,9 +45,9 @@ class PreTokenizer:
         try:
             compiled = regex.compile(complete)
         except regex.error as error:
-            raise ValueError(f"pattern={self.pattern!r} is no regular expression: {error}") from None
+            raise ValueError(f"pattern={self.pattern!r} is not a regular expression: {error}") from None
         if compiled.groups:
-            raise ValueError(f"pattern={self.pattern!r} captures {compiled.groups} groups; write (?:…) instead")
+            raise ValueError(f"pattern={self.pattern!r} has {compiled.groups} capturing groups; write (?:…) instead")
         object.__setattr__(self, "_find", compiled.findall)
         object.__setattr__(self, "_find_in_ascii", _for_ascii(complete) or compiled.findall)
 
@@ -55,20 +55,20 @@ class PreTokenizer:
         return self._find_in_ascii(text) if text.isascii() else self._find(text)
 
     def iter_blocks(self, text: str) -> Iterator[list[str]]:
-        """The same pieces, a list at a time, so that a long text needs little memory."""
+        """Yield the same pieces in lists, one list for each block of text, so that a long text needs little memory."""
         start, size = 0, BLOCK if self.look_ahead is not None else len(text)
         while start + size < len(text):
             pieces, rest = self.stable_pieces(text[start : start + size])
             yield pieces
             start += size - len(rest)
-            size = BLOCK if pieces else 2 * size  # doubled, so that one long piece is not split again and again
+            size = BLOCK if pieces else 2 * size  # doubled, so that a long piece is not cut again and again
         yield self(text[start:])
 
     def stable_pieces(self, text: str) -> tuple[list[str], str]:
-        """The pieces that no further text can change, and the rest.
+        """Return the pieces that stay the same whatever text follows, and the rest of the text.
 
-        A piece is settled once the white space after it has ended within the text, and ``look_ahead`` more characters
-        are known: ``\\s+(?!\\S)`` waits for the end of a run, and ``'ll`` for two letters.
+        A piece is stable if the white space after it ends within the text and at least ``look_ahead`` more characters
+        follow: ``\\s+(?!\\S)`` has to see the end of a run of spaces, and ``'ll`` has to see two letters.
         """
         if self.look_ahead is None:
             return [], text
@@ -80,11 +80,11 @@ class PreTokenizer:
 
 @dataclass(frozen=True)
 class NoSplit(PreTokenizer):
-    """No splitting: a text is one piece, and any two neighbours may be merged.
+    """Do not cut: the whole text is one piece, and any two neighbouring tokens may be merged.
 
-    Nothing of a text is settled before its end, so text in chunks is kept whole in memory.
+    No part of a text is stable before its end, so a text that arrives in chunks is kept in memory as a whole.
 
-    Source: Sennrich et al. (2016), section 3.2, splits at words; what happens without is UCL-07's example.
+    Source: UCL-07's example, which cuts nothing; Sennrich et al. (2016), section 3.2, cut text into words.
 
     >>> NoSplit()("two words")
     ['two words']
@@ -99,9 +99,9 @@ class NoSplit(PreTokenizer):
 
 @dataclass(frozen=True)
 class AnySplit(PreTokenizer):
-    """No splitting where none matters: each character has its ids whatever its neighbours are.
+    """Allow a cut after any character, for tokenizers that encode each character independently of its neighbours.
 
-    Source: UCL-05, tokens that are letters or bytes.
+    Source: UCL-05, where letters or bytes are tokens.
 
     >>> AnySplit().stable_pieces("two words")
     (['two words'], '')
@@ -118,8 +118,11 @@ class AnySplit(PreTokenizer):
 
 
 def _for_ascii(pattern: str) -> Callable[[str], list[str]] | None:
-    """What finds the same pieces in ASCII text in less than half the time: the standard library's engine, which knows
-    no ``\\p{L}`` and so is told which letters and digits there are. None where it cannot read the pattern."""
+    """Find the same pieces in ASCII text with the standard library's ``re``, in less than half the time.
+
+    That engine does not know ``\\p{L}`` and ``\\p{N}``, so the ASCII letters and digits are written out. Return None if
+    it cannot read the pattern.
+    """
 
     def spell_out(found: re.Match) -> str:
         letters_or_class = found[0].replace(r"\p{L}", "A-Za-z").replace(r"\p{N}", "0-9")
@@ -133,35 +136,36 @@ def _for_ascii(pattern: str) -> Callable[[str], list[str]] | None:
         return None
 
 
-# --- The patterns in use. A piece ends where its kind of character ends, so a look-ahead of two is enough. ---
+# --- The patterns of well-known models. A look-ahead of 2 is enough: a piece ends with its category of characters. ---
 
 _CONTRACTION = r"'(?:[sdmt]|ll|ve|re)"
 _SIGNS = r" ?[^\s\p{L}\p{N}]+"
 _LAST_SPACE_TO_THE_WORD = r"\s+(?!\S)|\s+"
 
 GPT2 = PreTokenizer(rf"{_CONTRACTION}| ?\p{{L}}+| ?\p{{N}}+|{_SIGNS}|{_LAST_SPACE_TO_THE_WORD}", look_ahead=2)
-"""Radford et al. (2019). Numbers of any length are one piece; of a run of spaces the last goes to the next word."""
+"""GPT-2's pattern (Radford et al., 2019). A number is one piece, however long. The last space of a run
+joins the next word."""
 
 GPT4 = PreTokenizer(
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
     r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
     look_ahead=2,
 )
-"""cl100k, of GPT-4 (tiktoken): digits in groups of three from the left, any one sign may lead a word, line ends stay
-with the signs before them. Possessive quantifiers (``++``) give nothing back and save time."""
+"""GPT-4's pattern (cl100k in tiktoken): digits are grouped by three from the left, a word may begin with any one sign,
+and line breaks stay with the signs before them. Possessive quantifiers (``++``) avoid backtracking and save time."""
 
 LLAMA3 = PreTokenizer(
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+",
     look_ahead=2,
 )
-"""The older writing of GPT-4's pattern, found in Llama 3's file: it differs where white space ends a text."""
+"""An older form of GPT-4's pattern, from Llama 3's file. The two differ only in white space at the end of a text."""
 
 WHITESPACE = PreTokenizer(r"\s+|\S+", look_ahead=0)
-"""Runs of white space and what is between them."""
+"""Runs of white space, and the runs of other characters between them."""
 
 LLAMA = PreTokenizer(r" *[^ \p{N}]+|\p{N}| +", look_ahead=0)
-"""SentencePiece as LLaMA used it: words with all the spaces before them, each digit alone."""
+"""LLaMA's SentencePiece model: each word with all the spaces before it, and each digit alone."""
 
 CODE = PreTokenizer(rf"\s{{2,}}|{_CONTRACTION}| ?\p{{L}}+|\p{{N}}|{_SIGNS}|\s", look_ahead=2)
-"""For program text: an indentation is one piece, line end and all, and each digit is one."""
+"""For source code: a line break with the indentation after it is one piece, and each digit is a piece."""

@@ -86,7 +86,7 @@ def test_linear_self_attention_is_the_sum_over_the_past(position):
 def test_the_linear_models_read_with_linear_attention_turned_or_not():
     for scheme, turned in (("linear", False), ("linear_rope", True)):
         layers = [block.attention for block in small_model(scheme).stack.blocks]
-        assert all(type(layer) is LinearSelfAttention and bool(layer.turned_by) == turned for layer in layers)
+        assert all(type(layer) is LinearSelfAttention and bool(layer.scheme) == turned for layer in layers)
 
 
 def test_training_lowers_the_loss_and_can_be_repeated(brief):

@@ -1,4 +1,4 @@
-"""Splitters against Hugging Face's, the two engines against each other, and what may be cut off a text that goes on."""
+"""Pre-tokenizers against Hugging Face's, the two engines against each other, and the pieces that are stable."""
 
 import pickle
 
@@ -135,7 +135,7 @@ def test_blocks_hold_the_same_pieces(pre_tokenizer, samples, monkeypatch):
         assert pre_tokenizer == AnySplit() or blocks == pre_tokenizer(text)
 
 
-def test_a_splitter_survives_pickling():
+def test_a_pre_tokenizer_survives_pickling():
     assert pickle.loads(pickle.dumps(GPT4))("we'll 12345") == GPT4("we'll 12345")
 
 

@@ -26,7 +26,7 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
 from llm_anatomy.tokenizers.bpe import BPE, GPT2_BYTES
 from llm_anatomy.tokenizers.files import gpt2_bytes
-from llm_anatomy.tokenizers.splitting import GPT4
+from llm_anatomy.tokenizers.pretokenization import GPT4
 
 N_BYTES, N_VOCAB = 5_000_000, 8192
 TRAINING_GOAL, ENCODING_GOAL, MEMORY_GOAL = 3.0, 1 / 2.5, 10.0
@@ -70,7 +70,7 @@ def train_hugging_face(texts):
 
 
 def train(texts):
-    return BPE.train(texts, N_VOCAB, byte_order=GPT2_BYTES)
+    return BPE.train(texts, N_VOCAB, byte_alphabet=GPT2_BYTES)
 
 
 def timed(ours, peer, rounds):
@@ -102,7 +102,7 @@ if __name__ == "__main__":
     assert ours.encode(text) == peer.encode(text).ids == bare.encode_ordinary(text) == compiled.encode(text)
 
     def fresh():
-        tokenizer = BPE(ours.vocabulary, ours.merges, whole_pieces=True)
+        tokenizer = BPE(ours.vocabulary, ours.merges, ignore_merges=True)
         return lambda: tokenizer.encode(text)
 
     def fresh_peer():

@@ -24,7 +24,8 @@ MAY_IMPORT = {
     "llm_anatomy.shapes": set(),
     "llm_anatomy.data": set(),
     "llm_anatomy.layers": {"llm_anatomy.shapes", "llm_anatomy.layers"},
-    "llm_anatomy.config": set(),
+    "llm_anatomy.files": set(),
+    "llm_anatomy.config": {"llm_anatomy.files"},
     "llm_anatomy.models": {
         "llm_anatomy.shapes",
         "llm_anatomy.data",
@@ -34,6 +35,7 @@ MAY_IMPORT = {
     },
     "llm_anatomy.models.checkpoints": {  # the tokenizer lies beside the weights
         "llm_anatomy.shapes",
+        "llm_anatomy.files",
         "llm_anatomy.config",
         "llm_anatomy.models",
         "llm_anatomy.models.checkpoints",
@@ -45,9 +47,10 @@ MAY_IMPORT = {
         "llm_anatomy.config",
         "llm_anatomy.training.experiments",
     },
-    "llm_anatomy.tokenizers": {"llm_anatomy.tokenizers"},
+    "llm_anatomy.tokenizers": {"llm_anatomy.files", "llm_anatomy.tokenizers"},
     "llm_anatomy.training": {
         "llm_anatomy.shapes",
+        "llm_anatomy.files",
         "llm_anatomy.tokenizers",
         "llm_anatomy.data",
         "llm_anatomy.training",
@@ -55,6 +58,7 @@ MAY_IMPORT = {
     "llm_anatomy.evaluation": {"llm_anatomy.shapes", "llm_anatomy.evaluation"},
     "llm_anatomy.training.experiments": {  # they build the models that they train
         "llm_anatomy.shapes",
+        "llm_anatomy.files",
         "llm_anatomy.layers",
         "llm_anatomy.config",
         "llm_anatomy.models",

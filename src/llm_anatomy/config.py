@@ -5,6 +5,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from llm_anatomy.files import write_atomically
+
 ALLOWED = {
     "kind": ("decoder", "encoder", "encoder-decoder"),
     "attention": ("multi_head", "latent"),
@@ -326,7 +328,7 @@ class ModelConfig:
 
     def save(self, path: str | Path) -> None:
         """Write it as JSON."""
-        Path(path).write_text(json.dumps(self.changed(), indent=2) + "\n", encoding="utf-8")
+        write_atomically(path, json.dumps(self.changed(), indent=2) + "\n")
 
     @classmethod
     def load(cls, path: str | Path) -> "ModelConfig":

@@ -70,6 +70,6 @@ def test_the_reported_gains_and_means_are_those_of_the_tables():
 
 def test_an_unknown_table_is_refused_with_those_that_there_are():
     with pytest.raises(
-        ValueError, match="name='syllabus' is no table; there are binary_counter, disagreements, embedding_sizes"
+        ValueError, match="name='syllabus' must be one of the tables binary_counter, disagreements, embedding_sizes"
     ):
         table("syllabus")

@@ -29,7 +29,7 @@ def test_the_loss_is_the_mean_of_the_negative_logarithms(last):
     logarithms = [
         -math.log(chances[window[t]][window[t + 1]]) for window in windows.tolist() for t in range(3 - (last or 3), 3)
     ]
-    found = next_token_loss(model, windows, last=last, batch=3)  # the last batch is smaller
+    found = next_token_loss(model, windows, last=last, batch_size=3)  # the last batch is smaller
     assert found == pytest.approx(sum(logarithms) / len(logarithms), abs=1e-6)
 
 
@@ -43,10 +43,10 @@ def test_nothing_is_kept_for_a_gradient():
 
 @pytest.mark.parametrize("last", [0, 4])
 def test_more_targets_than_there_are_are_refused(last):
-    with pytest.raises(ValueError, match=f"last={last} must be from 1 to the 3 targets of a window"):
+    with pytest.raises(ValueError, match=f"last={last} must be from 1 to 3, the number of targets in a window"):
         next_token_loss(Bigrams(), torch.zeros(2, 4, dtype=torch.long), last=last)
 
 
 def test_no_windows_are_refused():
-    with pytest.raises(ValueError, match="of which there are 0"):
+    with pytest.raises(ValueError, match="windows is empty"):
         next_token_loss(Bigrams(), torch.zeros(0, 4, dtype=torch.long))

@@ -16,17 +16,17 @@ from llm_anatomy.tokenizers.bpe import (
     BPE,
     GPT2_BYTES,
     CharacterBPE,
-    Pairs,
+    PairCounts,
     first_seen,
     in_letters,
-    overlapping,
+    non_overlapping_pairs,
+    overlapping_pairs,
     shortest,
     smallest_ids,
-    usable,
 )
 from llm_anatomy.tokenizers.files import gpt2_bytes, read_sentencepiece
-from llm_anatomy.tokenizers.simple import Bytes
-from llm_anatomy.tokenizers.splitting import GPT2, GPT4, WHITESPACE, Splitter, Whole
+from llm_anatomy.tokenizers.pretokenization import GPT2, GPT4, WHITESPACE, NoSplit, PreTokenizer
+from llm_anatomy.tokenizers.simple import ByteTokenizer
 
 LECTURE = "aaabdaaabac"
 BYTES = [bytes([i]) for i in range(256)]
@@ -43,7 +43,7 @@ def merged(tokenizer):
 
 @pytest.mark.syllabus("UCL-07")
 def test_the_lectures_example_step_by_step():
-    steps = list(BPE.train([LECTURE], 259, splitter=Whole(), trace=True))
+    steps = list(BPE.train([LECTURE], 259, pre_tokenizer=NoSplit(), trace=True))
     assert list(in_letters(steps)) == ["ZabdZabac", "ZYdZYac", "XdXac"]
     table = [{b"".join(pair).decode(): n for pair, n in step.counts.items()} for step in steps]
     assert table[0] == {"aa": 4, "ab": 2, "bd": 1, "da": 1, "ba": 1, "ac": 1}
@@ -60,28 +60,36 @@ def test_the_lectures_example_step_by_step():
 
 @pytest.mark.syllabus("UCL-07")
 def test_another_tie_gives_other_merges_and_the_same_text():
-    steps = list(BPE.train([LECTURE], 259, splitter=Whole(), ties=first_seen, trace=True))
+    steps = list(BPE.train([LECTURE], 259, pre_tokenizer=NoSplit(), tie_break=first_seen, trace=True))
     assert [step.pair for step in steps] == [(b"a", b"a"), (b"aa", b"a"), (b"aaa", b"b")]
     assert list(in_letters(steps)) == ["ZabdZabac", "YbdYbac", "XdXac"]
 
 
 @pytest.mark.syllabus("UCL-07", "UCL-08")
 def test_what_overlapping_counts_do():
-    assert Pairs({LECTURE: 1}, BYTES).counts["aa"] == 4
-    assert Pairs({LECTURE: 1}, BYTES, usable).counts["aa"] == 2  # erratum E-82: two of the four can be joined
+    assert PairCounts({LECTURE: 1}, BYTES).counts["aa"] == 4
+    assert (
+        PairCounts({LECTURE: 1}, BYTES, non_overlapping_pairs).counts["aa"] == 2
+    )  # erratum E-82: two of the four can be joined
     for n in range(8):
-        assert Counter(overlapping("a" * n))["aa"] == max(0, n - 1) and Counter(usable("a" * n))["aa"] == n // 2
+        assert (
+            Counter(overlapping_pairs("a" * n))["aa"] == max(0, n - 1)
+            and Counter(non_overlapping_pairs("a" * n))["aa"] == n // 2
+        )
     # aa twice in aaa, bc twice in bcbc: what is counted decides which is joined first.
     texts = ["aaa aaa aaa bcd bcd bcd bcd"]
-    first = {c: merged(BPE.train(texts, 257, splitter=WHITESPACE, counted=c))[0] for c in (overlapping, usable)}
-    assert first == {overlapping: (b"a", b"a"), usable: (b"b", b"c")}
+    first = {
+        c: merged(BPE.train(texts, 257, pre_tokenizer=WHITESPACE, find_pairs=c))[0]
+        for c in (overlapping_pairs, non_overlapping_pairs)
+    }
+    assert first == {overlapping_pairs: (b"a", b"a"), non_overlapping_pairs: (b"b", b"c")}
 
 
 @pytest.mark.syllabus("UCL-08")
 def test_letters_run_out():
     text = "".join(chr(33 + i) for i in range(94))
-    steps = BPE.train([text + '!"'], 260, splitter=Whole(), trace=True)
-    with pytest.raises(ValueError, match="no letter is left for token 1"):
+    steps = BPE.train([text + '!"'], 260, pre_tokenizer=NoSplit(), trace=True)
+    with pytest.raises(ValueError, match="steps hold more than 0 merges; no letter is left for b"):
         list(in_letters(steps))
 
 
@@ -110,7 +118,7 @@ def slow_merges(words, n_merges, tie, count):
         for word, n in words:
             last = None
             for i, pair in enumerate(zip(word, word[1:], strict=False)):
-                if count == "usable" and last == (i - 1, pair):
+                if count == "non_overlapping_pairs" and last == (i - 1, pair):
                     continue
                 last = (i, pair)
                 counts[pair] = counts.get(pair, 0) + n
@@ -137,25 +145,25 @@ TIES = {
 }
 
 
-@pytest.mark.parametrize("counted", [overlapping, usable], ids=lambda c: c.__name__)
-@pytest.mark.parametrize("ties", TIES, ids=lambda t: t.__name__)
-def test_merges_equal_a_slow_loop(ties, counted, samples):
+@pytest.mark.parametrize("find_pairs", [overlapping_pairs, non_overlapping_pairs], ids=lambda c: c.__name__)
+@pytest.mark.parametrize("tie_break", TIES, ids=lambda t: t.__name__)
+def test_merges_equal_a_slow_loop(tie_break, find_pairs, samples):
     text = samples["generated"][:600] + samples["scripts"] + samples["runs"] + LECTURE
-    tokenizer = BPE.train([text], 256 + 150, splitter=GPT2, ties=ties, counted=counted)
-    assert merged(tokenizer) == slow_merges(GPT2(text), 150, TIES[ties], counted.__name__)
+    tokenizer = BPE.train([text], 256 + 150, pre_tokenizer=GPT2, tie_break=tie_break, find_pairs=find_pairs)
+    assert merged(tokenizer) == slow_merges(GPT2(text), 150, TIES[tie_break], find_pairs.__name__)
 
 
 def test_planted_fault_stale_counts_are_noticed(samples, monkeypatch):
-    class Forgetful(Pairs):
-        def join(self, pair, joined):
+    class Forgetful(PairCounts):
+        def merge(self, pair, merged):
             before = dict(self.counts)
-            new = super().join(pair, joined)
+            new = super().merge(pair, merged)
             self.counts.update({p: n for p, n in before.items() if p != pair})  # pairs broken up keep their counts
             return new
 
-    monkeypatch.setattr(bpe, "Pairs", Forgetful)
+    monkeypatch.setattr(bpe, "PairCounts", Forgetful)
     with pytest.raises((AssertionError, KeyError)):
-        test_merges_equal_a_slow_loop(smallest_ids, overlapping, samples)
+        test_merges_equal_a_slow_loop(smallest_ids, overlapping_pairs, samples)
 
 
 def hugging_face(pattern, texts, n_vocab):
@@ -172,12 +180,12 @@ def hugging_face(pattern, texts, n_vocab):
 
 @pytest.mark.syllabus("GT-40", "UCL-08")
 @pytest.mark.parametrize(
-    "splitter", [GPT2, GPT4, WHITESPACE, Splitter(r"[^\n]+\n?")], ids=["gpt2", "gpt4", "ws", "lines"]
+    "pre_tokenizer", [GPT2, GPT4, WHITESPACE, PreTokenizer(r"[^\n]+\n?")], ids=["gpt2", "gpt4", "ws", "lines"]
 )
-def test_merges_and_ids_equal_hugging_faces(splitter, corpus, samples):
+def test_merges_and_ids_equal_hugging_faces(pre_tokenizer, corpus, samples):
     texts = corpus[:60] + corpus[200:]
-    peer = hugging_face(splitter.pattern, texts, 1200)
-    ours = BPE.train(texts, 1200, splitter=splitter, byte_order=GPT2_BYTES)
+    peer = hugging_face(pre_tokenizer.pattern, texts, 1200)
+    ours = BPE.train(texts, 1200, pre_tokenizer=pre_tokenizer, byte_alphabet=GPT2_BYTES)
     theirs = [tuple(map(gpt2_bytes, pair)) for pair in json.loads(peer.to_str())["model"]["merges"]]
     assert merged(ours) == theirs and ours.n_vocab == peer.get_vocab_size()
     for text in samples.values():
@@ -185,10 +193,10 @@ def test_merges_and_ids_equal_hugging_faces(splitter, corpus, samples):
 
 
 @pytest.mark.syllabus("UCL-09")
-@pytest.mark.parametrize("splitter", [GPT2, GPT4], ids=["gpt2", "gpt4"])
-def test_tiktoken_gives_the_same_ids(splitter, corpus, samples):
-    ours = BPE.train(corpus, 1500, splitter=splitter, special_tokens=["<|end|>"])
-    fast = BPE(ours.vocabulary, ours.merges, splitter, ours.special_tokens, backend="tiktoken")
+@pytest.mark.parametrize("pre_tokenizer", [GPT2, GPT4], ids=["gpt2", "gpt4"])
+def test_tiktoken_gives_the_same_ids(pre_tokenizer, corpus, samples):
+    ours = BPE.train(corpus, 1500, pre_tokenizer=pre_tokenizer, special_tokens=["<|end|>"])
+    fast = BPE(ours.vocabulary, ours.merges, pre_tokenizer, ours.special_tokens, backend="tiktoken")
     for text in samples.values():
         assert fast.encode(text) == ours.encode(text)
         assert fast.encode(text + "<|end|>", allowed_special="all")[-1] == 1499
@@ -200,9 +208,9 @@ def test_the_backend_refuses_what_tiktoken_would_encode_otherwise():
     merges = {(97, 98): 1, (98, 99): 0, (256, 99): 2}
     assert BPE(vocabulary, merges).encode("abc") == [97, 257]
     for wrong, problem in (
-        (merges, "not in the order of their ids"),
-        ({(97, 98): 0, (98, 99): 1, (256, 99): 2, (97, 257): 3}, "not in the order of their ids"),
-        ({(97, 98): 0, (98, 99): 1}, "which these merges never make"),
+        (merges, "but these merges have another order"),
+        ({(97, 98): 0, (98, 99): 1, (256, 99): 2, (97, 257): 3}, "but these merges have another order"),
+        ({(97, 98): 0, (98, 99): 1}, "which these merges never form"),
     ):
         with pytest.raises(ValueError, match=problem):
             BPE(vocabulary, wrong, backend="tiktoken")
@@ -230,8 +238,8 @@ def test_merges_equal_sentencepieces(corpus):
     library = sentencepiece.SentencePieceProcessor(model_proto=data)
     pieces = [library.id_to_piece(i).replace("▁", " ") for i in range(259, 650)]
     theirs = [piece for piece in pieces if len(piece) > 1]
-    splitter = Splitter(r" ?[^ \p{N}]+|\p{N}| ", look_ahead=0)
-    ours = CharacterBPE.train([" " + text for text in texts], 2000, splitter=splitter, ties=shortest)
+    pre_tokenizer = PreTokenizer(r" ?[^ \p{N}]+|\p{N}| ", look_ahead=0)
+    ours = CharacterBPE.train([" " + text for text in texts], 2000, pre_tokenizer=pre_tokenizer, tie_break=shortest)
     made = [b"".join(pair).decode() for pair in merged(ours)][: len(theirs)]
     assert len(theirs) > 200 and made == theirs
 
@@ -253,10 +261,10 @@ def test_byte_fallback_digits_and_spaces():
     assert tokenizer.encode("🙂") == list("🙂".encode()) == [240, 159, 153, 130]
     number = [tokenizer.vocabulary[i] for i in tokenizer.encode("12345")]
     assert number == [b"1", b"2", b"3", b"4", b"5"]
-    spaces = BPE.train([" " * 8 + "x"], 270, splitter=GPT2)
+    spaces = BPE.train([" " * 8 + "x"], 270, pre_tokenizer=GPT2)
     assert len(spaces.encode(" " * 7)) == 1
-    with pytest.raises(ValueError, match="byte_order must be left alone"):
-        CharacterBPE.train(["a"], 300, byte_order=GPT2_BYTES)
+    with pytest.raises(ValueError, match="byte_alphabet must have its default"):
+        CharacterBPE.train(["a"], 300, byte_alphabet=GPT2_BYTES)
 
 
 # --- Encoding ---
@@ -277,11 +285,11 @@ def slow_encode(tokenizer, piece):
 
 @pytest.fixture(scope="module")
 def unsplit(corpus, samples):
-    return BPE.train([*corpus[:20], *samples.values()], 600, splitter=Whole())
+    return BPE.train([*corpus[:20], *samples.values()], 600, pre_tokenizer=NoSplit())
 
 
 def check_ids(tokenizer, samples):
-    fresh = BPE(tokenizer.vocabulary, tokenizer.merges, Whole())
+    fresh = BPE(tokenizer.vocabulary, tokenizer.merges, NoSplit())
     for piece in (samples["runs"], samples["scripts"], samples["generated"][:120], "ab" * 30, "a" * 37):
         assert fresh.encode(piece) == slow_encode(fresh, piece)
 
@@ -299,7 +307,7 @@ def test_planted_fault_another_order_of_merges_is_noticed(unsplit, samples, monk
 @pytest.mark.parametrize("text", ["a" * 100_000, "ab" * 50_000, " " * 100_000, "é" * 30_000, "=" * 65_537 + "\n" * 9])
 def test_long_words_are_encoded_as_hugging_face_does(text):
     texts = ["a" * 3000, "abab" * 500, " " * 3000, "éé é", "=" * 100]
-    ours = BPE.train(texts, 300, byte_order=GPT2_BYTES)
+    ours = BPE.train(texts, 300, byte_alphabet=GPT2_BYTES)
     peer = HuggingFace.from_str(hugging_face(GPT4.pattern, texts, 300).to_str())
     assert ours.encode(text) == peer.encode(text).ids
 
@@ -312,11 +320,11 @@ def test_every_token_encodes_to_itself(corpus):
     ]
 
 
-@pytest.mark.parametrize("counted", [overlapping, usable], ids=lambda c: c.__name__)
+@pytest.mark.parametrize("find_pairs", [overlapping_pairs, non_overlapping_pairs], ids=lambda c: c.__name__)
 @settings(deadline=None, derandomize=True, database=None, max_examples=200)
 @given(texts=st.lists(st.text(alphabet="ab", max_size=14), max_size=5))
-def test_no_token_comes_twice(counted, texts):
-    tokenizer = BPE.train(texts, 300, splitter=Whole(), counted=counted)
+def test_no_token_comes_twice(find_pairs, texts):
+    tokenizer = BPE.train(texts, 300, pre_tokenizer=NoSplit(), find_pairs=find_pairs)
     assert len(set(tokenizer.vocabulary)) == tokenizer.n_vocab
     merges_only = BPE(tokenizer.vocabulary, tokenizer.merges)
     assert all(merges_only._ids(t.decode()) == [i] for i, t in enumerate(tokenizer.vocabulary) if _is_text(t))
@@ -329,7 +337,7 @@ def _is_text(token):
 @pytest.mark.syllabus("UCL-09", "GT-41")
 def test_more_merges_make_shorter_sequences(corpus):
     text = corpus[0]
-    lengths = [len(Bytes().encode(text))] + [len(BPE.train(corpus, n).encode(text)) for n in (300, 400, 800)]
+    lengths = [len(ByteTokenizer().encode(text))] + [len(BPE.train(corpus, n).encode(text)) for n in (300, 400, 800)]
     assert lengths == sorted(lengths, reverse=True) and len(set(lengths)) == 4
 
 
@@ -348,10 +356,13 @@ def test_training_stops_when_no_pair_is_left():
         (lambda: BPE.train(["a"], 255), "n_vocab=255 must be at least 256"),
         (lambda: BPE.train(["a"], 256, special_tokens=["<s>"]), "at least 257: 256 tokens of the alphabet and 1"),
         (lambda: CharacterBPE.train(["ab"], 257), "n_vocab=257 must be at least 258"),
-        (lambda: BPE.train(["a"], 300, byte_order=[1, 2]), "byte_order=.* each number from 0 to 255 once"),
-        (lambda: BPE(BYTES[:-1], {}), "lacks 1 of the 256 single bytes, the first is 255"),
-        (lambda: BPE(BYTES, {(97, 98): 0}), r"merges\[97, 98\] makes b'ab', which the vocabulary does not hold"),
-        (lambda: BPE(BYTES, {(97, 256): 0}), r"merges\[97, 256\]: ids go from 0 to 255"),
+        (
+            lambda: BPE.train(["a"], 300, byte_alphabet=[1, 2]),
+            "byte_alphabet=.* contain each number from 0 to 255 once",
+        ),
+        (lambda: BPE(BYTES[:-1], {}), "lacks 1 of the 256 single bytes; the first is 255"),
+        (lambda: BPE(BYTES, {(97, 98): 0}), r"merges\[97, 98\] gives b'ab', which is not in the vocabulary"),
+        (lambda: BPE(BYTES, {(97, 256): 0}), r"merges\[97, 256\] must have ids from 0 to 255"),
         (lambda: CharacterBPE([*BYTES, b"a"], {}, byte_ids=range(1, 257)), "byte_ids must be the ids of the bytes"),
         (lambda: CharacterBPE(BYTES, {}, byte_ids=range(2)), "byte_ids must be the ids of the bytes"),
     ],
@@ -362,8 +373,8 @@ def test_what_does_not_fit_together_is_refused(make, problem):
 
 
 def test_a_long_text_is_trained_on_as_its_blocks(monkeypatch, samples):
-    from llm_anatomy.tokenizers import splitting
+    from llm_anatomy.tokenizers import pretokenization
 
     whole = merged(BPE.train([samples["generated"]], 400))
-    monkeypatch.setattr(splitting, "BLOCK", 17)
+    monkeypatch.setattr(pretokenization, "BLOCK", 17)
     assert merged(BPE.train([samples["generated"]], 400, progress=True)) == whole

@@ -14,14 +14,14 @@ from tokenizers import Tokenizer as HuggingFace
 from llm_anatomy.tokenizers.base import Tokenizer
 from llm_anatomy.tokenizers.bpe import BPE, GPT2_BYTES, CharacterBPE
 from llm_anatomy.tokenizers.files import (
-    _fields,
+    _protobuf_fields,
     gpt2_bytes,
     read_gpt2,
     read_hugging_face,
     read_sentencepiece,
     read_tiktoken,
 )
-from llm_anatomy.tokenizers.splitting import GPT2, GPT4, LLAMA3, Splitter, Whole
+from llm_anatomy.tokenizers.pretokenization import GPT2, GPT4, LLAMA3, NoSplit, PreTokenizer
 from llm_anatomy.tokenizers.unigram import Unigram
 
 
@@ -76,7 +76,7 @@ def test_bytes_as_gpt2_writes_them():
 def test_gpt2_files(gpt2_files, gpt2_peer, samples):
     ours = read_gpt2(gpt2_files / "vocab.json", gpt2_files / "merges.txt")
     same_ids(ours, lambda text: gpt2_peer.encode(text).ids, samples)
-    assert ours.splitter == GPT2 and ours.special_tokens == {"<|endoftext|>": 800}
+    assert ours.pre_tokenizer == GPT2 and ours.special_tokens == {"<|endoftext|>": 800}
     text = "a<|endoftext|>b"
     assert ours.encode(text, allowed_special="all") == gpt2_peer.encode(text).ids
 
@@ -106,7 +106,7 @@ def test_tiktoken_joins_by_result_whatever_was_learned(tmp_path):
     """Ranks that no training would give: joins of equal rank overlap, and a token is out of its own merges' reach."""
     tokens = [bytes([i]) for i in range(256)] + [b"ab", b"aba", b"aab", b"abaab", b"xyz", b"ba"]
     path = rank_file(tmp_path / "t.tiktoken", tokens)
-    ours = read_tiktoken(path, Splitter(r"\S+", look_ahead=0))
+    ours = read_tiktoken(path, PreTokenizer(r"\S+", look_ahead=0))
     ranks = {token: i for i, token in enumerate(tokens)}
     peer = tiktoken.Encoding("test", pat_str=r"\S+|\s", mergeable_ranks=ranks, special_tokens={})
     for text in ("abaab", "abaabaab", "aababaab", "xyz xyza", "babab", "abaabab" * 3):
@@ -123,7 +123,7 @@ def test_hugging_face_bpe_on_bytes(texts, samples, tmp_path, pattern):
     peer.save(str(tmp_path / "tokenizer.json"))
     ours = read_hugging_face(tmp_path / "tokenizer.json")
     same_ids(ours, lambda text: peer.encode(text).ids, samples)
-    assert ours.splitter == {None: GPT2, LLAMA3.pattern: LLAMA3}.get(pattern, Splitter(r"\s+|\S+"))
+    assert ours.pre_tokenizer == {None: GPT2, LLAMA3.pattern: LLAMA3}.get(pattern, PreTokenizer(r"\s+|\S+"))
     assert ours.special_tokens == {"<|end|>": 800} and type(ours) is BPE
 
 
@@ -147,7 +147,7 @@ def llama_peer(texts):
 def test_hugging_face_bpe_with_byte_fallback(llama_peer, samples, tmp_path):
     llama_peer.save(str(tmp_path / "tokenizer.json"))
     ours = read_hugging_face(tmp_path / "tokenizer.json")
-    assert type(ours) is CharacterBPE and ours.prefix == " " and ours.splitter != Whole()
+    assert type(ours) is CharacterBPE and ours.prefix == " " and ours.pre_tokenizer != NoSplit()
     same_ids(ours, lambda text: llama_peer.encode(text).ids, samples)
     assert [ours.vocabulary[i] for i in ours.encode("🙂")][1:] == [b"\xf0", b"\x9f", b"\x99", b"\x82"]
     assert list(ours.special_tokens) == ["<unk>", "<s>", "</s>"]
@@ -204,7 +204,7 @@ def test_sentencepiece_models_with_other_spaces(texts, samples, tmp_path, option
     (tmp_path / "t.model").write_bytes(data)
     ours, peer = read_sentencepiece(tmp_path / "t.model"), sentencepiece.SentencePieceProcessor(model_proto=data)
     assert (ours.prefix == "") == ("add_dummy_prefix" in options)
-    assert (ours.splitter == Whole()) == ("split_by_whitespace" in options)
+    assert (ours.pre_tokenizer == NoSplit()) == ("split_by_whitespace" in options)
     same_ids(ours, peer.encode, {name: samples[name] for name in ("english", "scripts", "spaces", "generated")})
 
 
@@ -240,17 +240,21 @@ def damaged(path, change):
 GPT2_DAMAGE = {
     "cut": ("vocab.json", (b": 0,", b": 0"), r"vocab.json, line 1, column \d+: "),
     "id missing": ("vocab.json", lambda f: f.pop("t"), r"vocab.json, key .*: id 800 must be from 0 to 799"),
-    "id twice": ("vocab.json", lambda f: f.update(t=f["a"]), r"vocab.json, key '.': id \d+ is given to"),
+    "id twice": ("vocab.json", lambda f: f.update(t=f["a"]), r"vocab.json, key '.': its id \d+ is also that of"),
     "id no number": ("vocab.json", lambda f: f.update(t="5"), r"vocab.json, key 't': id '5' must be"),
     "no special": ("vocab.json", lambda f: f.pop("<|endoftext|>"), r"vocab.json: key '<\|endoftext\|>' is missing"),
-    "no byte": ("vocab.json", lambda f: f.update({"日": f.pop("t")}), r"vocab.json: .*'日' holds '日'"),
-    "three parts": ("merges.txt", ("Ġ t\n".encode(), "Ġ t x\n".encode()), r"merges.txt, line \d+: two tokens"),
+    "no byte": ("vocab.json", lambda f: f.update({"日": f.pop("t")}), r"vocab.json: .*'日' contains '日'"),
+    "three parts": (
+        "merges.txt",
+        ("Ġ t\n".encode(), "Ġ t x\n".encode()),
+        r"merges.txt, line \d+: the line must be two tokens",
+    ),
     "unknown": (
         "merges.txt",
         ("Ġ t\n".encode(), "Ġ tzz\n".encode()),
         r"merges.txt, line 2: 'tzz' is not in vocab.json",
     ),
-    "comes twice": ("merges.txt", ("Ġ t\n".encode(), "Ġ t\nĠ t\n".encode()), r"merges.txt, line 3: .* came before"),
+    "comes twice": ("merges.txt", ("Ġ t\n".encode(), "Ġ t\nĠ t\n".encode()), r"merges.txt, line 3: .* occurs twice"),
     "not UTF-8": ("merges.txt", ("Ġ t\n".encode(), b"\xff t\n"), r"merges.txt, line 2: not UTF-8"),
 }
 
@@ -267,16 +271,18 @@ def test_damaged_gpt2_files(gpt2_files, tmp_path, name, change, problem):
 def test_merges_that_end_too_early_are_noticed(gpt2_files, tmp_path):
     lines = (gpt2_files / "merges.txt").read_text(encoding="utf-8").splitlines()
     (tmp_path / "merges.txt").write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=rf"merges.txt, line {len(lines) - 1}: it ends, but '.*' of vocab.json"):
+    with pytest.raises(
+        ValueError, match=rf"merges.txt, line {len(lines) - 1}: the file ends, but no line forms '.*' of vocab.json"
+    ):
         read_gpt2(gpt2_files / "vocab.json", tmp_path / "merges.txt")
 
 
 TIKTOKEN_DAMAGE = {
-    "no base 64": ((b"YQ==", b"Y!=="), r"t.tiktoken, line 98: base 64 and a rank are wanted"),
-    "no rank": ((b"YQ== 97", b"YQ=="), r"t.tiktoken, line 98: base 64"),
-    "rank no number": ((b"YQ== 97", b"YQ== x"), r"t.tiktoken, line 98: base 64"),
-    "rank missing": ((b"YQ== 97\n", b""), r"t.tiktoken, line 98: rank 98 where 97 should follow"),
-    "token twice": ((b"YQ== 97", b"Yg== 97"), r"t.tiktoken, line 99: b'b' is empty or came before"),
+    "no base 64": ((b"YQ==", b"Y!=="), r"t.tiktoken, line 98: the line must be base 64 and a rank"),
+    "no rank": ((b"YQ== 97", b"YQ=="), r"t.tiktoken, line 98: the line must be base 64"),
+    "rank no number": ((b"YQ== 97", b"YQ== x"), r"t.tiktoken, line 98: the line must be base 64"),
+    "rank missing": ((b"YQ== 97\n", b""), r"t.tiktoken, line 98: the rank must be 97, not 98"),
+    "token twice": ((b"YQ== 97", b"Yg== 97"), r"t.tiktoken, line 99: the token b'b' is empty or occurs twice"),
     "no byte": ((b"YQ== 97", b"YWFh 97"), r"t.tiktoken does not fit together: .*the first is 97"),
     "not UTF-8": ((b"YQ== 97", b"\xff 97"), r"t.tiktoken, line 98: not UTF-8"),
 }
@@ -288,7 +294,9 @@ def test_damaged_tiktoken_files(tmp_path, change, problem):
     damaged(path, change)
     with pytest.raises(ValueError, match=problem):
         read_tiktoken(path)
-    with pytest.raises(ValueError, match=r"special_tokens\['<a>'\]=9 is a rank of good.tiktoken"):
+    with pytest.raises(
+        ValueError, match=r"special_tokens\['<a>'\]=9 must be at least 256, the number of ranks in good.tiktoken"
+    ):
         read_tiktoken(rank_file(tmp_path / "good.tiktoken", [bytes([i]) for i in range(256)]), GPT4, {"<a>": 9})
 
 
@@ -296,23 +304,41 @@ HUGGING_FACE_DAMAGE = {
     "cut": ((b'"merges"', b'"merges'), r"tokenizer.json, line \d+, column \d+"),
     "no model": (lambda f: f.pop("model"), r"tokenizer.json: key 'model' is missing"),
     "no type": (lambda f: f["model"].pop("type"), r"tokenizer.json, model: key 'type' is missing"),
-    "other model": (lambda f: f["model"].update(type="WordPiece"), r"model, key 'type': 'WordPiece' must be BPE or"),
+    "other model": (
+        lambda f: f["model"].update(type="WordPiece"),
+        r"model, key 'type': it must be BPE or Unigram, not 'WordPiece'",
+    ),
     "dropout": (lambda f: f["model"].update(dropout=0.1), r"model, key 'dropout': 0.1 is not supported"),
     "suffix": (lambda f: f["model"].update(end_of_word_suffix="</w>"), r"key 'end_of_word_suffix'"),
     "no vocab": (lambda f: f["model"].pop("vocab"), r"model: key 'vocab' is missing"),
-    "vocab a list": (lambda f: f["model"].update(vocab=[]), r"model, key 'vocab': dict is wanted"),
+    "vocab a list": (lambda f: f["model"].update(vocab=[]), r"model, key 'vocab': it must be of type dict"),
     "id missing": (lambda f: f["model"]["vocab"].pop("Ġthe"), r"model, key .*: id \d+ must be|key 'merges': entry"),
-    "merge of one": (lambda f: f["model"]["merges"].__setitem__(3, ["a"]), r"key 'merges': entry 3 is \['a'\]"),
-    "merge unknown": (lambda f: f["model"]["merges"].__setitem__(3, "a zz"), r"key 'merges': entry 3 is 'a zz'"),
-    "merge to nothing": (lambda f: f["model"]["merges"].__setitem__(3, "! Z"), r"tokenizer.json: .*makes b'!Z'"),
+    "merge of one": (
+        lambda f: f["model"]["merges"].__setitem__(3, ["a"]),
+        r"key 'merges': entry 3 must be two tokens of the vocabulary, not \['a'\]",
+    ),
+    "merge unknown": (
+        lambda f: f["model"]["merges"].__setitem__(3, "a zz"),
+        r"key 'merges': entry 3 must be two tokens of the vocabulary, not 'a zz'",
+    ),
+    "merge to nothing": (lambda f: f["model"]["merges"].__setitem__(3, "! Z"), r"tokenizer.json: .*gives b'!Z'"),
     "no special flag": (lambda f: f["added_tokens"][0].pop("special"), r"added_tokens\[0\]: key 'special' is missing"),
     "not special": (lambda f: f["added_tokens"][0].update(special=False), r"added_tokens\[0\], key 'special': added"),
-    "special elsewhere": (lambda f: f["added_tokens"][0].update(id=5), r"'<\|endoftext\|>'.* id 5|id 5 is given"),
-    "normalizer": (lambda f: f.update(normalizer={"type": "NFC"}), r"key 'normalizer': .*would change the text"),
-    "no pre-tokenizer": (lambda f: f.update(pre_tokenizer=None), r"key 'pre_tokenizer': dict is wanted"),
-    "prefix space": (lambda f: f["pre_tokenizer"].update(add_prefix_space=True), r"key 'pre_tokenizer': ByteLevel"),
-    "other pre-tokenizer": (lambda f: f.update(pre_tokenizer={"type": "Digits"}), r"key 'pre_tokenizer': ByteLevel"),
-    "fallback without bytes": (lambda f: f["model"].update(byte_fallback=True), r"key 'vocab': byte_fallback needs"),
+    "special elsewhere": (lambda f: f["added_tokens"][0].update(id=5), r"'<\|endoftext\|>'.* id 5|its id 5 is also"),
+    "normalizer": (lambda f: f.update(normalizer={"type": "NFC"}), r"key 'normalizer': byte-level BPE must have none"),
+    "no pre-tokenizer": (lambda f: f.update(pre_tokenizer=None), r"key 'pre_tokenizer': it must be of type dict"),
+    "prefix space": (
+        lambda f: f["pre_tokenizer"].update(add_prefix_space=True),
+        r"key 'pre_tokenizer': it must be ByteLevel",
+    ),
+    "other pre-tokenizer": (
+        lambda f: f.update(pre_tokenizer={"type": "Digits"}),
+        r"key 'pre_tokenizer': it must be ByteLevel",
+    ),
+    "fallback without bytes": (
+        lambda f: f["model"].update(byte_fallback=True),
+        r"key 'vocab': the token .* is missing, but byte_fallback needs",
+    ),
 }
 
 
@@ -336,16 +362,52 @@ def test_truncated_sentencepiece_models(models_of, kind, tmp_path):
 
 @pytest.mark.parametrize("data", [b"\x0a\x05abc", b"\x15abc", b"\x08\x80", b"\x0b", b"\xff"])
 def test_fields_that_are_cut_off_or_malformed(data):
-    with pytest.raises(ValueError, match="t.model, byte 0: (the file ends within a field|malformed or cut off)"):
-        list(_fields(data, "t.model"))
+    with pytest.raises(
+        ValueError, match="t.model, byte 0: (the file ends within a field|the field is malformed or truncated)"
+    ):
+        list(_protobuf_fields(data, "t.model"))
+
+
+def field(number, value):
+    """A field of a protocol buffer: a number below 128, or fewer than 128 bytes."""
+    return bytes([number << 3 | 2, len(value)]) + value if isinstance(value, bytes) else bytes([number << 3, value])
+
+
+SPECS = field(2, field(3, 1)) + field(3, field(1, b"nfkc"))
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (field(1, 5) + SPECS, "t.model, byte 1: the field must be a message, not a number"),
+        (field(2, 5) + SPECS, "t.model, byte 1: the field must be a message, not a number"),
+        (field(1, field(1, 7)) + SPECS, "t.model, byte 2: piece 0 is malformed"),
+        (field(1, field(1, b"\xff")) + SPECS, "t.model, byte 2: piece 0 is malformed"),
+        (field(1, field(1, b"a") + field(2, 7)) + SPECS, "t.model, byte 2: piece 0 is malformed"),
+        (field(1, field(1, b"a") + field(2, b"abc")) + SPECS, "t.model, byte 2: piece 0 is malformed"),
+        (field(1, field(1, b"a") + field(3, b"abc")) + SPECS, "t.model, byte 2: piece 0 is malformed"),
+        (field(1, field(3, 1)) + SPECS, "t.model, byte 2: piece 0 is malformed"),
+        (field(1, field(1, b"a")) + SPECS + field(3, field(2, 7)), "precompiled_charsmap': it must be bytes, not 7"),
+        (field(1, field(1, b"a")), "t.model: the file must contain pieces, trainer_spec and normalizer_spec"),
+    ],
+)
+def test_fields_of_the_wrong_type_are_refused(tmp_path, data, problem):
+    (tmp_path / "t.model").write_bytes(data)
+    with pytest.raises(ValueError, match=problem):
+        read_sentencepiece(tmp_path / "t.model")
+
+
+def test_a_model_written_by_hand_is_read(tmp_path):
+    (tmp_path / "t.model").write_bytes(field(1, field(1, b"a")) + SPECS + field(3, field(3, 0) + field(4, 0)))
+    assert read_sentencepiece(tmp_path / "t.model").encode("aa") == [0, 0]
 
 
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
         ({"byte_fallback": False}, "key 'trainer_spec.byte_fallback'"),
-        ({"user_defined_symbols": ["<sep>"]}, "key 'pieces': piece 3, '<sep>', is of kind 4"),
-        ({"model_type": "char"}, "key 'trainer_spec.model_type': 4 must be 1"),
+        ({"user_defined_symbols": ["<sep>"]}, "key 'pieces': piece 3, '<sep>', has type 4"),
+        ({"model_type": "char"}, "key 'trainer_spec.model_type': it must be 1 .Unigram. or 2 .BPE., not 4"),
         ({"treat_whitespace_as_suffix": True}, "treat_whitespace_as_suffix"),
     ],
 )

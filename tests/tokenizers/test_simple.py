@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from llm_anatomy.tokenizers import base
 from llm_anatomy.tokenizers.base import Tokenizer
 from llm_anatomy.tokenizers.bpe import BPE, CharacterBPE
-from llm_anatomy.tokenizers.simple import UNKNOWN, Bytes, Characters, Words, one_hot
-from llm_anatomy.tokenizers.splitting import GPT4, Whole
+from llm_anatomy.tokenizers.pretokenization import GPT4, NoSplit
+from llm_anatomy.tokenizers.simple import UNK_TOKEN, ByteTokenizer, CharacterTokenizer, WordTokenizer, one_hot
 
 OFTEN = settings(deadline=None, derandomize=True, database=None, max_examples=150)
 SPECIAL = ["<|end|>", "<|end|>!", "<|"]
@@ -22,11 +22,11 @@ EVERY_STRING = st.text(alphabet=st.characters(exclude_categories=()))  # lone su
 @pytest.fixture(scope="session")
 def tokenizers(corpus):
     return {
-        "characters": Characters.train([*corpus, "<|>"], special_tokens=SPECIAL),
-        "words": Words.train(corpus, 300, special_tokens=SPECIAL),
-        "bytes": Bytes(SPECIAL),
+        "characters": CharacterTokenizer.train([*corpus, "<|>"], special_tokens=SPECIAL),
+        "words": WordTokenizer.train(corpus, 300, special_tokens=SPECIAL),
+        "bytes": ByteTokenizer(SPECIAL),
         "bpe": BPE.train(corpus, 600, special_tokens=SPECIAL),
-        "whole": BPE.train(["aaabdaaabac"], 262, splitter=Whole(), special_tokens=SPECIAL),
+        "whole": BPE.train(["aaabdaaabac"], 262, pre_tokenizer=NoSplit(), special_tokens=SPECIAL),
         "fallback": CharacterBPE.train(corpus, 700, special_tokens=SPECIAL),
     }
 
@@ -38,46 +38,46 @@ KINDS = ["characters", "words", "bytes", "bpe", "whole", "fallback"]
 
 @pytest.mark.syllabus("UCL-04", "UCL-05")
 def test_characters_and_one_hot():
-    tokenizer = Characters.train(["hello", "world"])
+    tokenizer = CharacterTokenizer.train(["hello", "world"])
     assert b"".join(tokenizer.vocabulary) == b"dehlorw"
     ids = tokenizer.encode("hold")
     assert ids == [2, 4, 3, 0] and tokenizer.decode(ids) == "hold"
     vectors = one_hot(ids, tokenizer.n_vocab)
     assert [v.index(1) for v in vectors] == ids and all(sum(v) == 1 and len(v) == 7 for v in vectors)
-    with pytest.raises(ValueError, match="'x' is not in the vocabulary of 7"):
+    with pytest.raises(ValueError, match="'x' is not in the alphabet of 7 characters"):
         tokenizer.encode("hex")
-    with pytest.raises(ValueError, match="id 7 is not in the vocabulary, 0 to 6"):
+    with pytest.raises(ValueError, match="id 7 is not in the vocabulary, whose ids are 0 to 6"):
         one_hot([1, 7], 7)
 
 
 @pytest.mark.syllabus("UCL-05", "GT-42")
 def test_bytes_of_characters():
-    assert [len(Bytes().encode(c)) for c in ("a", "é", "€", "🙂")] == [1, 2, 3, 4]
-    assert Bytes().n_vocab == 256 and Bytes().vocabulary == [bytes([i]) for i in range(256)]
+    assert [len(ByteTokenizer().encode(c)) for c in ("a", "é", "€", "🙂")] == [1, 2, 3, 4]
+    assert ByteTokenizer().n_vocab == 256 and ByteTokenizer().vocabulary == [bytes([i]) for i in range(256)]
     with pytest.raises(UnicodeDecodeError):
-        Bytes().decode([0xE2, 0x82], errors="strict")
+        ByteTokenizer().decode([0xE2, 0x82], errors="strict")
 
 
 @pytest.mark.syllabus("UCL-06")
 def test_words_that_are_not_frequent_are_unknown():
-    tokenizer = Words.train(["b b b a a c"], 4)
-    assert tokenizer.vocabulary == [b" ", b"b", b"a", UNKNOWN.encode()]
+    tokenizer = WordTokenizer.train(["b b b a a c"], 4)
+    assert tokenizer.vocabulary == [b" ", b"b", b"a", UNK_TOKEN.encode()]
     assert tokenizer.encode("a c d") == [2, 0, 3, 0, 3]
     assert tokenizer.decode(tokenizer.encode("a c d")) == "a <unk> <unk>"
     with pytest.raises(ValueError, match="n_vocab=1 must be at least 2"):
-        Words.train(["a"], 1)
+        WordTokenizer.train(["a"], 1)
 
 
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        (lambda: Characters("aba"), "single characters, each once"),
-        (lambda: Words(["a", "a"]), "each word once"),
-        (lambda: Bytes(["<a>", "<a>"]), "must each come once"),
-        (lambda: Bytes("<a>"), "is one string"),
-        (lambda: Characters.train("text"), "is one string"),
+        (lambda: CharacterTokenizer("aba"), "single characters without duplicates"),
+        (lambda: WordTokenizer(["a", "a"]), "must not hold duplicates"),
+        (lambda: ByteTokenizer(["<a>", "<a>"]), "must not hold duplicates"),
+        (lambda: ByteTokenizer("<a>"), "is one string"),
+        (lambda: CharacterTokenizer.train("text"), "is one string"),
         (lambda: BPE.train("text", 300), "is one string"),
-        (lambda: Bytes([""]), "does not hold that text"),
+        (lambda: ByteTokenizer([""]), "does not hold that text"),
     ],
 )
 def test_bad_vocabularies_are_refused(make, problem):
@@ -120,7 +120,9 @@ def test_any_bytes_can_be_decoded_as_asked(tokenizers, data):
 @pytest.mark.parametrize(("ids", "wrong"), [([0, 700_000], 700_000), ([3, -1], -1)])
 def test_ids_outside_the_vocabulary_are_refused(tokenizers, ids, wrong):
     for tokenizer in tokenizers.values():
-        with pytest.raises(ValueError, match=f"id {wrong} is not in the vocabulary, 0 to {tokenizer.n_vocab - 1}"):
+        with pytest.raises(
+            ValueError, match=f"id {wrong} is not in the vocabulary, whose ids are 0 to {tokenizer.n_vocab - 1}"
+        ):
             tokenizer.decode(ids)
     with pytest.raises(ValueError, match="errors='xml' must be"):
         tokenizer.decode([], errors="xml")
@@ -135,7 +137,7 @@ def test_special_tokens_are_never_split_and_the_longest_is_found(tokenizers, kin
     ids = tokenizer.special_tokens
     text = "a<|end|>!a<|end|>a<|a"
     found = tokenizer.encode(text, allowed_special="all")
-    assert [i for i in found if i in set(ids.values()) - {ids.get(UNKNOWN)}] == [
+    assert [i for i in found if i in set(ids.values()) - {ids.get(UNK_TOKEN)}] == [
         ids["<|end|>!"],
         ids["<|end|>"],
         ids["<|"],
@@ -215,14 +217,14 @@ def test_memory_for_a_long_text_is_bounded(tokenizers, kind, monkeypatch):
 
 
 def test_planted_fault_a_text_kept_whole_is_noticed(tokenizers, monkeypatch):
-    monkeypatch.setattr(type(tokenizers["bpe"].splitter), "settled", lambda self, text: ([], text))
+    monkeypatch.setattr(type(tokenizers["bpe"].pre_tokenizer), "stable_pieces", lambda self, text: ([], text))
     with pytest.raises(AssertionError):
         test_memory_for_a_long_text_is_bounded(tokenizers, "bpe", monkeypatch)
 
 
 def test_what_is_remembered_is_bounded():
-    remembered = base._Remembered(lambda piece: [len(piece)])
-    remembered.LIMIT = 10
+    remembered = base._PieceCache(lambda piece: [len(piece)])
+    remembered.MAX_SIZE = 10
     for i in range(100):
         assert remembered[str(i)] == [len(str(i))] and len(remembered) <= 10
     assert remembered["x" * 100] == [100] and "x" * 100 not in remembered
@@ -247,7 +249,7 @@ def test_a_file_gives_the_same_tokenizer(tokenizers, kind, tmp_path, corpus):
         loaded = cls.load(path)
         assert type(loaded) is type(tokenizer)
         assert loaded.vocabulary == tokenizer.vocabulary and loaded.special_tokens == tokenizer.special_tokens
-        assert loaded.splitter == tokenizer.splitter and loaded.prefix == tokenizer.prefix
+        assert loaded.pre_tokenizer == tokenizer.pre_tokenizer and loaded.prefix == tokenizer.prefix
         for text in corpus[:3] if kind != "whole" else ["aaab"]:
             assert loaded.encode(text) == tokenizer.encode(text)
     assert [p.name for p in tmp_path.iterdir()] == ["tokenizer.json"]
@@ -261,20 +263,6 @@ def test_a_file_is_readable(tokenizers, tmp_path):
     assert any(line.strip() == '" the",' for line in lines) and max(map(len, lines)) < 300
 
 
-def test_a_failed_save_leaves_the_old_file(tokenizers, tmp_path, monkeypatch):
-    path = tmp_path / "t.json"
-    tokenizers["bytes"].save(path)
-    before = path.read_bytes()
-
-    def fail(*paths):
-        raise OSError("disk full")
-
-    monkeypatch.setattr(base.os, "replace", fail)
-    with pytest.raises(OSError, match="disk full"):
-        tokenizers["bpe"].save(path)
-    assert path.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
-
-
 def corrupt(fields, change):
     fields = json.loads(json.dumps(fields))
     change(fields)
@@ -282,15 +270,18 @@ def corrupt(fields, change):
 
 
 CORRUPT = {
-    "not JSON": ('{\n "kind": "BPE",\n oops', r"t.json, line 3, column 2"),
-    "no object": ("[1]", r"t.json, line 1: a JSON object is wanted, not list"),
-    "key twice": ('{"kind": 1, "kind": 2}', r"t.json, key 'kind': it comes twice"),
     "no version": (lambda f: f.pop("llm_anatomy tokenizer"), r"key 'llm_anatomy tokenizer' is missing"),
-    "new version": (lambda f: f.update({"llm_anatomy tokenizer": 99}), r"'llm_anatomy tokenizer': version 1"),
-    "unknown kind": (lambda f: f.update(kind="Magic"), r"key 'kind': 'Magic' is none of BPE"),
-    "another kind": (lambda f: f.update(kind="Words"), r"key 'kind': 'Words' is none of BPE, CharacterBPE"),
+    "new version": (
+        lambda f: f.update({"llm_anatomy tokenizer": 99}),
+        r"'llm_anatomy tokenizer': it must be version 1",
+    ),
+    "unknown kind": (lambda f: f.update(kind="Magic"), r"key 'kind': 'Magic' must be one of BPE"),
+    "another kind": (
+        lambda f: f.update(kind="WordTokenizer"),
+        r"key 'kind': 'WordTokenizer' must be one of BPE, CharacterBPE",
+    ),
     "no vocabulary": (lambda f: f.pop("vocabulary"), r"key 'vocabulary' is missing"),
-    "vocabulary no list": (lambda f: f.update(vocabulary="abc"), r"key 'vocabulary': list is wanted"),
+    "vocabulary no list": (lambda f: f.update(vocabulary="abc"), r"key 'vocabulary': it must be of type list"),
     "token no text": (lambda f: f["vocabulary"].__setitem__(9, 3.5), r"key 'vocabulary': entry 9 is 3.5"),
     "token no bytes": (lambda f: f["vocabulary"].__setitem__(9, [300]), r"key 'vocabulary': entry 9 is \[300\]"),
     "empty vocabulary": (lambda f: f.update(vocabulary=[]), r"t.json: .*vocabulary is empty"),
@@ -298,13 +289,19 @@ CORRUPT = {
     "cut vocabulary": (lambda f: f.update(vocabulary=f["vocabulary"][:300]), r"t.json: .*special_tokens\['<\|end"),
     "special elsewhere": (lambda f: f["special_tokens"].update({"<|end|>": 7}), r"special_tokens\['<\|end\|>'\]=7"),
     "special no number": (lambda f: f["special_tokens"].update({"<|end|>": "7"}), r"key 'special_tokens'"),
-    "no splitter": (lambda f: f.update(splitter={"kind": "Axe"}), r"key 'splitter': its kind"),
-    "bad pattern": (lambda f: f["splitter"].update(pattern="(a"), r"key 'splitter': .*no regular expression"),
-    "splitter field": (lambda f: f["splitter"].update(colour=1), r"key 'splitter': .*colour"),
-    "merge of three": (lambda f: f["merges"].__setitem__(4, [1, 2]), r"key 'merges': entry 4 is \[1, 2\]"),
-    "merge of nothing": (lambda f: f["merges"].__setitem__(4, [1, 2, 3]), r"merges\[1, 2\] makes b'\\x01\\x02'"),
-    "merge outside": (lambda f: f["merges"].__setitem__(4, [1, 9999, 3]), r"merges\[1, 9999\]: ids go from 0"),
-    "whole no bool": (lambda f: f.update(whole_pieces=1), r"key 'whole_pieces': bool is wanted"),
+    "no pre_tokenizer": (lambda f: f.update(pre_tokenizer={"kind": "Axe"}), r"key 'pre_tokenizer': its kind"),
+    "bad pattern": (
+        lambda f: f["pre_tokenizer"].update(pattern="(a"),
+        r"key 'pre_tokenizer': .*is not a regular expression",
+    ),
+    "pre_tokenizer field": (lambda f: f["pre_tokenizer"].update(colour=1), r"key 'pre_tokenizer': .*colour"),
+    "merge of three": (
+        lambda f: f["merges"].__setitem__(4, [1, 2]),
+        r"key 'merges': entry 4 must be two ids and a rank, not \[1, 2\]",
+    ),
+    "merge of nothing": (lambda f: f["merges"].__setitem__(4, [1, 2, 3]), r"merges\[1, 2\] gives b'\\x01\\x02'"),
+    "merge outside": (lambda f: f["merges"].__setitem__(4, [1, 9999, 3]), r"merges\[1, 9999\] must have ids from 0"),
+    "whole no bool": (lambda f: f.update(ignore_merges=1), r"key 'ignore_merges': it must be of type bool"),
 }
 
 
@@ -312,8 +309,7 @@ CORRUPT = {
 def test_a_corrupt_file_is_refused_with_the_line_or_key(tokenizers, tmp_path, change, problem):
     path = tmp_path / "t.json"
     tokenizers["bpe"].save(path)
-    text = change if isinstance(change, str) else corrupt(json.loads(path.read_text()), change)
-    path.write_text(text)
+    path.write_text(corrupt(json.loads(path.read_text()), change))
     with pytest.raises(ValueError, match=problem):
         BPE.load(path)
 
@@ -325,9 +321,3 @@ def test_a_truncated_file_is_refused_wherever_it_ends(tokenizers, tmp_path):
         (tmp_path / "cut.json").write_bytes(data[:end])
         with pytest.raises(ValueError, match="cut.json, line"):
             Tokenizer.load(tmp_path / "cut.json")
-
-
-def test_a_file_that_is_no_utf8_is_refused(tmp_path):
-    (tmp_path / "t.json").write_bytes(b'{\n"kind": "\xff"}')
-    with pytest.raises(ValueError, match="t.json, line 2: not UTF-8"):
-        Tokenizer.load(tmp_path / "t.json")

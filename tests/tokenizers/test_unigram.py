@@ -13,16 +13,16 @@ from llm_anatomy.tokenizers.bpe import BPE
 from llm_anatomy.tokenizers.unigram import (
     UNKNOWN,
     WORDS,
-    Round,
+    TrainingRound,
     Unigram,
-    best_split,
+    best_segmentation,
     count_words,
     expected_counts,
     forward,
     lattice,
-    losses,
-    maximized,
-    sample_split,
+    maximum_likelihood_scores,
+    pruning_losses,
+    sample_segmentation,
     seed_pieces,
     training_rounds,
 )
@@ -65,7 +65,7 @@ def text():
 
 @pytest.fixture(scope="module")
 def trained(text):
-    return Unigram.train([text], 900, special_tokens=["<|end|>"], coverage=1.0)
+    return Unigram.train([text], 900, special_tokens=["<|end|>"], character_coverage=1.0)
 
 
 # --- The lattice, against all splits written out ---
@@ -81,7 +81,7 @@ def test_the_best_split_is_the_best_of_all(seed):
     splits = list(all_splits(word, pieces))
     best = max(splits, key=lambda split: sum(map(score_of.get, split)))
     arcs = lattice(word, {piece: i for i, piece in enumerate(pieces)}, 4)
-    ids, score = best_split(arcs, scores)
+    ids, score = best_segmentation(arcs, scores)
     assert [pieces[i] for i in ids] == best
     assert score == pytest.approx(sum(map(score_of.get, best)), abs=1e-9)
     total = math.log(sum(math.exp(sum(map(score_of.get, split))) for split in splits))
@@ -116,7 +116,7 @@ def test_samples_come_as_often_as_the_posterior_says(alpha):
     weights = {tuple(s): math.exp(alpha * sum(map(score_of.get, s))) for s in all_splits("abbab", pieces)}
     assert len(weights) > 4
     arcs, n = lattice("abbab", {piece: i for i, piece in enumerate(pieces)}, 4), 6000
-    found = Counter(tuple(pieces[i] for i in sample_split(arcs, scores, rng, alpha)) for _ in range(n))
+    found = Counter(tuple(pieces[i] for i in sample_segmentation(arcs, scores, rng, alpha)) for _ in range(n))
     assert set(found) <= set(weights)
     for split, weight in weights.items():
         p = weight / sum(weights.values())
@@ -127,7 +127,7 @@ def test_a_long_word_neither_underflows_nor_takes_quadratic_time():
     ids, scores = {"a": 0, "aa": 1, "b": 2}, [-700.0, -701.0, -900.0, -1000.0]
     arcs = lattice("a" * 5000, ids, 2)
     assert sum(map(len, arcs)) == 9999
-    assert best_split(arcs, scores) == ([1] * 2500, -701.0 * 2500)
+    assert best_segmentation(arcs, scores) == ([1] * 2500, -701.0 * 2500)
     assert math.isfinite(forward(arcs, scores)[-1])
     counts, _ = expected_counts([(arcs, 1)], scores)
     assert counts[0] + 2 * counts[1] == pytest.approx(5000)
@@ -139,7 +139,7 @@ def test_a_long_word_neither_underflows_nor_takes_quadratic_time():
 @pytest.mark.syllabus("GT-40")
 def test_the_likelihood_never_falls_while_the_pieces_stay():
     words = count_words([story_text(8000)], WORDS, 1.0)
-    rounds = list(training_rounds(words, 120, n_seeds=400, em_steps=6))
+    rounds = list(training_rounds(words, 120, n_seed_pieces=400, n_em_steps=6))
     sizes = [len(r.scores) for r in rounds]
     assert sizes == sorted(sizes, reverse=True) and sizes[0] == 400 and sizes[-1] == 120
     compared = 0
@@ -157,9 +157,13 @@ def test_the_likelihood_never_falls_while_the_pieces_stay():
 
 
 def test_a_planted_fault_makes_the_likelihood_fall(monkeypatch):
-    monkeypatch.setattr(unigram, "maximized", lambda counts: maximized([c**1.5 for c in counts]))
+    monkeypatch.setattr(
+        unigram, "maximum_likelihood_scores", lambda counts: maximum_likelihood_scores([c**1.5 for c in counts])
+    )
     words = count_words([story_text(4000)], WORDS, 1.0)
-    rounds = itertools.takewhile(lambda r: len(r.scores) == 300, training_rounds(words, 120, n_seeds=300, em_steps=6))
+    rounds = itertools.takewhile(
+        lambda r: len(r.scores) == 300, training_rounds(words, 120, n_seed_pieces=300, n_em_steps=6)
+    )
     values = [r.log_likelihood for r in rounds]
     assert any(after < before for before, after in itertools.pairwise(values))
 
@@ -169,7 +173,7 @@ def test_the_loss_is_what_the_best_other_split_costs():
     pieces, scores = random_pieces(rng)
     score_of = dict(zip(pieces, scores, strict=False))
     counts = [rng.random() * 9 for _ in pieces]
-    for piece, loss, count in zip(pieces, losses(pieces, scores, counts), counts, strict=True):
+    for piece, loss, count in zip(pieces, pruning_losses(pieces, scores, counts), counts, strict=True):
         others = [s for s in all_splits(piece, pieces) if s != [piece]]
         if len(piece) == 1:
             assert loss == math.inf
@@ -198,17 +202,17 @@ def test_training_gives_as_many_ids_as_asked_and_keeps_all_characters(text, trai
     assert {c.encode() for c in text} <= set(trained.vocabulary[257:])
     scores = trained.scores[257:]
     assert scores == sorted(scores, reverse=True) and sum(map(math.exp, scores)) == pytest.approx(1)
-    again = Unigram.train([text], 900, special_tokens=["<|end|>"], coverage=1.0)
+    again = Unigram.train([text], 900, special_tokens=["<|end|>"], character_coverage=1.0)
     assert again.vocabulary == trained.vocabulary and again.scores == trained.scores
     assert max(trained.encode(text)) > 256  # whole pieces, not bytes
     assert not [i for i in trained.encode(text) if i < 256]
 
 
 def test_rare_characters_are_left_to_bytes():
-    tokenizer = Unigram.train(["common words " * 200 + "€"], 256 + 30, coverage=0.999)
+    tokenizer = Unigram.train(["common words " * 200 + "€"], 256 + 30, character_coverage=0.999)
     assert "€".encode() not in tokenizer.vocabulary
     assert tokenizer.encode("€") == [0xE2, 0x82, 0xAC]
-    everything = Unigram.train(["common words " * 200 + "€"], 256 + 30, coverage=1.0)
+    everything = Unigram.train(["common words " * 200 + "€"], 256 + 30, character_coverage=1.0)
     assert "€".encode() in everything.vocabulary
 
 
@@ -216,7 +220,7 @@ def test_rare_characters_are_left_to_bytes():
 def test_it_compresses_as_well_as_sentencepiece_trained_on_the_same_text(text, tmp_path):
     sentencepiece = pytest.importorskip("sentencepiece")
     n_pieces = 600
-    ours = Unigram.train([text], 256 + n_pieces, coverage=1.0)
+    ours = Unigram.train([text], 256 + n_pieces, character_coverage=1.0)
     theirs = train_sentencepiece(sentencepiece, text, tmp_path, vocab_size=n_pieces + 1, add_dummy_prefix=False)
     held_out = story_text(20_000, seed=9).replace("\n", " ")
     assert len(ours.encode(held_out)) < 1.03 * len(theirs.encode(held_out))
@@ -224,8 +228,8 @@ def test_it_compresses_as_well_as_sentencepiece_trained_on_the_same_text(text, t
 
 @pytest.mark.syllabus("GT-40")
 def test_bpe_on_the_same_text_splits_differently_and_about_as_short(text):
-    unigrams = Unigram.train([text], 700, coverage=1.0)
-    merges = BPE.train([text], 700, splitter=WORDS)
+    unigrams = Unigram.train([text], 700, character_coverage=1.0)
+    merges = BPE.train([text], 700, pre_tokenizer=WORDS)
     held_out = story_text(20_000, seed=9)
     assert 0.85 < len(unigrams.encode(held_out)) / len(merges.encode(held_out)) < 1.15
     words = sorted(set(WORDS(held_out)))
@@ -303,13 +307,13 @@ def test_text_in_chunks_gives_the_same_ids(text, trained):
 @pytest.mark.syllabus("GT-40")
 def test_random_splits_are_of_the_same_text(text, trained):
     rng, sample = random.Random(0), text[:600]
-    seen = [trained.sample(sample, rng, alpha=0.2) for _ in range(20)]
+    seen = [trained.sample_encode(sample, rng, alpha=0.2) for _ in range(20)]
     assert len(set(map(tuple, seen))) == 20
     for ids in seen:
         assert trained.decode(ids) == sample and len(ids) > len(trained.encode(sample))
-    assert trained.sample(sample, rng, alpha=1e4) == trained.encode(sample)
-    assert trained.sample(sample, random.Random(7)) == trained.sample(sample, random.Random(7))
-    assert trained.sample("", rng) == [] and trained.sample("🙂", rng) == list("🙂".encode())
+    assert trained.sample_encode(sample, rng, alpha=1e4) == trained.encode(sample)
+    assert trained.sample_encode(sample, random.Random(7)) == trained.sample_encode(sample, random.Random(7))
+    assert trained.sample_encode("", rng) == [] and trained.sample_encode("🙂", rng) == list("🙂".encode())
 
 
 def test_a_file_keeps_everything(text, trained, tmp_path):
@@ -317,21 +321,21 @@ def test_a_file_keeps_everything(text, trained, tmp_path):
     for kind in (Unigram, Tokenizer):
         loaded = kind.load(tmp_path / "unigram.json")
         assert loaded.encode(text + "🙂") == trained.encode(text + "🙂")
-        assert (loaded.scores, loaded.byte_ids, loaded.unknown) == (trained.scores, trained.byte_ids, None)
-        assert loaded.sample(text[:200], random.Random(3)) == trained.sample(text[:200], random.Random(3))
+        assert (loaded.scores, loaded.byte_ids, loaded.unk_id) == (trained.scores, trained.byte_ids, None)
+        assert loaded.sample_encode(text[:200], random.Random(3)) == trained.sample_encode(text[:200], random.Random(3))
 
 
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('"scores": [\n  null,', '"scores": [', "scores for 900"),
-        ('"unknown": null', '"unknown": "x"', "'unknown': 'x'"),
-        ('"unknown": null', '"unknown": 900', "unknown="),
+        ('"scores": [\n  null,', '"scores": [', "scores has 899 entries; it must have one for each of 900 tokens"),
+        ('"unk_id": null', '"unk_id": "x"', "'unk_id': it must be an id or null, not 'x'"),
+        ('"unk_id": null', '"unk_id": 900', "unk_id=900"),
         ('"byte_ids": [\n  0,\n  1,', '"byte_ids": [\n  1,\n  0,', "byte_ids"),
-        ('"byte_ids": [\n  0,', '"byte_ids": [\n  true,', "'byte_ids': entry 0 is True"),
+        ('"byte_ids": [\n  0,', '"byte_ids": [\n  true,', "'byte_ids': entry 0 must be a number, not True"),
         ('"byte_ids": [\n  0,', '"byte_ids": [', "byte_ids"),
         ('"scores": [\n  null,', '"scores": [\n  NaN,', r"scores\[0\]"),
-        ('"scores": [\n  null,', '"scores": [\n  "a",', "'scores': entry 0 is 'a'"),
+        ('"scores": [\n  null,', '"scores": [\n  "a",', "'scores': entry 0 must be a number or null, not 'a'"),
         ('"scores"', '"scorse"', "'scores' is missing"),
     ],
 )
@@ -349,26 +353,28 @@ def test_a_file_at_fault_is_refused(trained, tmp_path, old, new, said):
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: Unigram([b"a", b"b"], [-1.0]), "1 scores for 2 tokens"),
+        (lambda: Unigram([b"a", b"b"], [-1.0]), "scores has 1 entries; it must have one for each of 2 tokens"),
         (lambda: Unigram([b"a", b"a"], [-1.0, -2.0]), r"vocabulary\[1\]=b'a'"),
         (lambda: Unigram([b"\xff"], [-1.0]), r"vocabulary\[0\]"),
         (lambda: Unigram([b"a", b""], [-1.0, -1.0]), r"vocabulary\[1\]"),
         (lambda: Unigram([b"a"], [math.inf]), r"scores\[0\]=inf"),
         (lambda: Unigram([b"a"], [None]), "all None"),
         (lambda: Unigram([b"a"], [-1.0], byte_ids=[0]), "byte_ids"),
-        (lambda: Unigram([b"a"], [-1.0], unknown=1), "unknown=1"),
-        (lambda: Unigram([b"a"], [-1.0]).encode("ab"), "no piece holds 'b'"),
-        (lambda: Unigram.from_pieces([("a", -1.0)], "<unk>"), "'<unk>' is none of the pieces"),
+        (lambda: Unigram([b"a"], [-1.0], unk_id=1), "unk_id=1"),
+        (lambda: Unigram([b"a"], [-1.0]).encode("ab"), "'b' has no piece"),
+        (lambda: Unigram.from_pieces([("a", -1.0)], "<unk>"), "'<unk>' must be one of the pieces"),
         (lambda: Unigram.train("abc", 300), "texts is one string"),
         (lambda: Unigram.train(["abc"], 256), "n_vocab=256"),
-        (lambda: Unigram.train([""], 300), "no character"),
+        (lambda: Unigram.train([""], 300), "texts have no characters"),
         (lambda: Unigram.train(["abcabc"], 258), "n_pieces=2 must be from 3"),
         (lambda: Unigram.train(["abcabc"], 400), "n_pieces=144 must be from 3, .* to 6"),
-        (lambda: Unigram.train(["abcabc"], 260, coverage=0.0), "coverage=0.0"),
-        (lambda: Unigram.train(["abcabc"], 260, max_length=0), "max_length=0"),
-        (lambda: Unigram([b"a"], [-1.0]).sample("a", random.Random(0), alpha=-1.0), "alpha=-1.0"),
+        (lambda: Unigram.train(["abcabc"], 260, character_coverage=0.0), "character_coverage=0.0"),
+        (lambda: Unigram.train(["abcabc"], 260, max_piece_length=0), "max_piece_length=0"),
+        (lambda: Unigram([b"a"], [-1.0]).sample_encode("a", random.Random(0), alpha=-1.0), "alpha=-1.0"),
         (
-            lambda: Unigram([b"a", b"<s>"], [-1.0, None], special_tokens={"<s>": 1}).sample("<s>", random.Random(0)),
+            lambda: Unigram([b"a", b"<s>"], [-1.0, None], special_tokens={"<s>": 1}).sample_encode(
+                "<s>", random.Random(0)
+            ),
             "special token",
         ),
     ],
@@ -387,9 +393,9 @@ def test_special_tokens_are_never_split(trained):
 
 def test_of_equal_splits_the_last_piece_is_the_longest():
     ids, scores = {"a": 0, "b": 1, "ab": 2, "aa": 3}, [-1.0, -1.0, -2.0, -2.0, -30.0]
-    assert best_split(lattice("ab", ids, 2), scores)[0] == [2]
-    assert best_split(lattice("aab", ids, 2), scores)[0] == [0, 2]
-    assert best_split(lattice("aaa", ids, 2), scores)[0] == [0, 3]
+    assert best_segmentation(lattice("ab", ids, 2), scores)[0] == [2]
+    assert best_segmentation(lattice("aab", ids, 2), scores)[0] == [0, 2]
+    assert best_segmentation(lattice("aaa", ids, 2), scores)[0] == [0, 3]
 
 
 def test_an_unknown_character_is_less_probable_than_the_rarest_piece_by_ten():
@@ -408,7 +414,7 @@ def test_bytes_stand_where_their_character_stood():
 
 
 def test_lone_surrogates_in_the_training_text_get_no_piece():
-    tokenizer = Unigram.train(["ab\ud800ab " * 9], 256 + 4, coverage=1.0)
+    tokenizer = Unigram.train(["ab\ud800ab " * 9], 256 + 4, character_coverage=1.0)
     assert tokenizer.decode(tokenizer.encode("ab\ud800"), errors="surrogatepass") == "ab\ud800"
 
 
@@ -420,5 +426,5 @@ def test_unknown_characters_are_one_token_for_a_run():
 
 
 def test_a_round_is_a_pair():
-    scores, likelihood = Round({"a": 0.0}, -1.0)
+    scores, likelihood = TrainingRound({"a": 0.0}, -1.0)
     assert scores == {"a": 0.0} and likelihood == -1.0

@@ -31,7 +31,7 @@ def decays(name):
 def test_the_loop_does_what_it_says(device):
     model = small().to(device)
     reference = copy.deepcopy(model)
-    losses = train(model, batches(4), n_steps=4, peak_rate=0.02, n_warmup=2, weight_decay=0.3, largest_norm=0.4)
+    losses = train(model, batches(4), n_steps=4, max_lr=0.02, warmup_steps=2, weight_decay=0.3, max_grad_norm=0.4)
     named = list(reference.named_parameters())
     groups = [[p for n, p in named if decays(n)], [p for n, p in named if not decays(n)]]
     optimizers = [torch.optim.AdamW(g, weight_decay=w) for g, w in zip(groups, (0.3, 0.0), strict=True)]
@@ -81,7 +81,7 @@ def test_frozen_parameters_stay():
 def test_what_cannot_be_trained_is_refused():
     with pytest.raises(ValueError, match="n_steps=0 must be at least 1"):
         train(small(), batches(1), n_steps=0)
-    with pytest.raises(ValueError, match="batches hold 2; n_steps=3 need as many"):
+    with pytest.raises(ValueError, match="batches ended after 2; there must be at least n_steps=3"):
         train(small(), batches(2), n_steps=3)
 
 
@@ -97,6 +97,6 @@ def test_a_loss_that_is_not_finite_stops_the_run_before_the_step():
             return self.table(ids) * (float("nan") if self.calls == 2 else 1)
 
     model = Broken()
-    with pytest.raises(ValueError, match="the loss of step 2 is nan; peak_rate=0.003 may be too high"):
+    with pytest.raises(ValueError, match="the loss of step 2 is nan, not finite; max_lr=0.003 may be too high"):
         train(model, batches(3), n_steps=3)
     assert model.table.weight.isfinite().all()

@@ -1,19 +1,19 @@
-"""The lectures' tables as facts: CSV files, each row with the lecture or item it comes from (SOURCES.md)."""
+"""The lectures' tables as CSV files; SOURCES.md says for each which lecture it comes from."""
 
 import csv
 from importlib.resources import files
 
-_FOLDER = files(__package__)
+_FOLDER = files(__name__)
 
 
 def table(name: str) -> list[dict[str, str | int | float | None]]:
-    """The rows of a table, numbers as numbers, empty cells as None.
+    """Read a table as a list of rows. Numbers are converted, and empty cells become None.
 
     Args:
-        name: of the file, without ``.csv``.
+        name: name of the file without ``.csv``.
 
     Raises:
-        ValueError: if there is no such table; the sentence names those that there are.
+        ValueError: if there is no such table; the message lists the tables.
 
     Source: the lectures, as each row says; UCL-32.
 
@@ -22,8 +22,8 @@ def table(name: str) -> list[dict[str, str | int | float | None]]:
     """
     names = sorted(file.name.removesuffix(".csv") for file in _FOLDER.iterdir() if file.name.endswith(".csv"))
     if name not in names:
-        raise ValueError(f"{name=} is no table; there are {', '.join(names)}")
-    with (_FOLDER / f"{name}.csv").open(newline="", encoding="utf-8") as lines:
+        raise ValueError(f"{name=} must be one of the tables {', '.join(names)}")
+    with (_FOLDER / f"{name}.csv").open(encoding="utf-8") as lines:
         return [{column: _value(cell) for column, cell in row.items()} for row in csv.DictReader(lines)]
 
 

@@ -1,1 +1,1 @@
-"""Evaluation: what a trained model is worth."""
+"""Evaluation: how well a trained model does."""

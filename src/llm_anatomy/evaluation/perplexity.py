@@ -1,4 +1,4 @@
-"""How well a model predicts text: its loss in nats per token, whose exponential is the perplexity."""
+"""Perplexity and its logarithm, the mean loss of next-token prediction in nats."""
 
 import torch
 import torch.nn.functional as F
@@ -9,21 +9,21 @@ from llm_anatomy.shapes import Int, Tensor
 
 @torch.no_grad()
 def next_token_loss(
-    model: nn.Module, windows: Int[Tensor, "windows window"], *, last: int | None = None, batch: int = 32
+    model: nn.Module, windows: Int[Tensor, "windows window"], *, last: int | None = None, batch_size: int = 32
 ) -> float:
-    r"""The mean loss of predicting each token of the windows from those before it, in nats.
+    r"""Mean loss of predicting each token of the windows from the tokens before it, in nats.
 
     .. math:: L = -\frac{1}{|S|} \sum_{t \in S} \log p_\theta(w_{t+1} \mid w_1, \dots, w_t), \quad
         \mathrm{perplexity} = e^L
 
     Args:
-        model: from ids (batch, n_tokens) to logits (batch, n_tokens, n_vocab).
-        windows: ids, one token longer than the model reads.
-        last: only that many last tokens of a window count, all by default.
-        batch: how many windows the model reads at once.
+        model: maps ids (batch, tokens) to logits (batch, tokens, n_vocab).
+        windows: token ids, each window one token longer than the model's input.
+        last: number of tokens at the end of each window whose loss counts; by default all targets.
+        batch_size: number of windows in a forward pass.
 
     Raises:
-        ValueError: for windows without a target, or fewer targets than ``last``.
+        ValueError: if there are no windows, or ``last`` is not from 1 to the number of targets in a window.
 
     Source: Shannon (1951), section 2; UCL-03.
 
@@ -35,12 +35,12 @@ def next_token_loss(
     """
     n_targets = windows.shape[1] - 1
     last = n_targets if last is None else last
-    if not 1 <= last <= n_targets or not len(windows):
-        raise ValueError(
-            f"{last=} must be from 1 to the {n_targets} targets of a window, of which there are {len(windows)}"
-        )
+    if not len(windows):
+        raise ValueError("windows is empty; there must be at least one window")
+    if not 1 <= last <= n_targets:
+        raise ValueError(f"{last=} must be from 1 to {n_targets}, the number of targets in a window")
     device, total = next((p.device for p in model.parameters()), windows.device), 0.0
-    for some in windows.to(device).split(batch):
+    for some in windows.to(device).split(batch_size):
         logits = model(some[:, :-1])[:, -last:]
         total += F.cross_entropy(logits.flatten(0, 1).float(), some[:, -last:].flatten(), reduction="sum").item()
     return total / (len(windows) * last)

@@ -1,1 +1,1 @@
-"""Tokenizers, text to integers and back: characters, words, bytes, byte pair encoding and Unigram, all alike in use."""
+"""Tokenizers, from text to token ids and back: characters, words, bytes, byte pair encoding and Unigram."""

@@ -1,11 +1,11 @@
-r"""What all tokenizers share: special tokens, decoding, text in chunks, files.
+r"""The base class of all tokenizers: special tokens, decoding, text that arrives in chunks, saving and loading.
 
-A tokenizer is a list of byte strings, the vocabulary; an id is an index into it. A subclass says how an ordinary piece
-of text becomes ids (``_ids``) and what else has to be kept in a file (``_state``, ``_from_state``).
+A vocabulary is a list of byte strings, and a token id is an index into it. A subclass defines how a piece of ordinary
+text becomes ids (``_ids``) and what a file has to hold besides the vocabulary (``_state``, ``_from_state``).
 
-Lone surrogates are no characters and have no UTF-8. Python's strings may hold them all the same, so they are encoded
-as the three bytes that the scheme would give, and come back with ``decode(ids, errors="surrogatepass")``; decoded
-otherwise, they are invalid UTF-8 like any other.
+Lone surrogates are not characters, and UTF-8 does not encode them, but Python strings may contain them. Each is encoded
+as the three bytes that UTF-8's scheme would give it, and ``decode(ids, errors="surrogatepass")`` restores it. The other
+modes of ``decode`` treat these bytes as invalid UTF-8.
 """
 
 import base64
@@ -13,21 +13,20 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import chain
-from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import regex
 
-from llm_anatomy.tokenizers.normalizing import Normalizer
-from llm_anatomy.tokenizers.splitting import BLOCK, Anywhere, Splitter, Whole
+from llm_anatomy.files import Record, write_atomically
+from llm_anatomy.tokenizers.normalization import Normalizer
+from llm_anatomy.tokenizers.pretokenization import BLOCK, AnySplit, NoSplit, PreTokenizer
 
 VERSION = 1
 
 
 def as_bytes(text: str) -> bytes:
-    """The UTF-8 of a text, with lone surrogates as three bytes each.
+    """Encode a text as UTF-8, with three bytes for each lone surrogate.
 
     Args:
         text: any string.
@@ -40,127 +39,131 @@ def as_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def one_by_one(texts: Iterable[str]) -> Iterable[str]:
-    """The texts, unless somebody gave one string, whose characters would pass for texts.
+def check_texts(texts: Iterable[str]) -> Iterable[str]:
+    """Return the texts, after a check that they are not one string, whose characters would be taken for texts.
 
     Args:
-        texts: any iterable of strings that is not itself a string.
+        texts: an iterable of strings that is not itself a string.
 
     Raises:
-        ValueError: for a string.
+        ValueError: if ``texts`` is a string.
 
     Source: UCL-04.
 
-    >>> list(one_by_one(["one", "two"]))
+    >>> list(check_texts(["one", "two"]))
     ['one', 'two']
     """
     if isinstance(texts, str):
-        raise ValueError(f"texts is one string, {texts!r:.40}; put it into a list")
+        raise ValueError(f"texts is one string, {texts!r:.40}; it must be a list of strings, or another iterable")
     return texts
 
 
-def with_special_tokens(
+def append_special_tokens(
     vocabulary: Iterable[bytes], special_tokens: Iterable[str]
 ) -> tuple[list[bytes], dict[str, int]]:
-    """The vocabulary with the special tokens behind it, and their ids.
+    """Append special tokens to a vocabulary, and return the new vocabulary with the ids of the special tokens.
 
     Args:
         vocabulary: the ordinary tokens.
-        special_tokens: texts, each once.
+        special_tokens: the text of each special token, without duplicates.
 
     Raises:
-        ValueError: for a special token that comes twice, or one string instead of several.
+        ValueError: if a special token occurs twice, or ``special_tokens`` is one string.
 
-    Source: Radford et al. (2019), whose end of text follows the merges; GT-41.
+    Source: Radford et al. (2019), who put the end-of-text token after the merges; GT-41.
 
-    >>> with_special_tokens([b"a", b"b"], ["<|end|>"])
+    >>> append_special_tokens([b"a", b"b"], ["<|end|>"])
     ([b'a', b'b', b'<|end|>'], {'<|end|>': 2})
     """
-    vocabulary, special_tokens = list(vocabulary), list(one_by_one(special_tokens))
+    vocabulary, special_tokens = list(vocabulary), list(check_texts(special_tokens))
     ids = {text: len(vocabulary) + i for i, text in enumerate(special_tokens)}
     if len(ids) < len(special_tokens):
-        raise ValueError(f"{special_tokens=} must each come once")
+        raise ValueError(f"{special_tokens=} must not hold duplicates")
     return vocabulary + [as_bytes(text) for text in special_tokens], ids
 
 
 class Tokenizer(ABC):
-    r"""Text to ids and back. :math:`\mathrm{decode}(\mathrm{encode}(x)) = x` unless an unknown token stands in,
-    or a normalizer has changed the text before it was split.
+    r"""Base class of tokenizers, which turn text into token ids and ids into text.
+
+    .. math:: \mathrm{decode}(\mathrm{encode}(x)) = x
+
+    This holds unless the text contains something unknown to the tokenizer, or a normalizer has changed the text.
 
     Args:
-        vocabulary: the bytes that each id stands for.
-        splitter: cuts ordinary text into the pieces that are encoded one by one.
-        special_tokens: text of each special token and its id; the vocabulary holds its UTF-8 there. They are found
-            before anything is split, the longest first.
-        prefix: put before every text that is not empty and taken off again, as SentencePiece does with a space.
-        normalizer: changes ordinary text first; the prefix is then put before each part between special tokens.
+        vocabulary: the bytes of each token; a token's id is its index.
+        pre_tokenizer: cuts ordinary text into pieces, each of which is encoded by itself.
+        special_tokens: the id of each special token; the vocabulary must hold the token's UTF-8 at that id. Special
+            tokens are found before the text is cut, and the longest one wins.
+        prefix: added before each text that is not empty and removed when decoding, like SentencePiece's dummy space.
+        normalizer: applied to ordinary text before it is cut. With a normalizer, the prefix is added to each part of
+            the text between special tokens.
 
     Raises:
-        ValueError: for an empty vocabulary, or a special token that it does not hold at that id.
+        ValueError: if the vocabulary is empty, or does not hold a special token at its id.
 
     Source: UCL-04, GT-40.
 
-    >>> from llm_anatomy.tokenizers.simple import Bytes
-    >>> tokenizer = Bytes(special_tokens=["<|end|>"])
+    >>> from llm_anatomy.tokenizers.simple import ByteTokenizer
+    >>> tokenizer = ByteTokenizer(special_tokens=["<|end|>"])
     >>> tokenizer.encode("hé<|end|>", allowed_special="all")
     [104, 195, 169, 256]
     """
 
     _kinds: dict[str, type["Tokenizer"]] = {}
 
-    def __init_subclass__(cls):
+    def __init_subclass__(cls) -> None:
         Tokenizer._kinds[cls.__name__] = cls
 
     def __init__(
         self,
         vocabulary: Sequence[bytes],
-        splitter: Splitter,
+        pre_tokenizer: PreTokenizer,
         special_tokens: Mapping[str, int] | None = None,
         prefix: str = "",
         normalizer: Normalizer | None = None,
     ):
         self._vocabulary, self._special_tokens = list(vocabulary), dict(special_tokens or {})
-        self.splitter, self.prefix, self.normalizer = splitter, prefix, normalizer
+        self.pre_tokenizer, self.prefix, self.normalizer = pre_tokenizer, prefix, normalizer
         if not vocabulary:
-            raise ValueError("vocabulary is empty; at least one token is needed")
+            raise ValueError("vocabulary is empty; it must hold at least one token")
         for text, i in self._special_tokens.items():
             if not text or not 0 <= i < len(vocabulary) or vocabulary[i] != as_bytes(text):
                 raise ValueError(f"special_tokens[{text!r}]={i}, but the vocabulary does not hold that text there")
         longest_first = sorted(self._special_tokens, key=len, reverse=True)
         self._special = regex.compile("|".join(map(regex.escape, longest_first)))
-        self._remembered = _Remembered(self._ids)
+        self._cache = _PieceCache(self._ids)
 
     @abstractmethod
     def _ids(self, piece: str) -> Sequence[int]:
-        """The ids of one piece of ordinary text. What it returns may be remembered, so nobody changes it."""
+        """Encode one piece of ordinary text. The result may be cached, so callers must not modify it."""
 
     @property
     def n_vocab(self) -> int:
-        """How many ids there are, special tokens included."""
+        """Number of tokens, including the special tokens."""
         return len(self._vocabulary)
 
     @property
     def vocabulary(self) -> list[bytes]:
-        """The bytes that each id stands for (a copy)."""
+        """The bytes of each token, in the order of the ids (a copy)."""
         return list(self._vocabulary)
 
     @property
     def special_tokens(self) -> dict[str, int]:
-        """The special tokens and their ids (a copy)."""
+        """The id of each special token (a copy)."""
         return dict(self._special_tokens)
 
     # --- Text to ids ---
 
     def encode(self, text: str, *, allowed_special: Collection[str] | Literal["all"] = ()) -> list[int]:
-        """The ids of a text.
+        """Encode a text as token ids.
 
         Args:
             text: any string.
-            allowed_special: the special tokens that may be written in the text, or "all". Nobody should be able to
-                end a document, or to speak as the system, by typing it.
+            allowed_special: the special tokens that the text may contain, or "all". By default it may contain none:
+                nobody should be able to end a document, or to speak as the system, by typing the special token.
 
         Raises:
-            ValueError: if the text holds a special token that is not allowed.
+            ValueError: if the text contains a special token that is not allowed.
         """
         allowed = self._allowed(allowed_special)
         return self._encode(text if self.normalizer else self._prepared(text), allowed)
@@ -168,18 +171,19 @@ class Tokenizer(ABC):
     def encode_batch(
         self, texts: Iterable[str], *, allowed_special: Collection[str] | Literal["all"] = ()
     ) -> list[list[int]]:
-        """The ids of each text."""
-        return [self.encode(text, allowed_special=allowed_special) for text in one_by_one(texts)]
+        """Encode each text as a list of token ids."""
+        return [self.encode(text, allowed_special=allowed_special) for text in check_texts(texts)]
 
     def encode_iterable(
         self, chunks: Iterable[str], *, allowed_special: Collection[str] | Literal["all"] = ()
     ) -> Iterator[int]:
-        """The ids of a text that comes in chunks, one by one: the same as ``encode("".join(chunks))`` would give.
+        """Encode a text that arrives in chunks, and yield the same ids as ``encode("".join(chunks))`` would return.
 
-        Only what is not yet settled is kept in memory (see ``Splitter.settled``): the longest piece, and a block. With
-        a splitter that promises nothing (``Whole``, an unknown pattern), or a normalizer, that is the whole text.
+        Memory holds only the end of the text, where the pieces may still change (see ``PreTokenizer.stable_pieces``):
+        at most the longest piece and a block. The exceptions, where memory holds the whole text, are a normalizer and a
+        pre-tokenizer without stable pieces (``NoSplit``, or a pattern whose ``look_ahead`` is not known).
         """
-        return self._stream(one_by_one(chunks), self._allowed(allowed_special))
+        return self._stream(check_texts(chunks), self._allowed(allowed_special))
 
     def _stream(self, chunks: Iterable[str], allowed: Collection[str]) -> Iterator[int]:
         if self.normalizer:
@@ -189,13 +193,13 @@ class Tokenizer(ABC):
         for block in _blocks(chunks, self.prefix):
             waiting += block
             if len(waiting) >= enough:
-                ids, waiting = self._encode_settled(waiting, allowed)
+                ids, waiting = self._encode_stable(waiting, allowed)
                 yield from ids
-                enough = max(BLOCK, 2 * len(waiting))  # doubled, so that one long piece is not split again and again
+                enough = max(BLOCK, 2 * len(waiting))  # doubled, so that a long piece is not cut again and again
         yield from self._encode(waiting, allowed)
 
     def _prepared(self, text: str) -> str:
-        """A text as it is split: normalized, after the prefix."""
+        """The text after normalization, with the prefix: this is what the pre-tokenizer cuts."""
         if self.normalizer:
             return self.normalizer(text, self.prefix)
         return self.prefix + text if text else ""
@@ -213,23 +217,23 @@ class Tokenizer(ABC):
 
     def _encode_ordinary(self, text: str) -> list[int]:
         ids = []
-        for pieces in self.splitter.by_blocks(text):
-            ids += chain.from_iterable(map(self._remembered.__getitem__, pieces))
+        for pieces in self.pre_tokenizer.iter_blocks(text):
+            ids += chain.from_iterable(map(self._cache.__getitem__, pieces))
         return ids
 
-    def _encode_settled(self, text: str, allowed: Collection[str]) -> tuple[list[int], str]:
-        """The ids of what no further text can change, and the rest."""
+    def _encode_stable(self, text: str, allowed: Collection[str]) -> tuple[list[int], str]:
+        """Encode the part of the text whose ids stay the same whatever follows, and return the rest of the text too."""
         longest = max(map(len, self._special_tokens), default=1)
         ids, start = [], 0
         for found in self._special.finditer(text) if self._special_tokens else ():
-            if found.start() + longest > len(text):  # a longer special token may begin here
+            if found.start() + longest > len(text):  # a longer special token may begin here and end in the next chunk
                 break
             ids += self._encode_ordinary(text[start : found.start()])
             ids.append(self._special_id(found[0], allowed))
             start = found.end()
-        end = max(start, len(text) - longest + 1)  # from here on, a special token may have begun
-        pieces, rest = self.splitter.settled(text[start:end])
-        ids += chain.from_iterable(map(self._remembered.__getitem__, pieces))
+        end = max(start, len(text) - longest + 1)  # a special token may begin after this and end in the next chunk
+        pieces, rest = self.pre_tokenizer.stable_pieces(text[start:end])
+        ids += chain.from_iterable(map(self._cache.__getitem__, pieces))
         return ids, rest + text[end:]
 
     def _allowed(self, allowed_special: Collection[str] | Literal["all"]) -> Collection[str]:
@@ -245,35 +249,38 @@ class Tokenizer(ABC):
     def _special_id(self, text: str, allowed: Collection[str]) -> int:
         if text not in allowed:
             raise ValueError(
-                f"the text holds the special token {text!r}; name it in allowed_special if that is meant, "
-                "or take it out of the text"
+                f"the text contains the special token {text!r}; list it in allowed_special if this is intended, "
+                "or remove it from the text"
             )
         return self._special_tokens[text]
 
     # --- Ids to text ---
 
     def decode_bytes(self, ids: Iterable[int]) -> bytes:
-        """The bytes of the ids, one after the other, without the prefix.
+        """Concatenate the bytes of the tokens, and remove the prefix.
 
         Raises:
-            ValueError: for an id that is none.
+            ValueError: if an id is not in the vocabulary.
         """
         ids = list(ids)
         if ids and not (min(ids) >= 0 and max(ids) < self.n_vocab):
             wrong = next(i for i in ids if not 0 <= i < self.n_vocab)
-            raise ValueError(f"id {wrong} is not in the vocabulary, 0 to {self.n_vocab - 1}")
+            raise ValueError(f"id {wrong} is not in the vocabulary, whose ids are 0 to {self.n_vocab - 1}")
         joined = b"".join(map(self._vocabulary.__getitem__, ids))
-        if self.normalizer and self.normalizer.joined:  # it leaves no text that begins with a space
+        if self.normalizer and self.normalizer.collapsed:  # no normalized text begins with a space
             return joined.lstrip(b" ")
         return joined.removeprefix(as_bytes(self.prefix))
 
     def decode(self, ids: Iterable[int], *, errors: str = "replace") -> str:
-        """The text of the ids.
+        """Decode token ids into text.
 
         Args:
-            ids: from this vocabulary.
-            errors: what becomes of bytes that are no UTF-8, as in ``bytes.decode``: "replace" (by U+FFFD), "strict"
-                (raises UnicodeDecodeError), "ignore", or "surrogatepass" (strict, but lone surrogates come back).
+            ids: token ids.
+            errors: how to treat bytes that are not valid UTF-8, as in ``bytes.decode``: "replace" (by U+FFFD), "strict"
+                (raise UnicodeDecodeError), "ignore", or "surrogatepass" (strict, but restore lone surrogates).
+
+        Raises:
+            ValueError: if an id is not in the vocabulary, or ``errors`` is none of these.
         """
         if errors not in ("replace", "strict", "ignore", "surrogatepass"):
             raise ValueError(f"{errors=} must be 'replace', 'strict', 'ignore' or 'surrogatepass'")
@@ -281,169 +288,88 @@ class Tokenizer(ABC):
 
     # --- Files ---
 
-    def save(self, path: str | os.PathLike) -> None:
-        """Write one readable JSON file. An old file stays whole until the new one is complete."""
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the tokenizer as a readable JSON file. The new file replaces an old one only when it is complete."""
         fields = {
             "llm_anatomy tokenizer": VERSION,
             "kind": type(self).__name__,
-            "splitter": {"kind": type(self.splitter).__name__} | _splitter_fields(self.splitter),
+            "pre_tokenizer": {"kind": type(self.pre_tokenizer).__name__} | _pre_tokenizer_fields(self.pre_tokenizer),
             "prefix": self.prefix,
             "normalizer": _normalizer_fields(self.normalizer),
             "special_tokens": self._special_tokens,
             "vocabulary": [_readable(token) for token in self._vocabulary],
         }
-        _write_whole(Path(path), _json_lines(fields | self._state()).encode())
+        write_atomically(path, _json_lines(fields | self._state()))
 
     @classmethod
-    def load(cls, path: str | os.PathLike) -> "Tokenizer":
-        """The tokenizer of a file. ``Tokenizer.load`` takes any kind whose module has been imported.
+    def load(cls, path: str | os.PathLike[str]) -> "Tokenizer":
+        """Load a tokenizer from a file. ``Tokenizer.load`` loads any class whose module has been imported.
 
         Raises:
-            ValueError: for a file that is malformed or does not fit together, with its name and the line or key.
+            ValueError: if the file is malformed or inconsistent; the message names the file and the line or key.
         """
         record = Record.read(path)
         if record.take("llm_anatomy tokenizer", int) != VERSION:
-            record.refuse("llm_anatomy tokenizer", f"version {VERSION} is read here")
+            record.refuse("llm_anatomy tokenizer", f"it must be version {VERSION}")
         kind = Tokenizer._kinds.get(record.take("kind", str))
         if kind is None or not issubclass(kind, cls):
             known = sorted(name for name, k in Tokenizer._kinds.items() if issubclass(k, cls))
-            record.refuse("kind", f"{record.fields['kind']!r} is none of {', '.join(known)}")
-        vocabulary = [record.bytes_at("vocabulary", i, t) for i, t in enumerate(record.take("vocabulary", list))]
+            record.refuse("kind", f"{record.fields['kind']!r} must be one of {', '.join(known)}")
+        vocabulary = [_token_bytes(record, i, t) for i, t in enumerate(record.take("vocabulary", list))]
         special_tokens = record.take("special_tokens", dict)
         for text, i in special_tokens.items():
             if type(i) is not int:
-                record.refuse("special_tokens", f"{text!r} has {i!r:.40}, which is not an id")
-        with record.blaming("the tokenizer"):
+                record.refuse("special_tokens", f"the id of {text!r} must be an integer, not {i!r:.40}")
+        with record.name_in_errors("the tokenizer"):
             return kind._from_state(
                 record,
                 vocabulary=vocabulary,
-                splitter=_splitter_of(record),
+                pre_tokenizer=_pre_tokenizer_of(record),
                 special_tokens=special_tokens,
                 prefix=record.take("prefix", str),
                 **_normalizer_of(record),
             )
 
     def _state(self) -> dict:
-        """What a file has to hold besides the vocabulary, ready for JSON."""
+        """What a file has to hold besides the arguments of ``Tokenizer``, as JSON values."""
         return {}
 
     @classmethod
-    def _from_state(cls, record: "Record", **arguments) -> "Tokenizer":
-        """A tokenizer from ``arguments`` (those of ``Tokenizer``) and what ``_state`` had put into the record."""
+    def _from_state(cls, record: Record, **arguments) -> "Tokenizer":
+        """Build a tokenizer from the arguments of ``Tokenizer`` and the fields that ``_state`` wrote into the file."""
         return cls(**arguments)
 
 
-class _Remembered(dict):
-    """The ids of pieces already seen. Long pieces, which seldom come again, and more than ``LIMIT`` are not kept."""
+class _PieceCache(dict[str, Sequence[int]]):
+    """The ids of recent pieces: at most ``MAX_SIZE``, and no long ones, which seldom occur again."""
 
-    LIMIT = 1 << 16
-    LONGEST = 64
+    MAX_SIZE = 1 << 16
+    MAX_PIECE_LENGTH = 64
 
     def __init__(self, compute: Callable[[str], Sequence[int]]):
         self.compute = compute
 
     def __missing__(self, piece: str) -> Sequence[int]:
         ids = self.compute(piece)
-        if len(piece) <= self.LONGEST:
-            if len(self) >= self.LIMIT:
+        if len(piece) <= self.MAX_PIECE_LENGTH:
+            if len(self) >= self.MAX_SIZE:
                 self.clear()
             self[piece] = ids
         return ids
 
-    def __reduce__(self):  # copies and other processes start with an empty memory
+    def __reduce__(self) -> tuple:  # copies, also those for other processes, start empty
         return type(self), (self.compute,)
 
 
 def _blocks(chunks: Iterable[str], prefix: str) -> Iterator[str]:
-    """The same text, with the prefix, in chunks of about ``BLOCK`` characters, none of them empty."""
+    """The same text after the prefix, in blocks of at most about ``BLOCK`` characters. No block is empty."""
     for chunk in chunks:
         for start in range(0, len(chunk), BLOCK):
             yield prefix + chunk[start : start + BLOCK]
             prefix = ""
 
 
-# --- Files: what a reader may rely on, and what it says when it cannot ---
-
-
-class Record:
-    """The fields of a JSON file, taken out one by one; whatever is wrong is refused by file and key.
-
-    Args:
-        name: of the file, for messages.
-        fields: the object that it holds.
-
-    Raises:
-        ValueError: from each method, for what it does not find as asked.
-
-    Source: RFC 8259, section 4, which leaves keys that come twice to the reader; GT-40.
-
-    >>> Record("a.json", {"n": 3}).take("n", int)
-    3
-    """
-
-    def __init__(self, name: str, fields: dict):
-        self.name, self.fields = name, fields
-
-    @classmethod
-    def read(cls, path: str | os.PathLike) -> "Record":
-        """The record of a file; it must hold one JSON object, without a key that comes twice."""
-        path = Path(path)
-        try:
-            fields = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_no_key_twice)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path.name}, line {error.lineno}, column {error.colno}: {error.msg}") from None
-        except UnicodeDecodeError as error:
-            line = error.object[: error.start].count(b"\n") + 1
-            raise ValueError(f"{path.name}, line {line}: not UTF-8 ({error.reason})") from None
-        except _KeyTwice as error:
-            raise ValueError(f"{path.name}, key {error}: it comes twice") from None
-        except RecursionError:
-            raise ValueError(f"{path.name}: it is nested too deeply to be read") from None
-        if not isinstance(fields, dict):
-            raise ValueError(f"{path.name}, line 1: a JSON object is wanted, not {type(fields).__name__}")
-        return cls(path.name, fields)
-
-    def take(self, key: str, kind: type):
-        """The value of a key, which must be there and of that type."""
-        if key not in self.fields:
-            raise ValueError(f"{self.name}: key {key!r} is missing")
-        value = self.fields[key]
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            self.refuse(key, f"{kind.__name__} is wanted, not {value!r:.40}")
-        return value
-
-    def refuse(self, key: str, problem: str):
-        """Raise the error for a key."""
-        raise ValueError(f"{self.name}, key {key!r}: {problem}")
-
-    def bytes_at(self, key: str, i: int, token: object) -> bytes:
-        """The bytes of entry ``i`` of a list: a string, or a list of numbers where they are no UTF-8."""
-        try:
-            return token.encode() if isinstance(token, str) else bytes(token)
-        except (ValueError, TypeError):
-            self.refuse(key, f"entry {i} is {token!r:.40}, neither text nor a list of bytes")
-
-    @contextmanager
-    def blaming(self, what: str) -> Iterator[None]:
-        """Put the file's name before any complaint of a constructor."""
-        try:
-            yield
-        except ValueError as error:
-            if str(error).startswith(self.name):
-                raise
-            raise ValueError(f"{self.name}: {what} does not fit together: {error}") from None
-
-
-class _KeyTwice(Exception):
-    pass
-
-
-def _no_key_twice(pairs: list[tuple[str, object]]) -> dict:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _KeyTwice(repr(next(key for key in keys if keys.count(key) > 1)))
-    return fields
+# --- Files ---
 
 
 def _readable(token: bytes) -> str | list[int]:
@@ -453,43 +379,55 @@ def _readable(token: bytes) -> str | list[int]:
         return list(token)
 
 
-def _splitter_fields(splitter: Splitter) -> dict:
-    return {} if type(splitter) is not Splitter else {"pattern": splitter.pattern, "look_ahead": splitter.look_ahead}
+def _token_bytes(record: Record, i: int, token: Any) -> bytes:
+    """The bytes of entry ``i`` of the vocabulary: it is a string, or a list of numbers if the bytes are not UTF-8."""
+    try:
+        return token.encode() if isinstance(token, str) else bytes(token)
+    except (ValueError, TypeError):
+        record.refuse("vocabulary", f"entry {i} is {token!r:.40}, which is neither text nor a list of bytes")
 
 
-def _splitter_of(record: Record) -> Splitter:
-    fields = dict(record.take("splitter", dict))
-    kind = {"Splitter": Splitter, "Whole": Whole, "Anywhere": Anywhere}.get(fields.pop("kind", None))
+def _pre_tokenizer_fields(pre_tokenizer: PreTokenizer) -> dict:
+    return (
+        {}
+        if type(pre_tokenizer) is not PreTokenizer
+        else {"pattern": pre_tokenizer.pattern, "look_ahead": pre_tokenizer.look_ahead}
+    )
+
+
+def _pre_tokenizer_of(record: Record) -> PreTokenizer:
+    fields = dict(record.take("pre_tokenizer", dict))
+    kind = {"PreTokenizer": PreTokenizer, "NoSplit": NoSplit, "AnySplit": AnySplit}.get(fields.pop("kind", None))
     if kind is None:
-        record.refuse("splitter", "its kind must be Splitter, Whole or Anywhere")
+        record.refuse("pre_tokenizer", "its kind must be PreTokenizer, Whole or Anywhere")
     try:
         return kind(**fields)
     except (TypeError, ValueError) as error:
-        record.refuse("splitter", str(error))
+        record.refuse("pre_tokenizer", str(error))
 
 
 def _normalizer_fields(normalizer: Normalizer | None) -> dict | None:
     if normalizer is None:
         return None
-    names = ("joined", "stripped", "kept")
+    names = ("collapsed", "stripped", "protected")
     rules = base64.b64encode(normalizer.precompiled).decode()
     return {"precompiled": rules} | {name: getattr(normalizer, name) for name in names}
 
 
 def _normalizer_of(record: Record) -> dict[str, Normalizer]:
-    """The normalizer as an argument, where the file has one."""
+    """The normalizer of a file as a keyword argument; no argument if the file has none."""
     if record.fields.get("normalizer") is None:
         return {}
     fields = dict(record.take("normalizer", dict))
     try:
-        "".join([fields["joined"], fields["stripped"], *fields["kept"]])
+        "".join([fields["collapsed"], fields["stripped"], *fields["protected"]])
         return {"normalizer": Normalizer(base64.b64decode(fields.pop("precompiled"), validate=True), **fields)}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        record.refuse("normalizer", f"it does not describe one: {error}")
+        record.refuse("normalizer", f"it does not describe a normalizer: {error}")
 
 
 def _json_lines(fields: dict) -> str:
-    """JSON with one line for each key, and one for each entry of a list."""
+    """JSON with one line for each key, and one line for each entry of a list."""
     lines = []
     for key, value in fields.items():
         if isinstance(value, list):
@@ -498,13 +436,3 @@ def _json_lines(fields: dict) -> str:
             text = json.dumps(value, ensure_ascii=False)
         lines.append(f" {json.dumps(key)}: {text}")
     return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    """All of it or nothing, also if the machine stops half-way."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_bytes(content)
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)

@@ -1,11 +1,12 @@
-r"""Byte pair encoding: begin with bytes, and join the most frequent pair again and again.
+r"""Byte pair encoding: start with bytes, and merge the most frequent pair of tokens again and again.
 
-The lecture writes a new letter for each joined pair: aaabdaaabac becomes ZabdZabac with Z = aa. So does this module:
-inside it, the token with id i is the character ``chr(i)``, a word is a string of such characters, a pair is a string of
-two, and joining a pair is ``word.replace(pair, joined)``, which goes from left to right as it should.
+The lecture writes a new letter for each merged pair: aaabdaaabac becomes ZabdZabac with Z = aa. This module does the
+same. Internally, the token with id i is the character ``chr(i)``, called its symbol. A word is a string of symbols, a
+pair is a string of two, and a merge is ``word.replace(pair, merged)``, which goes from left to right as it should.
 
-Two things are not laid down by "the most frequent pair", and tokenizers differ in them: which pair wins a tie
-(``smallest_ids``, ``first_seen``, ``shortest``), and how often aa occurs in aaa (``overlapping``, ``usable``).
+"The most frequent pair" leaves two questions open, and tokenizers answer them differently: which pair wins a tie
+(``smallest_ids``, ``first_seen``, ``shortest``), and how often aa occurs in aaa (``overlapping_pairs``,
+``non_overlapping_pairs``).
 """
 
 from collections import Counter, defaultdict
@@ -16,74 +17,75 @@ from operator import add
 
 from tqdm.auto import tqdm
 
-from llm_anatomy.tokenizers.base import Record, Tokenizer, as_bytes, one_by_one, with_special_tokens
-from llm_anatomy.tokenizers.normalizing import Normalizer
-from llm_anatomy.tokenizers.splitting import GPT4, LLAMA, Splitter
+from llm_anatomy.files import Record
+from llm_anatomy.tokenizers.base import Tokenizer, append_special_tokens, as_bytes, check_texts
+from llm_anatomy.tokenizers.normalization import Normalizer
+from llm_anatomy.tokenizers.pretokenization import GPT4, LLAMA, PreTokenizer
 
 _VISIBLE = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
 GPT2_BYTES = _VISIBLE + [byte for byte in range(256) if byte not in _VISIBLE]
-"""The bytes in the order of GPT-2's ids, which Hugging Face's byte-level trainer keeps: those that are visible in
-latin-1 come first."""
+"""The bytes in the order of GPT-2's ids, which Hugging Face's byte-level trainer uses too: the visible characters of
+Latin-1 come first."""
 
 
 def _latin(piece: str) -> str:
-    """The UTF-8 of a piece with each byte as one character."""
+    """The UTF-8 of a piece, with each byte as one character."""
     return as_bytes(piece).decode("latin-1")
 
 
-# --- How often a pair occurs ---
+# --- Counting pairs ---
 
 
-def overlapping(word: str) -> Iterable[str]:
-    r"""The pairs of neighbours: each symbol with the next one. In aaa, aa is counted twice.
+def overlapping_pairs(word: str) -> Iterable[str]:
+    r"""All pairs of neighbours: each symbol with the next one. In aaa, the pair aa is counted twice.
 
     Args:
         word: a string of symbols.
 
     Source: UCL-08 (its pair_stats), Hugging Face tokenizers, tiktoken's teaching code; erratum E-82.
 
-    >>> list(overlapping("aaab"))
+    >>> list(overlapping_pairs("aaab"))
     ['aa', 'aa', 'ab']
     """
     return map(add, word, word[1:])
 
 
-def usable(word: str) -> Iterable[str]:
-    r"""The pairs that could be joined: in aaa, aa is counted once, since the middle a can be joined only once.
+def non_overlapping_pairs(word: str) -> Iterable[str]:
+    r"""The pairs that can be merged: in aaa, the pair aa is counted once, since the middle a can be merged only once.
 
     Args:
         word: a string of symbols.
 
-    Source: erratum E-82: aaabdaaabac holds aa four times, of which two can be joined; UCL-07.
+    Source: erratum E-82: aaabdaaabac contains aa four times, and two of the four can be merged; UCL-07.
 
-    >>> list(usable("aaab"))
+    >>> list(non_overlapping_pairs("aaab"))
     ['aa', 'ab']
     """
     last = None
-    for pair in overlapping(word):
+    for pair in overlapping_pairs(word):
         last = None if pair == last else pair
         if last:
             yield pair
 
 
-class Pairs:
-    r"""All words of a corpus as strings of symbols, how often each pair occurs in them, and where.
+class PairCounts:
+    r"""The words of a corpus as strings of symbols, with the count of each pair and the words that contain it.
 
     .. math:: \mathrm{count}(p) = \sum_w n_w \, \#\{\text{occurrences of } p \text{ in } w\}
 
-    A word is looked at once, however often it occurs, and a merge touches only the words that hold its pair.
+    Each distinct word is processed once, however often it occurs, and a merge changes only the words with its pair.
 
     Args:
-        words: each distinct word and how often it occurs, in the order in which they were seen.
+        words: the count of each distinct word, in order of first occurrence.
         vocabulary: the bytes of each symbol.
-        counted: ``overlapping`` or ``usable``.
+        find_pairs: ``overlapping_pairs`` or ``non_overlapping_pairs``.
 
     Source: Sennrich et al. (2016), section 3.2 and algorithm 1; UCL-07, UCL-08.
 
-    >>> pairs = Pairs({"aaabdaaabac": 1}, [bytes([i]) for i in range(256)])
+    >>> pairs = PairCounts({"aaabdaaabac": 1}, [bytes([i]) for i in range(256)])
     >>> pairs.counts
     {'aa': 4, 'ab': 2, 'bd': 1, 'da': 1, 'ba': 1, 'ac': 1}
-    >>> sorted(pairs.join("aa", "Z"))
+    >>> sorted(pairs.merge("aa", "Z"))
     ['Za', 'dZ']
     >>> pairs.words
     ['ZabdZabac']
@@ -92,80 +94,80 @@ class Pairs:
     def __init__(
         self,
         words: Mapping[str, int],
-        vocabulary: Sequence[bytes],
-        counted: Callable[[str], Iterable[str]] = overlapping,
+        vocabulary: list[bytes],
+        find_pairs: Callable[[str], Iterable[str]] = overlapping_pairs,
     ):
-        self.words, self.repeats = list(words), list(words.values())
-        self.vocabulary, self.counted = vocabulary, counted
-        self.where = defaultdict(list)  # words that hold the pair, in order; some may hold it no longer
-        counts = defaultdict(int)
+        self.words, self.word_counts = list(words), list(words.values())
+        self.vocabulary, self.find_pairs = vocabulary, find_pairs
+        self.where = defaultdict[str, list[int]](list)  # indices of words with the pair; some may have lost it since
+        counts = defaultdict[str, int](int)
         for i, (word, n) in enumerate(words.items()):
-            for pair in counted(word):
+            for pair in find_pairs(word):
                 counts[pair] += n
                 self.where[pair].append(i)
         self.counts = dict(counts)
 
-    def join(self, pair: str, joined: str) -> set[str]:
-        """Write ``joined`` for the pair in every word; returns the pairs that have come into being."""
-        counts, where, new = self.counts, self.where, set()
+    def merge(self, pair: str, merged: str) -> set[str]:
+        """Replace a pair by its merged symbol in every word, and return the pairs that this creates."""
+        counts, where, new = self.counts, self.where, set[str]()
         for i in where.pop(pair):
             before = self.words[i]
-            after = before.replace(pair, joined)
+            after = before.replace(pair, merged)
             if after == before:
                 continue
-            self.words[i], n = after, self.repeats[i]
-            for old in self.counted(before):
+            self.words[i], n = after, self.word_counts[i]
+            for old in self.find_pairs(before):
                 counts[old] -= n
-            for now in self.counted(after):
+            for now in self.find_pairs(after):
                 counts[now] = counts.get(now, 0) + n
-                if joined in now:
+                if merged in now:
                     new.add(now)
                     where[now].append(i)
         del counts[pair]
         return new
 
 
-# --- Which of several pairs that are equally frequent ---
+# --- Breaking ties between pairs that are equally frequent ---
 
 
-def smallest_ids(pair: str, pairs: Pairs) -> str:
-    """The pair whose left token is older, then whose right token is: as in Hugging Face tokenizers and rustbpe.
+def smallest_ids(pair: str, pairs: PairCounts) -> str:
+    """Prefer the smaller id of the left token, then of the right token, as Hugging Face tokenizers and rustbpe do.
 
     Args:
-        pair, pairs: a pair of the corpus; what is returned is compared, and the smallest wins.
+        pair, pairs: a pair and its corpus. The pair with the smallest return value is merged first.
 
     Source: Hugging Face tokenizers (BpeTrainer); UCL-07, where ab wins over Za.
 
-    >>> min("Źa", "ab", key=lambda pair: smallest_ids(pair, Pairs({}, [])))
+    >>> min("Źa", "ab", key=lambda pair: smallest_ids(pair, PairCounts({}, [])))
     'ab'
     """
     return pair
 
 
-def first_seen(pair: str, pairs: Pairs) -> tuple[int, int]:
-    """The pair that comes first in the text: as in minbpe, and wherever Python's ``max`` looks through a dictionary.
+def first_seen(pair: str, pairs: PairCounts) -> tuple[int, int]:
+    """Prefer the pair that occurs first in the text, as minbpe does, and any loop of ``max`` over a Python dictionary.
 
     Args:
-        pair, pairs: a pair of the corpus; what is returned, its word and its byte, is compared, and the smallest wins.
+        pair, pairs: a pair and its corpus. The pair with the smallest return value, its word and byte, is merged first.
 
-    Source: UCL-07: with Za joined before ab the lecture's text ends the same.
+    Source: UCL-07: if Za is merged before ab, the lecture's text ends the same.
 
-    >>> first_seen("bd", Pairs({"aaabd": 1}, [bytes([i]) for i in range(256)]))
+    >>> first_seen("bd", PairCounts({"aaabd": 1}, [bytes([i]) for i in range(256)]))
     (0, 3)
     """
     i, word = next((i, pairs.words[i]) for i in pairs.where[pair] if pair in pairs.words[i])
     return i, sum(len(pairs.vocabulary[ord(symbol)]) for symbol in word[: word.index(pair)])
 
 
-def shortest(pair: str, pairs: Pairs) -> tuple[int, bytes]:
-    """The pair that makes the token with fewer characters, then the first in the alphabet: as in SentencePiece.
+def shortest(pair: str, pairs: PairCounts) -> tuple[int, bytes]:
+    """Prefer the pair whose token has fewer characters, then the first in alphabetical order, as SentencePiece does.
 
     Args:
-        pair, pairs: a pair of the corpus; what is returned is compared, and the smallest wins.
+        pair, pairs: a pair and its corpus. The pair with the smallest return value is merged first.
 
-    Source: Kudo and Richardson (2018), SentencePiece (its BPE trainer), where a space is the late letter ▁; GT-42.
+    Source: SentencePiece's BPE trainer (Kudo and Richardson, 2018), which sorts a space as ▁, after the letters; GT-42.
 
-    >>> shortest(" a", Pairs({" a": 1}, [bytes([i]) for i in range(256)])) > (2, b"yz")
+    >>> shortest(" a", PairCounts({" a": 1}, [bytes([i]) for i in range(256)])) > (2, b"yz")
     True
     """
     token = b"".join(pairs.vocabulary[ord(symbol)] for symbol in pair)
@@ -173,60 +175,60 @@ def shortest(pair: str, pairs: Pairs) -> tuple[int, bytes]:
 
 
 def merge_steps(
-    pairs: Pairs, n_vocab: int, ties: Callable[[str, Pairs], object] = smallest_ids
+    pairs: PairCounts, n_vocab: int, tie_break: Callable[[str, PairCounts], object] = smallest_ids
 ) -> Iterator[tuple[str, str, int]]:
-    r"""Find and join the most frequent pair until the vocabulary is full or no pair is left.
+    r"""Merge the most frequent pair until the vocabulary is full or no pair is left.
 
-    The pairs wait in a heap. Counts of pairs that a merge breaks up fall without the heap being told: such an entry is
-    noticed when it comes to the top, and put back where it belongs.
+    The pairs are kept in a heap. When a merge lowers the count of another pair, the heap is not updated: the outdated
+    entry is recognized when it reaches the top, and is pushed again with its present count.
 
     Args:
-        pairs: the corpus; it and its vocabulary change as the steps are taken.
-        n_vocab: tokens to end with.
-        ties: ``smallest_ids``, ``first_seen`` or ``shortest``.
+        pairs: the corpus; the merges change its words, counts and vocabulary.
+        n_vocab: number of tokens at the end.
+        tie_break: ``smallest_ids``, ``first_seen`` or ``shortest``.
 
-    Returns:
-        For each step the pair, its new symbol and its count; by then it has been joined.
+    Yields:
+        The pair, its merged symbol and its count, after each merge.
 
-    No token comes twice. A stretch of text between two borders that are never joined over goes through the steps as it
-    would alone. So wherever it becomes one token, it does so by the same pair at the same step; and encoded alone, a
-    token is itself.
+    No token occurs twice in the vocabulary. The reason: a stretch of text between two borders that no merge crosses
+    goes through the same merges as it would alone. So wherever it becomes one token, the same merge creates that token;
+    and the text of a token, encoded alone, gives that token.
 
     Source: Sennrich et al. (2016), algorithm 1; UCL-07, UCL-08.
 
-    >>> pairs = Pairs({"aaabdaaabac": 1}, [bytes([i]) for i in range(256)])
+    >>> pairs = PairCounts({"aaabdaaabac": 1}, [bytes([i]) for i in range(256)])
     >>> [(pair.replace(chr(256), "Z").replace(chr(257), "Y"), count) for pair, _, count in merge_steps(pairs, 259)]
     [('aa', 4), ('ab', 2), ('ZY', 2)]
     """
     counts, vocabulary = pairs.counts, pairs.vocabulary
-    heap = [(-count, ties(pair, pairs), pair) for pair, count in counts.items()]
+    heap = [(-count, tie_break(pair, pairs), pair) for pair, count in counts.items()]
     heapify(heap)
     while heap and len(vocabulary) < n_vocab:
         count, _, pair = heappop(heap)
         now = counts.get(pair, 0)
         if now != -count:
             if now:
-                heappush(heap, (-now, ties(pair, pairs), pair))
+                heappush(heap, (-now, tie_break(pair, pairs), pair))
             continue
-        joined = chr(len(vocabulary))
+        merged = chr(len(vocabulary))
         vocabulary.append(vocabulary[ord(pair[0])] + vocabulary[ord(pair[1])])
-        for new in pairs.join(pair, joined):
-            heappush(heap, (-counts[new], ties(new, pairs), new))
-        yield pair, joined, now
+        for new in pairs.merge(pair, merged):
+            heappush(heap, (-counts[new], tie_break(new, pairs), new))
+        yield pair, merged, now
 
 
 @dataclass(frozen=True)
-class Step:
-    """One merge, for who wants to watch.
+class MergeStep:
+    """One merge of a training run, with everything that the lecture shows of it.
 
     Args:
-        pair: the bytes of the two tokens that were joined.
-        token_id: the id that they got.
-        count: how often the pair occurred.
-        counts: of all pairs before this merge, the most frequent first.
-        text: the tokens of the text after it, piece by piece.
+        pair: the bytes of the two tokens that are merged.
+        token_id: the id of the merged token.
+        count: number of occurrences of the pair.
+        counts: the counts of all pairs before this merge, the most frequent first.
+        text: the tokens of each piece of the text after this merge.
 
-    Source: UCL-07 (the table of pairs beside the text).
+    Source: UCL-07, with its table of pairs beside the text.
 
     >>> step = next(BPE.train(["aab aab"], 258, trace=True))
     >>> step.pair, step.count, step.text
@@ -240,46 +242,52 @@ class Step:
     text: list[list[bytes]]
 
 
-def _trace(pairs: Pairs, numbers: list[int], steps: Iterator[tuple[str, str, int]]) -> Iterator[Step]:
-    """What the steps look like; ``numbers`` are those of the words in the order of the text."""
+def _trace(pairs: PairCounts, indices: list[int], steps: Iterator[tuple[str, str, int]]) -> Iterator[MergeStep]:
+    """Describe each merge; ``indices`` are those of the words, in the order of the text."""
 
-    def spelled(symbols: str) -> tuple[bytes, ...]:
-        return tuple(pairs.vocabulary[ord(symbol)] for symbol in symbols)
+    def tokens(word: str) -> list[bytes]:
+        return [pairs.vocabulary[ord(symbol)] for symbol in word]
+
+    def both(pair: str) -> tuple[bytes, bytes]:
+        left, right = tokens(pair)
+        return left, right
 
     def ranked() -> dict[tuple[bytes, bytes], int]:
-        return {spelled(pair): n for pair, n in sorted(pairs.counts.items(), key=lambda item: -item[1]) if n}
+        return {both(pair): n for pair, n in sorted(pairs.counts.items(), key=lambda item: -item[1]) if n}
 
     counts = ranked()
-    for pair, joined, count in steps:
-        yield Step(spelled(pair), ord(joined), count, counts, [list(spelled(pairs.words[i])) for i in numbers])
+    for pair, merged, count in steps:
+        yield MergeStep(both(pair), ord(merged), count, counts, [tokens(pairs.words[i]) for i in indices])
         counts = ranked()
 
 
-def in_letters(steps: Iterable[Step]) -> Iterator[str]:
-    """The text after each step as the lecture writes it: Z for the first joined pair, Y for the second, and so on.
+def in_letters(steps: Iterable[MergeStep]) -> Iterator[str]:
+    """Write the text after each merge as the lecture does: Z for the first merged pair, Y for the second, and so on.
 
     Args:
-        steps: of one training with ``trace=True``. Letters that the text itself uses are left out.
+        steps: the merges of one training run with ``trace=True``. Letters that occur in the text are not used.
 
     Raises:
-        ValueError: when no visible ASCII character is left, which is why real vocabularies use numbers.
+        ValueError: if no visible ASCII character is left, which is why real vocabularies use numbers.
 
     Source: UCL-07, UCL-08 (new symbols count down from Z); errata E-73, E-82.
 
-    >>> from llm_anatomy.tokenizers.splitting import Whole
-    >>> list(in_letters(BPE.train(["aaabdaaabac"], 259, splitter=Whole(), trace=True)))
+    >>> from llm_anatomy.tokenizers.pretokenization import NoSplit
+    >>> list(in_letters(BPE.train(["aaabdaaabac"], 259, pre_tokenizer=NoSplit(), trace=True)))
     ['ZabdZabac', 'ZYdZYac', 'XdXac']
     """
-    letters, free = {}, None
+    letters: dict[bytes, str] = {}
+    free: Iterator[str] | None = None
     for step in steps:
         if free is None:
             used = {byte for tokens in step.text for token in tokens for byte in token}
             free = (chr(i) for i in range(ord("Z"), ord(" "), -1) if i not in used)
         token = b"".join(step.pair)
         if token not in letters:
-            letters[token] = next(free, None)
-        if letters[token] is None:
-            raise ValueError(f"no letter is left for token {len(letters)}, {token!r}")
+            letter = next(free, None)
+            if letter is None:
+                raise ValueError(f"steps hold more than {len(letters)} merges; no letter is left for {token!r}")
+            letters[token] = letter
         yield "".join(letters.get(t) or t.decode("latin-1") for tokens in step.text for t in tokens)
 
 
@@ -287,24 +295,24 @@ def in_letters(steps: Iterable[Step]) -> Iterator[str]:
 
 
 class BPE(Tokenizer):
-    r"""Byte pair encoding on bytes: every text can be written, and frequent strings are one token.
+    r"""Byte pair encoding on bytes: every text can be encoded, and frequent strings are single tokens.
 
-    A word is encoded as it would have been in training: of all neighbours that may be joined, the pair learned first is
-    joined first; where it occurs more than once, from the left.
+    A word is encoded by the merges of training, in the same order: the pair that was learned first is merged first, and
+    where it occurs more than once, from left to right.
 
     Args:
-        vocabulary: the bytes that each id stands for; all 256 single bytes are among them.
-        merges: for each pair of ids that may be joined, its rank: the lowest is joined first. The joined token is the
-            one with the bytes of both.
-        splitter: as in ``Tokenizer``; without one, ``GPT4``.
+        vocabulary: the bytes of each token, among them all 256 single bytes.
+        merges: the rank of each pair of ids that can be merged; lower ranks are merged first. The merged token is the
+            one whose bytes are those of both.
+        pre_tokenizer: as in ``Tokenizer``; ``GPT4`` by default.
         special_tokens, prefix, normalizer: as in ``Tokenizer``.
-        whole_pieces: a piece that is itself a token becomes that token without asking the merges, as in tiktoken. For
-            a trained vocabulary this changes nothing but the time.
-        backend: "python", or "tiktoken" where that library is installed: the same ids from compiled code.
+        ignore_merges: encode a piece that is itself a token as that token, without the merges, as tiktoken does. With
+            a vocabulary that was trained, this saves time and changes no ids.
+        backend: "python", or "tiktoken" for the same ids from that library's compiled code.
 
     Raises:
-        ValueError: for a vocabulary that lacks a byte, or a merge whose result it lacks; for ``backend="tiktoken"``
-            where tiktoken would not give the same ids.
+        ValueError: if the vocabulary lacks a byte or the result of a merge; with ``backend="tiktoken"``, if tiktoken
+            would not give the same ids.
 
     Source: Gage (1994); Sennrich et al. (2016), section 3.2; Radford et al. (2019), section 2.2; UCL-07, UCL-08, GT-40.
 
@@ -313,79 +321,80 @@ class BPE(Tokenizer):
     [b't', b'h', b'e', b' ne', b'west', b' ', b'i', b's', b' ', b's', b'low']
     """
 
-    SPLITTER = GPT4
-    """Where none is given."""
+    PRE_TOKENIZER = GPT4
+    """The default."""
 
     _byte_ids: Sequence[int] = ()
-    """Ids of bytes that are never joined; here there are none."""
+    """Ids of bytes that are never merged; in this class there are none."""
 
     def __init__(
         self,
         vocabulary: Sequence[bytes],
         merges: Mapping[tuple[int, int], int],
-        splitter: Splitter | None = None,
+        pre_tokenizer: PreTokenizer | None = None,
         special_tokens: Mapping[str, int] | None = None,
         prefix: str = "",
         normalizer: Normalizer | None = None,
         *,
-        whole_pieces: bool = False,
+        ignore_merges: bool = False,
         backend: str = "python",
     ):
-        super().__init__(vocabulary, splitter or self.SPLITTER, special_tokens, prefix, normalizer)
+        super().__init__(vocabulary, pre_tokenizer or self.PRE_TOKENIZER, special_tokens, prefix, normalizer)
         if backend not in ("python", "tiktoken"):
             raise ValueError(f"{backend=} must be 'python' or 'tiktoken'")
         apart = {*self._special_tokens.values(), *self._byte_ids}
         id_of = {token: i for i, token in enumerate(vocabulary) if token and i not in apart}
         self._symbols = self._alphabet(id_of)
-        self._ranks, self._joined = {}, {}
+        self._ranks: dict[str, int] = {}
+        self._merged: dict[str, str] = {}
         for (left, right), rank in merges.items():
             if not (0 <= left < len(vocabulary) and 0 <= right < len(vocabulary)):
-                raise ValueError(f"merges[{left}, {right}]: ids go from 0 to {len(vocabulary) - 1}")
+                raise ValueError(f"merges[{left}, {right}] must have ids from 0 to {len(vocabulary) - 1}")
             token = vocabulary[left] + vocabulary[right]
             if token not in id_of:
-                raise ValueError(f"merges[{left}, {right}] makes {token!r}, which the vocabulary does not hold")
+                raise ValueError(f"merges[{left}, {right}] gives {token!r}, which is not in the vocabulary")
             pair = chr(left) + chr(right)
-            self._ranks[pair], self._joined[pair] = rank, chr(id_of[token])
-        self._whole = {token: [i] for token, i in id_of.items()} if whole_pieces else {}
+            self._ranks[pair], self._merged[pair] = rank, chr(id_of[token])
+        self._ids_of_token = {token: [i] for token, i in id_of.items()} if ignore_merges else {}
         self._compiled = self._tiktoken(id_of) if backend == "tiktoken" else None
 
     @property
     def merges(self) -> dict[tuple[int, int], int]:
-        """The rank of each pair of ids that may be joined, in the order of learning (a copy)."""
+        """The rank of each pair of ids that can be merged, in the order in which they were given (a copy)."""
         return {(ord(left), ord(right)): rank for (left, right), rank in self._ranks.items()}
 
     def _alphabet(self, id_of: Mapping[bytes, int]) -> dict[int, str]:
-        """From a byte to its symbol."""
+        """The symbol of each byte."""
         missing = [byte for byte in range(256) if bytes([byte]) not in id_of]
         if missing:
-            raise ValueError(f"vocabulary lacks {len(missing)} of the 256 single bytes, the first is {missing[0]}")
+            raise ValueError(f"vocabulary lacks {len(missing)} of the 256 single bytes; the first is {missing[0]}")
         return {byte: chr(id_of[bytes([byte])]) for byte in range(256)}
 
     def _spell(self, piece: str) -> str:
-        """A piece as a string of symbols."""
+        """Write a piece as a string of symbols."""
         return _latin(piece).translate(self._symbols)
 
     def _ids(self, piece: str) -> Sequence[int]:
-        if self._whole and (ids := self._whole.get(as_bytes(piece))):
+        if self._ids_of_token and (ids := self._ids_of_token.get(as_bytes(piece))):
             return ids
-        return list(map(ord, self._join(self._spell(piece))))
+        return list(map(ord, self._merge(self._spell(piece))))
 
-    def _join(self, word: str) -> str:
-        """Join what may be joined, lowest rank first, then leftmost: neighbours in a linked list, pairs in a heap.
+    def _merge(self, word: str) -> str:
+        """Merge pairs of symbols, the lowest rank first and then the leftmost.
 
-        Looking at all pairs again after each merge would take time quadratic in the length of a word, and somebody
-        will send a hundred thousand letters without a space.
+        The symbols are a linked list, and the pairs that can be merged are in a heap. A scan of all pairs after each
+        merge would take time quadratic in the length of the word, and a word may have a hundred thousand letters.
         """
-        ranks, joined, n = self._ranks, self._joined, len(word)
+        ranks, merged, n = self._ranks, self._merged, len(word)
         symbols, before, after = list(word), list(range(-1, n - 1)), list(range(1, n + 1))
-        heap = [(ranks[pair], i, pair) for i, pair in enumerate(overlapping(word)) if pair in ranks]
+        heap = [(ranks[pair], i, pair) for i, pair in enumerate(overlapping_pairs(word)) if pair in ranks]
         heapify(heap)
         while heap:
             _, i, pair = heappop(heap)
             j = after[i]
-            if j == n or symbols[i] + symbols[j] != pair:  # one of the two was joined with another meanwhile
+            if j == n or symbols[i] + symbols[j] != pair:  # one of the two has been merged with another symbol
                 continue
-            symbols[i], symbols[j], after[i] = joined[pair], "", after[j]
+            symbols[i], symbols[j], after[i] = merged[pair], "", after[j]
             if after[i] < n:
                 before[after[i]] = i
             for left, right in (before[i], i), (i, after[i]):
@@ -401,78 +410,78 @@ class BPE(Tokenizer):
         texts: Iterable[str],
         n_vocab: int,
         *,
-        splitter: Splitter | None = None,
+        pre_tokenizer: PreTokenizer | None = None,
         special_tokens: Iterable[str] = (),
-        ties: Callable[[str, Pairs], object] = smallest_ids,
-        counted: Callable[[str], Iterable[str]] = overlapping,
-        byte_order: Sequence[int] = range(256),
+        tie_break: Callable[[str, PairCounts], object] = smallest_ids,
+        find_pairs: Callable[[str], Iterable[str]] = overlapping_pairs,
+        byte_alphabet: Sequence[int] = range(256),
         trace: bool = False,
         progress: bool = False,
-    ) -> "BPE | Iterator[Step]":
+    ) -> "BPE | Iterator[MergeStep]":
         """Learn merges from texts.
 
         Args:
-            texts: any number of strings; each is split by itself.
-            n_vocab: ids to end with, bytes and special tokens included; fewer if the texts have no more pairs.
-            splitter: keeps apart what may not be joined; without one, the ``SPLITTER`` of the class.
-            special_tokens: their ids follow the merges.
-            ties: ``smallest_ids``, ``first_seen`` or ``shortest``.
-            counted: ``overlapping`` or ``usable``.
-            byte_order: the bytes in the order of their ids, which decides ties too: 0 to 255, or ``GPT2_BYTES``.
-            trace: give the merges one by one as ``Step`` instead of a tokenizer; for small texts.
-            progress: show a bar.
+            texts: the training texts; no token crosses the border between two of them.
+            n_vocab: size of the vocabulary, with the bytes and the special tokens; smaller if no pairs are left.
+            pre_tokenizer: cuts the texts into pieces, whose borders no merge crosses; by default the class's own.
+            special_tokens: their ids follow those of the merges.
+            tie_break: ``smallest_ids``, ``first_seen`` or ``shortest``.
+            find_pairs: ``overlapping_pairs`` or ``non_overlapping_pairs``.
+            byte_alphabet: the bytes in the order of their ids, which also breaks ties: 0 to 255, or ``GPT2_BYTES``.
+            trace: return an iterator over the merges (:class:`MergeStep`) instead of a tokenizer; for small texts.
+            progress: show a progress bar.
 
         Raises:
-            ValueError: for a vocabulary that has no room for the alphabet and the special tokens.
+            ValueError: if ``n_vocab`` is too small for the alphabet and the special tokens.
         """
-        special_tokens, splitter = list(one_by_one(special_tokens)), splitter or cls.SPLITTER
-        with_special_tokens([], special_tokens)
-        _refuse_without_room(n_vocab, 256, len(special_tokens))
-        seen, order = Counter(), []
-        for text in one_by_one(texts):
-            for pieces in splitter.by_blocks(text):
+        special_tokens, pre_tokenizer = list(check_texts(special_tokens)), pre_tokenizer or cls.PRE_TOKENIZER
+        append_special_tokens([], special_tokens)
+        _check_vocabulary_size(n_vocab, 256, len(special_tokens))
+        seen, order = Counter[str](), list[str]()
+        for text in check_texts(texts):
+            for pieces in pre_tokenizer.iter_blocks(text):
                 seen.update(pieces)
                 order += pieces if trace else ()
-        vocabulary, spell = cls._alphabet_of_training(seen, byte_order)
+        vocabulary, spell = cls._alphabet_of_training(seen, byte_alphabet)
         n_alphabet = len(vocabulary)
-        _refuse_without_room(n_vocab, n_alphabet, len(special_tokens))
+        _check_vocabulary_size(n_vocab, n_alphabet, len(special_tokens))
         words = {spell(piece): n for piece, n in seen.items()}
-        pairs = Pairs(words, vocabulary, counted)
-        steps = merge_steps(pairs, n_vocab - len(special_tokens), ties)
+        pairs = PairCounts(words, vocabulary, find_pairs)
+        steps = merge_steps(pairs, n_vocab - len(special_tokens), tie_break)
         if trace:
-            number = {word: i for i, word in enumerate(words)}
-            return _trace(pairs, [number[spell(piece)] for piece in order], steps)
+            index = {word: i for i, word in enumerate(words)}
+            return _trace(pairs, [index[spell(piece)] for piece in order], steps)
         bar = tqdm(steps, total=n_vocab - n_alphabet - len(special_tokens), disable=not progress, unit="merge")
         merges = {(ord(pair[0]), ord(pair[1])): rank for rank, (pair, _, _) in enumerate(bar)}
-        vocabulary, special_ids = with_special_tokens(vocabulary, special_tokens)
-        return cls(vocabulary, merges, splitter, special_ids, whole_pieces=True)
+        vocabulary, special_ids = append_special_tokens(vocabulary, special_tokens)
+        return cls(vocabulary, merges, pre_tokenizer, special_ids, ignore_merges=True)
 
     @classmethod
     def _alphabet_of_training(
-        cls, seen: Iterable[str], byte_order: Sequence[int]
+        cls, seen: Iterable[str], byte_alphabet: Sequence[int]
     ) -> tuple[list[bytes], Callable[[str], str]]:
-        """The vocabulary to begin with, and how a piece is written in its symbols."""
-        if sorted(byte_order) != list(range(256)):
-            raise ValueError(f"byte_order={byte_order!r:.60} must hold each number from 0 to 255 once")
-        symbols = {byte: chr(i) for i, byte in enumerate(byte_order)}
-        return [bytes([byte]) for byte in byte_order], lambda piece: _latin(piece).translate(symbols)
+        """The vocabulary before the first merge, and a function that writes a piece as a string of its symbols."""
+        if sorted(byte_alphabet) != list(range(256)):
+            raise ValueError(f"byte_alphabet={byte_alphabet!r:.60} must contain each number from 0 to 255 once")
+        symbols = {byte: chr(i) for i, byte in enumerate(byte_alphabet)}
+        return [bytes([byte]) for byte in byte_alphabet], lambda piece: _latin(piece).translate(symbols)
 
     # --- Files ---
 
     def _state(self) -> dict:
         merges = [[left, right, rank] for (left, right), rank in self.merges.items()]
-        return {"whole_pieces": bool(self._whole), "merges": merges}
+        return {"ignore_merges": bool(self._ids_of_token), "merges": merges}
 
     @classmethod
     def _from_state(cls, record: Record, **arguments) -> "BPE":
         merges = {}
         for i, entry in enumerate(record.take("merges", list)):
             if not (isinstance(entry, list) and len(entry) == 3 and all(type(n) is int for n in entry)):
-                record.refuse("merges", f"entry {i} is {entry!r:.40}; two ids and a rank are wanted")
+                record.refuse("merges", f"entry {i} must be two ids and a rank, not {entry!r:.40}")
             merges[entry[0], entry[1]] = entry[2]
-        return cls(merges=merges, whole_pieces=record.take("whole_pieces", bool), **arguments)
+        return cls(merges=merges, ignore_merges=record.take("ignore_merges", bool), **arguments)
 
-    # --- The same ids from compiled code ---
+    # --- The same ids from tiktoken's compiled code ---
 
     def _encode_ordinary(self, text: str) -> list[int]:
         if self._compiled is None or not _is_unicode(text):
@@ -480,27 +489,29 @@ class BPE(Tokenizer):
         return self._compiled(text)
 
     def _tiktoken(self, id_of: Mapping[bytes, int]) -> Callable[[str], list[int]]:
-        """tiktoken's encoder of the same vocabulary. It joins any two neighbours that make a token, the lowest id
-        first, so each token must be made at one rank, ids and ranks must rise together, and no text may be left out.
+        """The encoder of tiktoken for the same vocabulary.
+
+        It merges any two neighbours that form a token, the lowest id first. The result is the same if each token is
+        formed at one rank only, ids and ranks are in the same order, and the merges can form each token.
         """
-        ranks_of = defaultdict(set)
+        ranks_of = defaultdict[int, set[int]](set)
         for pair, rank in self._ranks.items():
-            ranks_of[ord(self._joined[pair])].add(rank)
+            ranks_of[ord(self._merged[pair])].add(rank)
         ranks = [rank for i in sorted(ranks_of) for rank in ranks_of[i]]
         if len(ranks) > len(ranks_of) or ranks != sorted(ranks):
-            raise ValueError("backend='tiktoken' joins by id, but these merges are not in the order of their ids")
+            raise ValueError("backend='tiktoken' merges in the order of the ids, but these merges have another order")
         for token in id_of:
-            if not self._whole and len(self._join(token.decode("latin-1").translate(self._symbols))) > 1:
-                raise ValueError(f"backend='tiktoken' would use {token!r}, which these merges never make")
+            if not self._ids_of_token and len(self._merge(token.decode("latin-1").translate(self._symbols))) > 1:
+                raise ValueError(f"backend='tiktoken' would use the token {token!r}, which these merges never form")
         import tiktoken
 
-        pattern = f"{self.splitter.pattern}|(?s:.)"
+        pattern = f"{self.pre_tokenizer.pattern}|(?s:.)"
         return tiktoken.Encoding(
-            "llm_anatomy", pat_str=pattern, mergeable_ranks=id_of, special_tokens={}
+            "llm_anatomy", pat_str=pattern, mergeable_ranks=dict(id_of), special_tokens={}
         ).encode_ordinary
 
 
-def _refuse_without_room(n_vocab: int, n_alphabet: int, n_special: int) -> None:
+def _check_vocabulary_size(n_vocab: int, n_alphabet: int, n_special: int) -> None:
     if n_vocab < n_alphabet + n_special:
         raise ValueError(
             f"{n_vocab=} must be at least {n_alphabet + n_special}: {n_alphabet} tokens of the alphabet and "
@@ -509,7 +520,7 @@ def _refuse_without_room(n_vocab: int, n_alphabet: int, n_special: int) -> None:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether there is no lone surrogate; tiktoken would replace it."""
+    """Whether the text has no lone surrogates, which tiktoken would replace."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -517,30 +528,30 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-class _OrBytes(dict):
-    """From a character's number to its symbol, and from any other's to the symbols of its bytes."""
+class _SymbolTable(dict[int, str]):
+    """The symbol of each code point in the alphabet, and the symbols of its bytes for any other code point."""
 
     def __init__(self, symbols: Mapping[int, str], byte_symbols: Sequence[str]):
         super().__init__(symbols)
         self.byte_symbols = byte_symbols
 
-    def __missing__(self, number: int) -> str:
-        return "".join(self.byte_symbols[byte] for byte in as_bytes(chr(number)))
+    def __missing__(self, code_point: int) -> str:
+        return "".join(self.byte_symbols[byte] for byte in as_bytes(chr(code_point)))
 
 
 class CharacterBPE(BPE):
-    r"""Byte pair encoding on characters, with bytes for those that were never seen: SentencePiece's way, as in LLaMA.
+    r"""Byte pair encoding on characters with byte fallback, as in SentencePiece and LLaMA.
 
-    A character of the alphabet is one token even where its UTF-8 has several bytes; another becomes its bytes, which
-    are never joined.
+    A character of the alphabet is one token, even if its UTF-8 has several bytes. Any other character is encoded as its
+    bytes, which are never merged.
 
     Args:
-        vocabulary, merges, splitter, special_tokens, prefix, normalizer, whole_pieces: as in ``BPE``, the splitter
-            being ``LLAMA`` where none is given.
-        byte_ids: the ids of the 256 bytes that stand for unseen characters. Other tokens may have the same bytes.
+        vocabulary, merges, pre_tokenizer, special_tokens, prefix, normalizer, ignore_merges: as in ``BPE``, but the
+            default pre-tokenizer is ``LLAMA``.
+        byte_ids: the ids of the 256 bytes that encode unseen characters. Other tokens may have the same bytes.
 
     Raises:
-        ValueError: as in ``BPE``, and for byte ids that are not those of the bytes.
+        ValueError: as in ``BPE``, or if ``byte_ids`` are not the ids of the 256 bytes.
 
     Source: Kudo and Richardson (2018); Touvron et al. (2023), section 2.1; GT-08, GT-42.
 
@@ -551,25 +562,27 @@ class CharacterBPE(BPE):
     [240, 159, 153, 130]
     """
 
-    SPLITTER = LLAMA
+    PRE_TOKENIZER = LLAMA
 
     def __init__(
         self,
         vocabulary: Sequence[bytes],
         merges: Mapping[tuple[int, int], int],
-        splitter: Splitter | None = None,
+        pre_tokenizer: PreTokenizer | None = None,
         special_tokens: Mapping[str, int] | None = None,
         prefix: str = "",
         normalizer: Normalizer | None = None,
         *,
         byte_ids: Sequence[int] = range(256),
-        whole_pieces: bool = False,
+        ignore_merges: bool = False,
     ):
         self._byte_ids = list(byte_ids)
         ids_fit = all(0 <= i < len(vocabulary) for i in byte_ids)
         if not ids_fit or [vocabulary[i] for i in byte_ids] != [bytes([byte]) for byte in range(256)]:
             raise ValueError("byte_ids must be the ids of the bytes from 0 to 255, in order")
-        super().__init__(vocabulary, merges, splitter, special_tokens, prefix, normalizer, whole_pieces=whole_pieces)
+        super().__init__(
+            vocabulary, merges, pre_tokenizer, special_tokens, prefix, normalizer, ignore_merges=ignore_merges
+        )
 
     def _alphabet(self, id_of: Mapping[bytes, int]) -> dict[int, str]:
         characters = {}
@@ -577,17 +590,17 @@ class CharacterBPE(BPE):
             text = token.decode("utf-8", "surrogatepass")
             if len(text) == 1:
                 characters[ord(text)] = chr(i)
-        return _OrBytes(characters, [chr(i) for i in self._byte_ids])
+        return _SymbolTable(characters, [chr(i) for i in self._byte_ids])
 
     def _spell(self, piece: str) -> str:
         return piece.translate(self._symbols)
 
     @classmethod
     def _alphabet_of_training(
-        cls, seen: Iterable[str], byte_order: Sequence[int]
+        cls, seen: Iterable[str], byte_alphabet: Sequence[int]
     ) -> tuple[list[bytes], Callable[[str], str]]:
-        if list(byte_order) != list(range(256)):
-            raise ValueError("byte_order must be left alone: here bytes are never joined")
+        if list(byte_alphabet) != list(range(256)):
+            raise ValueError("byte_alphabet must have its default: CharacterBPE never merges bytes")
         characters = sorted(set().union(*seen))
         symbols = {ord(character): chr(256 + i) for i, character in enumerate(characters)}
         vocabulary = [bytes([byte]) for byte in range(256)] + [as_bytes(character) for character in characters]
@@ -600,5 +613,5 @@ class CharacterBPE(BPE):
     def _from_state(cls, record: Record, **arguments) -> "BPE":
         byte_ids = record.take("byte_ids", list)
         if not all(type(i) is int for i in byte_ids):
-            record.refuse("byte_ids", "256 ids are wanted")
+            record.refuse("byte_ids", "it must be a list of 256 ids")
         return super()._from_state(record, byte_ids=byte_ids, **arguments)

@@ -1,15 +1,16 @@
-r"""Unigram: a vocabulary in which each piece has a probability, and a text its most probable split.
+r"""The Unigram tokenizer: each piece has a probability, and a text is encoded by its most probable segmentation.
 
-Byte pair encoding builds a vocabulary up, merge by merge. Unigram starts with far too many pieces, finds out by
-expectation and maximization how much each is needed, and takes away those that would be missed least.
+Byte pair encoding builds a vocabulary up, merge by merge. Unigram starts with far too many pieces, estimates their
+probabilities by expectation maximization, and removes those whose removal lowers the likelihood least.
 
-A split of a text into pieces is as probable as the product of their probabilities, and the text itself as the sum over
-its splits. All splits lie in one *lattice*: the places between the characters are its nodes, and each piece that fits
-between two of them is an arc. What is wanted of the splits (the best one, their sum, a random one, how often each
-piece occurs) takes one pass over the arcs, though the splits themselves are exponentially many.
+The probability of a segmentation is the product of the probabilities of its pieces, and the probability of a text is
+the sum over its segmentations. All segmentations form one *lattice*. Its nodes are the positions between characters,
+numbered from 0, and each piece that fits between two positions is an arc. The best segmentation, the sum over all of
+them, a random one, and the expected count of each piece each take one pass over the arcs, although the number of
+segmentations is exponential.
 
-Legend: ``scores`` are log probabilities, one for each id. Id -1 stands for a character that no piece holds; so the last
-entry of ``scores``, behind those of all pieces, is what such a character costs.
+In this module, ``scores`` are log probabilities, one for each id. The id -1 denotes a character that is not a piece, so
+the last entry of ``scores``, after those of all pieces, is the score of such a character.
 """
 
 from collections import Counter
@@ -22,46 +23,47 @@ from typing import NamedTuple
 
 from tqdm import tqdm
 
-from llm_anatomy.tokenizers.base import Record, Tokenizer, as_bytes, one_by_one
-from llm_anatomy.tokenizers.normalizing import Normalizer
-from llm_anatomy.tokenizers.splitting import Splitter
+from llm_anatomy.files import Record
+from llm_anatomy.tokenizers.base import Tokenizer, as_bytes, check_texts
+from llm_anatomy.tokenizers.normalization import Normalizer
+from llm_anatomy.tokenizers.pretokenization import PreTokenizer
 
 UNKNOWN = -1
 UNKNOWN_PENALTY = 10.0
-"""By how much an unknown character is less probable (in logarithms) than the rarest piece; SentencePiece's value."""
+"""Difference in log probability between the rarest piece and an unknown character; SentencePiece's value."""
 
-PREFERENCE = 0.1
-"""What SentencePiece takes off the score of a piece that somebody laid down."""
+USER_DEFINED_PENALTY = 0.1
+"""SentencePiece subtracts this from the score of each user-defined piece."""
 
-WORDS = Splitter(r" ?\S+|\s+(?!\S)", look_ahead=0)
-"""A space goes with the word that follows it, so that "the" and " the" are two pieces."""
+WORDS = PreTokenizer(r" ?\S+|\s+(?!\S)", look_ahead=0)
+"""A space belongs to the word after it, so that "the" and " the" are two different pieces."""
 
-SPACES = Splitter(r" ?[^ ]+", look_ahead=0)
-"""As SentencePiece has it: a word begins at each space, and other white space is like any character."""
+METASPACE = PreTokenizer(r" ?[^ ]+", look_ahead=0)
+"""SentencePiece's rule: a word begins at each space, and other white space is treated like any other character."""
 
 Lattice = list[list[tuple[int, int]]]
 
-# --- The lattice of all splits ---
+# --- The lattice of all segmentations ---
 
 
 def lattice(text: str, ids: Mapping[str, int], longest: int) -> Lattice:
-    """All pieces that fit into a text.
+    """Find all pieces in a text.
 
     Args:
-        text: to be split.
-        ids: of the pieces.
-        longest: how many characters the longest piece has.
+        text: the text to segment.
+        ids: the id of each piece.
+        longest: number of characters in the longest piece.
 
     Returns:
-        For each place between characters, from 0, the arcs that end there: (start, id of the piece). A character that
-        is no piece gets an arc with id -1, so that there always is a way through.
+        For each position, the arcs that end there, each a pair (start position, id of the piece). A character that is
+        not a piece has an arc with id -1, so that a segmentation always exists.
 
     Source: Kudo (2018), section 3.2; GT-40.
 
     >>> lattice("aab", {"a": 0, "b": 1, "ab": 2}, longest=2)
     [[], [(0, 0)], [(1, 0)], [(1, 2), (2, 1)]]
     """
-    arcs = [[] for _ in range(len(text) + 1)]
+    arcs: Lattice = [[] for _ in range(len(text) + 1)]
     for start in range(len(text)):
         for end in range(start + 1, min(start + longest, len(text)) + 1):
             if (i := ids.get(text[start:end])) is not None:
@@ -71,51 +73,55 @@ def lattice(text: str, ids: Mapping[str, int], longest: int) -> Lattice:
     return arcs
 
 
-def best_split(arcs: Lattice, scores: Sequence[float]) -> tuple[list[int], float]:
-    r"""The most probable split, by Viterbi's algorithm: the best split that ends at a place is a piece that ends there
-    after the best split that ends where the piece starts.
+def best_segmentation(arcs: Lattice, scores: Sequence[float]) -> tuple[list[int], float]:
+    r"""Find the most probable segmentation with the Viterbi algorithm.
+
+    The best segmentation up to a position is a piece that ends there, after the best segmentation up to its start.
 
     .. math:: v_0 = 0, \quad v_j = \max_{(i, x) \to j} v_i + \log p(x)
 
     Args:
-        arcs: as from :func:`lattice`.
-        scores: log probability of each id; the last one for unknown characters.
+        arcs: a lattice, as from :func:`lattice`.
+        scores: log probability of each id, and last that of an unknown character.
 
     Returns:
-        The ids, and the log probability of the split. Of equally good splits, that with the longest last piece.
+        The ids of the pieces, and the log probability of the segmentation. Of equally probable segmentations, the one
+        with the longest last piece.
 
     Source: Viterbi (1967); Kudo (2018), section 3.2; GT-40.
 
-    >>> best_split([[], [(0, 0)], [(1, 0)], [(1, 2), (2, 1)]], [-1.0, -2.0, -2.5, -20.0])
+    >>> best_segmentation([[], [(0, 0)], [(1, 0)], [(1, 2), (2, 1)]], [-1.0, -2.0, -2.5, -20.0])
     ([0, 2], -3.5)
     """
     best, last = [0.0], [(0, UNKNOWN)]
     for ending in arcs[1:]:
-        highest = -inf
+        highest, chosen = -inf, ending[0]
         for arc in ending:
             score = best[arc[0]] + scores[arc[1]]
             if score > highest:
                 highest, chosen = score, arc
         best.append(highest)
         last.append(chosen)
-    ids, place = [], len(arcs) - 1
-    while place:
-        place, i = last[place]
+    ids, position = [], len(arcs) - 1
+    while position:
+        position, i = last[position]
         ids.append(i)
     return ids[::-1], best[-1]
 
 
 def forward(arcs: Lattice, scores: Sequence[float]) -> list[float]:
-    r"""The log probability of each beginning of the text, summed over its splits. Viterbi with a sum for the maximum.
+    r"""The forward algorithm: log probability of each prefix of the text, summed over its segmentations.
+
+    This is the Viterbi algorithm with a sum in place of the maximum.
 
     .. math:: \alpha_0 = 0, \quad \alpha_j = \log \sum_{(i, x) \to j} e^{\alpha_i}\, p(x)
 
     Args:
-        arcs: as from :func:`lattice`.
-        scores: log probability of each id; the last one for unknown characters.
+        arcs: a lattice, as from :func:`lattice`.
+        scores: log probability of each id, and last that of an unknown character.
 
     Returns:
-        One value for each place; the last is the log probability of the text.
+        One value for each position; the last is the log probability of the text.
 
     Source: Kudo (2018), section 3.2, equation 2; Rabiner (1989), section III.A; GT-40.
 
@@ -131,33 +137,34 @@ def forward(arcs: Lattice, scores: Sequence[float]) -> list[float]:
     return alpha
 
 
-def sample_split(arcs: Lattice, scores: Sequence[float], rng: Random, alpha: float = 1.0) -> list[int]:
-    r"""A random split: forward filtering, backward sampling. From the end of the text to its start, the last piece is
-    drawn with the probability that it is the last one.
+def sample_segmentation(arcs: Lattice, scores: Sequence[float], rng: Random, alpha: float = 1.0) -> list[int]:
+    r"""Sample a segmentation by forward filtering and backward sampling.
+
+    From the end of the text to its start, the last piece is drawn from its distribution, given where it ends.
 
     .. math:: P(\text{the piece that ends at } j \text{ is } x, \text{ from } i) = e^{\alpha_i - \alpha_j}\, p(x)
 
     Args:
-        arcs: as from :func:`lattice`.
-        scores: log probability of each id; the last one for unknown characters.
-        rng: where chance comes from.
-        alpha: power to which the probabilities of the splits are raised: 0 makes all splits equally probable, a large
-            one leaves the best alone.
+        arcs: a lattice, as from :func:`lattice`.
+        scores: log probability of each id, and last that of an unknown character.
+        rng: source of randomness.
+        alpha: power to which the probabilities of the segmentations are raised. With 0, all are equally probable; with
+            a large value, the best one is nearly certain.
 
     Returns:
-        The ids.
+        The ids of the pieces.
 
     Source: Kudo (2018), section 3.3; Scott (2002), for forward filtering and backward sampling; GT-40.
 
     >>> arcs = [[], [(0, 0)], [(0, 1), (1, 0)]]  # a a, or aa
-    >>> sample_split(arcs, [log(0.5), log(0.125), -20.0], Random(0), alpha=50.0)
+    >>> sample_segmentation(arcs, [log(0.5), log(0.125), -20.0], Random(0), alpha=50.0)
     [0, 0]
     """
     scores = [alpha * score for score in scores]
-    total, ids, place = forward(arcs, scores), [], len(arcs) - 1
-    while place:
-        shares = [exp(total[start] + scores[i] - total[place]) for start, i in arcs[place]]
-        ((place, i),) = rng.choices(arcs[place], shares)
+    total, ids, position = forward(arcs, scores), [], len(arcs) - 1
+    while position:
+        probabilities = [exp(total[start] + scores[i] - total[position]) for start, i in arcs[position]]
+        ((position, i),) = rng.choices(arcs[position], probabilities)
         ids.append(i)
     return ids[::-1]
 
@@ -166,21 +173,22 @@ def sample_split(arcs: Lattice, scores: Sequence[float], rng: Random, alpha: flo
 
 
 def expected_counts(lattices: Iterable[tuple[Lattice, int]], scores: Sequence[float]) -> tuple[list[float], float]:
-    r"""The E step: how often each piece occurs, on average over the splits of all words.
+    r"""The E step: expected count of each piece over the segmentations of all words.
 
-    Each word pours its count in at its last place. From each place the amount flows back along the arcs that end
-    there, in the shares that sampling draws with; what flows along an arc is what its piece is counted.
+    The count of a word starts at its last position and flows back through the lattice. At each position it is divided
+    among the arcs that end there, with the probabilities of :func:`sample_segmentation`. The expected count of a piece
+    is what flows along its arcs.
 
     Args:
-        lattices: that of each word, and how often the word occurs.
-        scores: log probability of each id, and a last entry for unknown characters.
+        lattices: the lattice of each word, and the count of the word.
+        scores: log probability of each id, and last that of an unknown character.
 
     Returns:
         The expected count of each id, and the log likelihood of all words under these scores.
 
     Source: Kudo (2018), section 3.2; Dempster, Laird and Rubin (1977); GT-40.
 
-    >>> arcs = [[], [(0, 0)], [(0, 1), (1, 0)]]  # a a, or aa: as probable with these scores
+    >>> arcs = [[], [(0, 0)], [(0, 1), (1, 0)]]  # a a, or aa: equally probable with these scores
     >>> counts, _ = expected_counts([(arcs, 4)], [log(0.5), log(0.25), -20.0])
     >>> [round(count, 6) for count in counts[:2]]
     [4.0, 2.0]
@@ -189,61 +197,62 @@ def expected_counts(lattices: Iterable[tuple[Lattice, int]], scores: Sequence[fl
     for arcs, times in lattices:
         alpha = forward(arcs, scores)
         likelihood += times * alpha[-1]
-        flow = [0.0] * (len(arcs) - 1) + [times]
-        for place in range(len(arcs) - 1, 0, -1):
-            for start, i in arcs[place]:
-                share = flow[place] * exp(alpha[start] + scores[i] - alpha[place])
+        flow = [0.0] * (len(arcs) - 1) + [float(times)]
+        for position in range(len(arcs) - 1, 0, -1):
+            for start, i in arcs[position]:
+                share = flow[position] * exp(alpha[start] + scores[i] - alpha[position])
                 counts[i] += share
                 flow[start] += share
     return counts, likelihood
 
 
-def maximized(counts: Sequence[float]) -> list[float]:
-    r"""The M step: the log probabilities under which the counts are most probable.
+def maximum_likelihood_scores(counts: Sequence[float]) -> list[float]:
+    r"""The M step: the log probabilities that maximize the likelihood of the counts.
 
     .. math:: p(x) = c(x) / \textstyle\sum_y c(y)
 
     Args:
-        counts: of each id; a last entry, for unknown characters, is passed over.
+        counts: expected count of each id, and last that of unknown characters, which is ignored.
 
     Returns:
-        The scores, and for unknown characters one that is lower than any.
+        The score of each id, and last that of an unknown character, which is lower than all others.
 
     Source: Kudo (2018), section 3.2; GT-40.
 
-    >>> [round(exp(score), 3) for score in maximized([3.0, 1.0, 0.0])[:2]]
+    >>> [round(exp(score), 3) for score in maximum_likelihood_scores([3.0, 1.0, 0.0])[:2]]
     [0.75, 0.25]
     """
     total = log(sum(counts[:-1]))
-    scores = [log(max(count, 1e-12)) - total for count in counts[:-1]]  # none may become impossible
+    scores = [log(max(count, 1e-12)) - total for count in counts[:-1]]  # no piece may get probability 0
     return [*scores, min(scores) - UNKNOWN_PENALTY]
 
 
-def seed_pieces(words: Mapping[str, int], max_length: int, n_pieces: int) -> dict[str, float]:
-    """Far more pieces than needed: all characters, and the substrings that cover most of the text.
+def seed_pieces(words: Mapping[str, int], max_piece_length: int, n_pieces: int) -> dict[str, float]:
+    """Collect the seed vocabulary: all characters, and the substrings that cover most of the text.
 
-    A substring is counted only if what precedes its last character occurs twice, so that few are counted in vain.
+    A substring is counted only if the substring without its last character occurs at least twice, which saves time.
 
     Args:
-        words: how often each occurs.
-        max_length: of a piece, in characters.
-        n_pieces: at most so many, and all characters in any case.
+        words: count of each word.
+        max_piece_length: largest number of characters in a piece.
+        n_pieces: largest number of pieces; the characters are included in any case.
 
     Returns:
-        The pieces, each with its count times its length, most first.
+        For each piece its count times its length, in descending order.
 
-    Source: Kudo (2018), section 3.2, step 1, which finds them with a suffix array; GT-40.
+    Source: Kudo (2018), section 3.2, step 1, with a suffix array; GT-40.
 
-    >>> seed_pieces({"abab": 2, "c": 1}, max_length=3, n_pieces=5)
+    >>> seed_pieces({"abab": 2, "c": 1}, max_piece_length=3, n_pieces=5)
     {'ab': 8.0, 'aba': 6.0, 'a': 4.0, 'b': 4.0, 'c': 1.0}
     """
-    characters = Counter()
+    characters = Counter[str]()
     for word, times in words.items():
         for character in word:
             characters[character] += times
-    frequent, longer = characters, {}
-    for length in range(2, max_length + 1):
-        counts = Counter()
+    frequent: Mapping[str, int] = characters
+    longer: dict[str, float] = {}
+    for length in range(2, max_piece_length + 1):
+        counts = Counter[str]()
         for word, times in words.items():
             for start in range(len(word) - length + 1):
                 if word[start : start + length - 1] in frequent:
@@ -256,23 +265,24 @@ def seed_pieces(words: Mapping[str, int], max_length: int, n_pieces: int) -> dic
     return dict(sorted(weights.items(), key=lambda entry: (-entry[1], entry[0])))
 
 
-def losses(pieces: Sequence[str], scores: Sequence[float], counts: Sequence[float]) -> list[float]:
-    r"""By how much the log likelihood would fall, about, if a piece were taken away: as often as it is counted, the
-    best split of the piece itself would have to stand in for it.
+def pruning_losses(pieces: Sequence[str], scores: Sequence[float], counts: Sequence[float]) -> list[float]:
+    r"""Approximate loss of log likelihood if a piece were removed from the vocabulary.
 
-    .. math:: \mathrm{loss}(x) = c(x) \left( \log p(x) - \max_{\text{splits of } x \text{ without } x} \log P \right)
+    The approximation replaces each occurrence of the piece by the best segmentation of its text into other pieces.
+
+    .. math:: \mathrm{loss}(x) = c(x) \left( \log p(x) - \max_{s \in S(x) \setminus \{x\}} \log P(s) \right)
 
     Args:
-        pieces: their places are their ids.
-        scores: log probability of each id, and a last entry for unknown characters.
-        counts: of each id.
+        pieces: the pieces in the order of their ids.
+        scores: log probability of each id, and last that of an unknown character.
+        counts: expected count of each id.
 
     Returns:
-        The loss of each id; infinite for single characters, which nothing can stand in for.
+        The loss of each id; infinite for single characters, which no other pieces can replace.
 
-    Source: Kudo (2018), section 3.2, step 2b; SentencePiece's trainer makes the same approximation; GT-40.
+    Source: Kudo (2018), section 3.2, step 2b, with the approximation of SentencePiece's trainer; GT-40.
 
-    >>> [round(x, 3) for x in losses(["a", "aa"], [log(0.5), log(0.4), -20.0], [1.0, 10.0])]
+    >>> [round(x, 3) for x in pruning_losses(["a", "aa"], [log(0.5), log(0.4), -20.0], [1.0, 10.0])]
     [inf, 4.7]
     """
     ids, longest = {piece: i for i, piece in enumerate(pieces)}, max(map(len, pieces))
@@ -283,96 +293,104 @@ def losses(pieces: Sequence[str], scores: Sequence[float], counts: Sequence[floa
             continue
         arcs = lattice(piece, ids, longest)
         arcs[-1].remove((0, ids[piece]))
-        result.append(count * (score - best_split(arcs, scores)[1]))
+        result.append(count * (score - best_segmentation(arcs, scores)[1]))
     return result
 
 
-class Round(NamedTuple):
-    """What training knows after an E and an M step.
+class TrainingRound(NamedTuple):
+    """The state of training after one E step and one M step.
 
     Source: Kudo (2018), section 3.2; GT-40.
 
-    >>> Round({"a": 0.0}, -3.0).scores
+    >>> TrainingRound({"a": 0.0}, -3.0).scores
     {'a': 0.0}
     """
 
     scores: dict[str, float]
     """Log probability of each piece after the M step."""
     log_likelihood: float
-    """Of all words before it; among rounds with the same pieces it never falls."""
+    """Log likelihood of all words before the M step; it never falls between rounds with the same pieces."""
 
 
 def training_rounds(
-    words: Mapping[str, int], n_pieces: int, max_length: int = 16, n_seeds: int | None = None, em_steps: int = 2
-) -> Iterator[Round]:
-    """Seed, then by turns estimate and prune by a quarter, until so many pieces are left; then estimate once more.
+    words: Mapping[str, int],
+    n_pieces: int,
+    max_piece_length: int = 16,
+    n_seed_pieces: int | None = None,
+    n_em_steps: int = 2,
+) -> Iterator[TrainingRound]:
+    """Train a Unigram vocabulary: estimate the scores and prune a quarter of the pieces, in turns.
+
+    Training starts from :func:`seed_pieces` and ends with an estimate for the final pieces.
 
     Args:
-        words: how often each occurs.
-        n_pieces: how many are wanted.
-        max_length: of a piece, in characters.
-        n_seeds: how many to begin with, eight times as many by default.
-        em_steps: how many E and M steps before each pruning, and at the end.
+        words: count of each word.
+        n_pieces: number of pieces at the end.
+        max_piece_length: largest number of characters in a piece.
+        n_seed_pieces: number of pieces at the start, ``8 * n_pieces`` by default.
+        n_em_steps: number of E and M steps before each pruning, and at the end.
+
+    Yields:
+        The state after each E and M step.
 
     Raises:
-        ValueError: if there are more characters than pieces wanted, or too few substrings.
+        ValueError: if the words have more than ``n_pieces`` characters, or too few substrings.
 
     Source: Kudo (2018), section 3.2; GT-40.
 
     >>> [len(r.scores) for r in training_rounds({"abab": 4, "abc": 2, "ac": 1}, 4)]
     [10, 10, 7, 7, 5, 5, 4, 4]
     """
-    weights = seed_pieces(words, max_length, 8 * n_pieces if n_seeds is None else n_seeds)
+    weights = seed_pieces(words, max_piece_length, 8 * n_pieces if n_seed_pieces is None else n_seed_pieces)
     n_characters = sum(len(piece) == 1 for piece in weights)
     if not n_characters <= n_pieces <= len(weights):
         raise ValueError(
-            f"{n_pieces=} must be from {n_characters}, the characters of the text, to {len(weights)}, the pieces found"
+            f"{n_pieces=} must be from {n_characters}, the characters of the text, to {len(weights)}, the seed pieces"
         )
-    pieces, scores = list(weights), maximized([*weights.values(), 0.0])
+    pieces, scores = list(weights), maximum_likelihood_scores([*weights.values(), 0.0])
+    counts: list[float] = []
     while True:
         ids, longest = {piece: i for i, piece in enumerate(pieces)}, max(map(len, pieces))
         lattices = [(lattice(word, ids, longest), times) for word, times in words.items()]
-        for _ in range(em_steps):
+        for _ in range(n_em_steps):
             counts, likelihood = expected_counts(lattices, scores)
-            scores = maximized(counts)
-            yield Round(dict(zip(pieces, scores, strict=False)), likelihood)
+            scores = maximum_likelihood_scores(counts)
+            yield TrainingRound(dict(zip(pieces, scores, strict=False)), likelihood)
         if len(pieces) == n_pieces:
             return
-        missed = losses(pieces, scores, counts)
+        losses = pruning_losses(pieces, scores, counts)
         n_kept = max(n_pieces, n_characters, len(pieces) * 3 // 4)
-        kept = sorted(sorted(ids.values(), key=lambda i: (-missed[i], i))[:n_kept])
-        pieces, scores = [pieces[i] for i in kept], maximized([*(counts[i] for i in kept), 0.0])
+        kept = sorted(sorted(ids.values(), key=lambda i: (-losses[i], i))[:n_kept])
+        pieces, scores = [pieces[i] for i in kept], maximum_likelihood_scores([*(counts[i] for i in kept), 0.0])
 
 
-def count_words(texts: Iterable[str], splitter: Splitter, coverage: float) -> Counter[str]:
-    """How often each word occurs; words are cut at characters too rare to get a piece of their own.
+def count_words(texts: Iterable[str], pre_tokenizer: PreTokenizer, character_coverage: float) -> Counter[str]:
+    """Count the words of texts. Words are cut at characters that are too rare to be pieces.
 
     Args:
-        texts: to be counted.
-        splitter: what makes words of them.
-        coverage: the share of the text whose characters get pieces, the most frequent ones first.
+        texts: the texts.
+        pre_tokenizer: cuts the texts into words.
+        character_coverage: share of the text that is covered by characters with pieces, the most frequent first.
 
     Source: Kudo and Richardson (2018), section 3.2, character coverage; GT-42.
 
-    >>> sorted(count_words(["a aba"], WORDS, coverage=0.8).items())
+    >>> sorted(count_words(["a aba"], WORDS, character_coverage=0.8).items())
     [(' a', 1), ('a', 2)]
     """
-    words = Counter(chain.from_iterable(map(splitter, texts)))
-    characters = Counter()
+    words = Counter(chain.from_iterable(map(pre_tokenizer, texts)))
+    characters = Counter[str]()
     for word, times in words.items():
         for character in word:
             characters[character] += times
-    covered, kept = 0, set()
+    covered, kept = 0, set[str]()
     for character, times in sorted(characters.items(), key=lambda entry: (-entry[1], entry[0])):
-        if (
-            covered >= coverage * characters.total() or 0xD800 <= ord(character) < 0xE000
-        ):  # surrogates are no characters
-            continue
-        covered += times
-        kept.add(character)
+        is_surrogate = 0xD800 <= ord(character) < 0xE000  # not a character: it has no UTF-8
+        if covered < character_coverage * characters.total() and not is_surrogate:
+            covered += times
+            kept.add(character)
     if len(kept) == len(characters):
         return words
-    cut = Counter()
+    cut = Counter[str]()
     for word, times in words.items():
         for is_kept, part in groupby(word, kept.__contains__):
             if is_kept:
@@ -384,24 +402,21 @@ def count_words(texts: Iterable[str], splitter: Splitter, coverage: float) -> Co
 
 
 class Unigram(Tokenizer):
-    r"""The most probable split of each word into pieces; characters that no piece holds are written as bytes.
+    r"""Encode each word by its most probable segmentation into pieces; characters without a piece become bytes.
 
     .. math:: \hat{x} = \arg\max_{x_1 \cdots x_n = \text{word}} \prod_i p(x_i)
 
     Args:
-        vocabulary: the bytes that each id stands for.
-        scores: the log probability of each id; None for those that are no pieces: bytes, unknown and special tokens.
-        byte_ids: the ids of the bytes 0 to 255, in order; none, where the vocabulary has no bytes to fall back to.
-        unknown: the id that stands for a character, or several in a row, where there are no bytes.
-        splitter: what makes words of a text.
-        special_tokens: text and id of each.
-        prefix: put before every text, as SentencePiece does with a space.
-        normalizer: as in ``Tokenizer``.
-        preferred: the ids of pieces that somebody laid down, whose scores are not learned. SentencePiece gives them
-            the highest learned score for each byte, so that they are nearly always chosen.
+        vocabulary: the bytes of each token.
+        scores: the log probability of each id; None for ids that are not pieces: bytes, unknown and special tokens.
+        byte_ids: the ids of the bytes 0 to 255, in order; empty for a vocabulary without byte fallback.
+        unk_id: the id of the unknown token, which encodes a run of characters without pieces if there are no bytes.
+        pre_tokenizer, special_tokens, prefix, normalizer: as in ``Tokenizer``.
+        user_defined: the ids of pieces whose scores are not learned. SentencePiece gives each of them the highest
+            learned score, times its number of bytes, so that it is nearly always chosen.
 
     Raises:
-        ValueError: if scores and vocabulary do not fit together; in ``encode``, for a character without piece, if
+        ValueError: if scores and vocabulary do not fit together; in ``encode``, for a character without a piece, if
             there are neither bytes nor an unknown token.
 
     Source: Kudo (2018), "Subword Regularization"; Kudo and Richardson (2018), "SentencePiece"; GT-40, GT-42.
@@ -417,82 +432,85 @@ class Unigram(Tokenizer):
         scores: Sequence[float | None],
         *,
         byte_ids: Sequence[int] = (),
-        unknown: int | None = None,
-        splitter: Splitter = WORDS,
+        unk_id: int | None = None,
+        pre_tokenizer: PreTokenizer = WORDS,
         special_tokens: Mapping[str, int] | None = None,
         prefix: str = "",
         normalizer: Normalizer | None = None,
-        preferred: Sequence[int] = (),
+        user_defined: Sequence[int] = (),
     ):
-        super().__init__(vocabulary, splitter, special_tokens, prefix, normalizer)
-        self.scores, self.byte_ids, self.unknown = list(scores), list(byte_ids), unknown
-        self.preferred = list(preferred)
-        self._check_shapes()
+        super().__init__(vocabulary, pre_tokenizer, special_tokens, prefix, normalizer)
+        self.scores, self.byte_ids, self.unk_id = list(scores), list(byte_ids), unk_id
+        self.user_defined = list(user_defined)
+        self._check_fields()
         self._ids_of = {vocabulary[i].decode(): i for i, score in enumerate(scores) if score is not None}
         self._longest = max(map(len, self._ids_of))
-        laid_down = set(preferred)
-        learned = [score for i, score in enumerate(scores) if score is not None and i not in laid_down]
+        fixed = set(user_defined)
+        learned = [score for i, score in enumerate(scores) if score is not None and i not in fixed]
         self._costs = [*(-inf if score is None else score for score in scores), min(learned) - UNKNOWN_PENALTY]
-        for i in preferred:
-            self._costs[i] = len(vocabulary[i].replace(b" ", as_bytes("▁"))) * max(learned) - PREFERENCE
+        for i in user_defined:
+            self._costs[i] = len(vocabulary[i].replace(b" ", as_bytes("▁"))) * max(learned) - USER_DEFINED_PENALTY
 
-    def _check_shapes(self) -> None:
+    def _check_fields(self) -> None:
         if len(self.scores) != self.n_vocab:
-            raise ValueError(f"there are {len(self.scores)} scores for {self.n_vocab} tokens; each needs one, or None")
+            raise ValueError(
+                f"scores has {len(self.scores)} entries; it must have one for each of {self.n_vocab} tokens"
+            )
         pieces = set()
         for i, (token, score) in enumerate(zip(self._vocabulary, self.scores, strict=True)):
             if score is None:
                 continue
             if not isfinite(score):
-                raise ValueError(f"scores[{i}]={score!r} must be a finite number, or None")
+                raise ValueError(f"scores[{i}]={score!r} must be a finite number or None")
             if not token or token in pieces or not _is_text(token):
-                raise ValueError(f"vocabulary[{i}]={token!r} has a score; it must be text, not empty, and come once")
+                raise ValueError(f"vocabulary[{i}]={token!r} has a score, so it must be text, not empty, and unique")
             pieces.add(token)
         if not pieces:
-            raise ValueError("scores are all None; at least one token must be a piece")
+            raise ValueError("scores are all None; at least one token must have a score")
         if self.byte_ids and not (
             len(self.byte_ids) == 256
             and all(0 <= i < self.n_vocab and self._vocabulary[i] == bytes([b]) for b, i in enumerate(self.byte_ids))
         ):
-            raise ValueError("byte_ids must be the 256 ids of the bytes 0 to 255, in order, or none")
-        if not all(0 <= i < self.n_vocab and self.scores[i] is not None for i in self.preferred):
-            raise ValueError(f"preferred={self.preferred} must be ids of pieces")
-        if len(pieces) == len(set(self.preferred)):
-            raise ValueError("preferred holds all pieces; at least one score must be learned")
-        if self.unknown is not None and not 0 <= self.unknown < self.n_vocab:
-            raise ValueError(f"unknown={self.unknown!r} must be an id, 0 to {self.n_vocab - 1}, or None")
+            raise ValueError("byte_ids must be the ids of the bytes 0 to 255, in order, or empty")
+        if not all(0 <= i < self.n_vocab and self.scores[i] is not None for i in self.user_defined):
+            raise ValueError(f"preferred={self.user_defined} must be ids of pieces")
+        if len(pieces) == len(set(self.user_defined)):
+            raise ValueError("user_defined contains all pieces; at least one score must be learned")
+        if self.unk_id is not None and not 0 <= self.unk_id < self.n_vocab:
+            raise ValueError(f"unk_id={self.unk_id!r} must be an id from 0 to {self.n_vocab - 1}, or None")
 
     @classmethod
     def from_pieces(
         cls,
         pieces: Sequence[tuple[str, float]],
-        unknown: str | None = None,
+        unk_token: str | None = None,
         *,
         special_tokens: Iterable[str] = (),
-        splitter: Splitter = SPACES,
+        pre_tokenizer: PreTokenizer = METASPACE,
         prefix: str = "",
         normalizer: Normalizer | None = None,
-        preferred: Sequence[int] = (),
+        user_defined: Sequence[int] = (),
     ) -> "Unigram":
-        """From pieces as SentencePiece writes them: ``▁`` for a space, ``<0x0A>`` for a byte.
+        """Build a tokenizer from pieces in SentencePiece's notation: ``▁`` for a space, ``<0x0A>`` for a byte.
 
         Args:
-            pieces: each with its score; their places are their ids.
-            unknown: which of them stands for what is unknown.
-            special_tokens: which of them are special.
-            splitter: ``Whole()`` where pieces hold a space that is not their first character.
-            prefix: a space, where the model was trained with SentencePiece's dummy prefix.
-            normalizer, preferred: as for the class.
+            pieces: each piece with its score, in the order of the ids.
+            unk_token: the piece that is the unknown token.
+            special_tokens: the pieces that are special tokens.
+            pre_tokenizer: ``NoSplit()`` if a piece has a space after its first character.
+            prefix: a space if the model was trained with SentencePiece's dummy prefix.
+            normalizer, user_defined: as in the class.
 
         Raises:
-            ValueError: for an unknown or special token that is none of the pieces, and as the class does.
+            ValueError: if the unknown token or a special token is not among the pieces, and as the class does.
         """
-        places = {piece: i for i, (piece, _) in enumerate(pieces)}
-        for name in [*special_tokens, *([] if unknown is None else [unknown])]:
-            if name not in places:
-                raise ValueError(f"{name!r} is none of the pieces")
+        ids = {piece: i for i, (piece, _) in enumerate(pieces)}
+        special_tokens = list(special_tokens)
+        for name in [*special_tokens, *([] if unk_token is None else [unk_token])]:
+            if name not in ids:
+                raise ValueError(f"{name!r} must be one of the pieces")
         bytes_of = {f"<0x{b:02X}>": bytes([b]) for b in range(256)}
-        others = {*special_tokens, unknown}
+        others = {*special_tokens, unk_token}
         plain = [piece not in others and piece not in bytes_of for piece, _ in pieces]
         return cls(
             [
@@ -500,13 +518,13 @@ class Unigram(Tokenizer):
                 for (piece, _), is_plain in zip(pieces, plain, strict=True)
             ],
             [score if is_plain else None for (_, score), is_plain in zip(pieces, plain, strict=True)],
-            byte_ids=[places[name] for name in bytes_of if name in places],
-            unknown=None if unknown is None else places[unknown],
-            splitter=splitter,
-            special_tokens={name: places[name] for name in special_tokens},
+            byte_ids=[ids[name] for name in bytes_of if name in ids],
+            unk_id=None if unk_token is None else ids[unk_token],
+            pre_tokenizer=pre_tokenizer,
+            special_tokens={name: ids[name] for name in special_tokens},
             prefix=prefix,
             normalizer=normalizer,
-            preferred=preferred,
+            user_defined=user_defined,
         )
 
     @classmethod
@@ -515,36 +533,38 @@ class Unigram(Tokenizer):
         texts: Iterable[str],
         n_vocab: int,
         *,
-        splitter: Splitter = WORDS,
+        pre_tokenizer: PreTokenizer = WORDS,
         special_tokens: Sequence[str] = (),
         prefix: str = "",
-        max_length: int = 16,
-        coverage: float = 0.9995,
+        max_piece_length: int = 16,
+        character_coverage: float = 0.9995,
         progress: bool = False,
     ) -> "Unigram":
-        """Learn pieces and their probabilities. See :func:`training_rounds` for the steps, one by one.
+        """Learn pieces and their probabilities from texts. See :func:`training_rounds` for the single steps.
 
         Args:
-            texts: to learn from.
-            n_vocab: how many ids: 256 bytes, the special tokens, and the rest are pieces, the most probable first.
-            splitter, special_tokens, prefix: as for the class; special tokens come after the bytes.
-            max_length: of a piece, in characters.
-            coverage: the share of the text whose characters get pieces; the rest is left to bytes.
-            progress: show a bar.
+            texts: the training texts.
+            n_vocab: size of the vocabulary: 256 bytes, the special tokens, and the pieces, the most probable first.
+            pre_tokenizer, prefix: as in the class.
+            special_tokens: the text of each special token; their ids follow those of the bytes.
+            max_piece_length: largest number of characters in a piece.
+            character_coverage: share of the text whose characters get pieces; all others are encoded as bytes.
+            progress: show a progress bar.
 
         Raises:
-            ValueError: for a number out of range, or too many or too few pieces wanted for the text.
+            ValueError: if a number is out of range, or ``n_vocab`` is too small or too large for the texts.
         """
-        texts = one_by_one(texts)
-        if max_length < 1 or not 0 < coverage <= 1:
-            raise ValueError(f"{max_length=} must be at least 1 and {coverage=} above 0 and at most 1")
+        texts = check_texts(texts)
+        if max_piece_length < 1 or not 0 < character_coverage <= 1:
+            raise ValueError(f"{max_piece_length=} must be at least 1, and {character_coverage=} above 0 and at most 1")
         first = [bytes([b]) for b in range(256)] + [as_bytes(text) for text in special_tokens]
         if n_vocab <= len(first):
-            raise ValueError(f"{n_vocab=} must be above {len(first)}, for the bytes and special tokens")
-        words = count_words((prefix + text for text in texts), splitter, coverage)
+            raise ValueError(f"{n_vocab=} must be above {len(first)}, the number of bytes and special tokens")
+        words = count_words((prefix + text for text in texts), pre_tokenizer, character_coverage)
         if not words:
-            raise ValueError("texts hold no character to learn from")
-        rounds = training_rounds(words, n_vocab - len(first), max_length)
+            raise ValueError("texts have no characters to learn from")
+        rounds = training_rounds(words, n_vocab - len(first), max_piece_length)
+        scores: dict[str, float] = {}
         for last in tqdm(rounds, "Unigram", unit="round", disable=not progress):
             scores = last.scores
         scores = dict(sorted(scores.items(), key=lambda entry: (-entry[1], entry[0])))
@@ -552,21 +572,21 @@ class Unigram(Tokenizer):
             [*first, *map(as_bytes, scores)],
             [*[None] * len(first), *scores.values()],
             byte_ids=range(256),
-            splitter=splitter,
+            pre_tokenizer=pre_tokenizer,
             special_tokens={text: 256 + i for i, text in enumerate(special_tokens)},
             prefix=prefix,
         )
 
-    def sample(self, text: str, rng: Random, alpha: float = 0.1) -> list[int]:
-        """The ids of a random split, so that a model sees a text in many ways: subword regularization.
+    def sample_encode(self, text: str, rng: Random, alpha: float = 0.1) -> list[int]:
+        """Encode a text by a random segmentation. In training, this is called subword regularization.
 
         Args:
-            text: without special tokens.
-            rng: where chance comes from.
-            alpha: 1 for splits as probable as the vocabulary says, less for more variety; at least 0.
+            text: a text without special tokens.
+            rng: source of randomness.
+            alpha: 1 to sample with the probabilities of the segmentations, less for more variety; at least 0.
 
         Raises:
-            ValueError: for a special token in the text, or a negative ``alpha``.
+            ValueError: if the text contains a special token, or ``alpha`` is negative.
 
         Source: Kudo (2018), section 3.3; GT-40.
         """
@@ -575,60 +595,59 @@ class Unigram(Tokenizer):
         if found := self._special.search(text):
             self._special_id(found[0], ())
         ids = []
-        for word in self.splitter(self._prepared(text)):
-            ids += self._spelled(word, sample_split(self._lattice(word), self._costs, rng, alpha))
+        for word in self.pre_tokenizer(self._prepared(text)):
+            ids += self._with_fallback(word, sample_segmentation(self._lattice(word), self._costs, rng, alpha))
         return ids
 
     def _ids(self, piece: str) -> list[int]:
-        return self._spelled(piece, best_split(self._lattice(piece), self._costs)[0])
+        return self._with_fallback(piece, best_segmentation(self._lattice(piece), self._costs)[0])
 
     def _lattice(self, word: str) -> Lattice:
         return lattice(word, self._ids_of, self._longest)
 
-    def _spelled(self, word: str, split: Sequence[int]) -> list[int]:
-        """The split, with bytes, or one unknown token for a run, where characters have no piece."""
-        if UNKNOWN not in split:
-            return list(split)
-        ids, place, run = [], 0, False
-        for i in split:
+    def _with_fallback(self, word: str, segmentation: Sequence[int]) -> list[int]:
+        """Replace the unknown characters of a segmentation: each by its bytes, or each run by one unknown token."""
+        if UNKNOWN not in segmentation:
+            return list(segmentation)
+        ids, position, in_run = [], 0, False
+        for i in segmentation:
             if i != UNKNOWN:
                 ids.append(i)
-                place += len(self._vocabulary[i].decode())
+                position += len(self._vocabulary[i].decode())
             else:
-                ids += self._fallback(word[place]) if self.byte_ids or not run else []
-                place += 1
-            run = i == UNKNOWN
+                ids += self._fallback(word[position]) if self.byte_ids or not in_run else []
+                position += 1
+            in_run = i == UNKNOWN
         return ids
 
     def _fallback(self, character: str) -> list[int]:
         if self.byte_ids:
             return [self.byte_ids[b] for b in as_bytes(character)]
-        if self.unknown is None:
-            raise ValueError(f"no piece holds {character!r}, and there are neither bytes nor an unknown token")
-        return [self.unknown]
+        if self.unk_id is None:
+            raise ValueError(f"{character!r} has no piece, and the vocabulary has neither bytes nor an unknown token")
+        return [self.unk_id]
 
     def _state(self) -> dict:
-        state = {"scores": self.scores, "byte_ids": self.byte_ids, "unknown": self.unknown}
-        return state | ({"preferred": self.preferred} if self.preferred else {})
+        state = {"scores": self.scores, "byte_ids": self.byte_ids, "unk_id": self.unk_id}
+        return state | ({"user_defined": self.user_defined} if self.user_defined else {})
 
     @classmethod
     def _from_state(cls, record: Record, **arguments) -> "Unigram":
         scores, byte_ids = record.take("scores", list), record.take("byte_ids", list)
-        unknown = record.take("unknown", object)
-        preferred = record.take("preferred", list) if "preferred" in record.fields else []
+        unk_id = record.take("unk_id", object)
+        user_defined = record.take("user_defined", list) if "user_defined" in record.fields else []
         for key, values, kinds in [
             ("scores", scores, (float, int, NoneType)),
             ("byte_ids", byte_ids, (int,)),
-            ("preferred", preferred, (int,)),
+            ("user_defined", user_defined, (int,)),
         ]:
             for i, value in enumerate(values):
                 if type(value) not in kinds:
-                    record.refuse(
-                        key, f"entry {i} is {value!r:.40}; a number{' or null' * (key == 'scores')} is wanted"
-                    )
-        if type(unknown) not in (int, NoneType):
-            record.refuse("unknown", f"{unknown!r:.40} is neither an id nor null")
-        return cls(scores=scores, byte_ids=byte_ids, unknown=unknown, preferred=preferred, **arguments)
+                    allowed = "a number or null" if key == "scores" else "a number"
+                    record.refuse(key, f"entry {i} must be {allowed}, not {value!r:.40}")
+        if type(unk_id) not in (int, NoneType):
+            record.refuse("unk_id", f"it must be an id or null, not {unk_id!r:.40}")
+        return cls(scores=scores, byte_ids=byte_ids, unk_id=unk_id, user_defined=user_defined, **arguments)
 
 
 def _is_text(token: bytes) -> bool:

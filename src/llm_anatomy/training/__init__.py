@@ -1,1 +1,1 @@
-"""Training: corpora, schedules, the loop that uses them, and experiments that a command repeats."""
+"""Training: corpora, learning-rate schedules, the training loop, and experiments that one command repeats."""

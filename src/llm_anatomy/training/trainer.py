@@ -1,4 +1,4 @@
-"""The loop: batch, loss, gradient, step."""
+"""The training loop: batch, loss, gradient, optimizer step."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -18,54 +18,55 @@ def train(
     batches: Iterable[Int[Tensor, "batch window"]],
     *,
     n_steps: int,
-    peak_rate: float = 3e-3,
-    n_warmup: int = 0,
+    max_lr: float = 3e-3,
+    warmup_steps: int = 0,
     weight_decay: float = 0.1,
-    largest_norm: float = 1.0,
+    max_grad_norm: float = 1.0,
     after_step: Callable[[int], None] | None = None,
 ) -> list[float]:
-    r"""Train a model to predict the next token of each window.
+    r"""Train a model to predict the next token at each position of a window.
 
     .. math:: L = -\frac{1}{B\,T} \sum_{b,t} \log p_\theta(w_{b,t+1} \mid w_{b,1}, \dots, w_{b,t})
 
-    AdamW with a warm-up and a cosine; matrices and tables decay, gains, biases and single vectors do not. The model's
-    own device is used. A bar shows the progress where a terminal is watching.
+    The optimizer is AdamW with linear warm-up and cosine decay of the learning rate. Weight decay applies to matrices
+    and embedding tables, not to gains, biases and other vectors. Batches are moved to the device of the model. In a
+    terminal, a bar shows the progress.
 
     Args:
-        model: from ids (batch, n_tokens) to logits (batch, n_tokens, n_vocab).
-        batches: windows of ids, one token longer than the model reads; at least ``n_steps`` of them.
-        n_steps: how many steps, from 1.
-        peak_rate: the highest learning rate.
-        n_warmup: steps until then, fewer than ``n_steps``.
-        weight_decay: of AdamW.
-        largest_norm: gradients longer than this are shortened to it.
-        after_step: called with the number of each step, from 1, when it is done; may evaluate the model.
+        model: maps ids (batch, tokens) to logits (batch, tokens, n_vocab).
+        batches: at least ``n_steps`` batches of windows, each window one token longer than the model's input.
+        n_steps: number of steps, at least 1.
+        max_lr: the maximum learning rate.
+        warmup_steps: number of warm-up steps, fewer than ``n_steps``.
+        weight_decay: weight decay of AdamW.
+        max_grad_norm: gradients with a larger norm are clipped to it.
+        after_step: called with the number of each step, from 1, after the step; it may evaluate the model.
 
     Returns:
-        The loss of each batch in nats per token, measured before its step.
+        The loss of each batch before its step, in nats per token.
 
     Raises:
-        ValueError: for no steps, too few batches, or a loss that is not finite, before its step is taken.
+        ValueError: if ``n_steps`` is below 1, or there are too few batches; if a loss is not finite, before its step.
 
     Source: Loshchilov and Hutter (2019); Radford et al. (2018), section 4.1; UCL-03, GT-37.
 
     >>> from llm_anatomy.training.data.windows import random_windows
     >>> model = nn.Sequential(nn.Embedding(3, 8), nn.Linear(8, 3))
     >>> batches = random_windows(torch.arange(60) % 3, 5, 4, torch.Generator().manual_seed(0))  # 0 1 2 0 1 2 …
-    >>> train(model, batches, n_steps=100, peak_rate=0.1)[-1] < 0.1
+    >>> train(model, batches, n_steps=100, max_lr=0.1)[-1] < 0.1
     True
     """
     if n_steps < 1:
         raise ValueError(f"{n_steps=} must be at least 1")
     device = next(model.parameters()).device
-    optimizer = torch.optim.AdamW(_groups(model, weight_decay), lr=peak_rate)
+    optimizer = torch.optim.AdamW(_parameter_groups(model, weight_decay), lr=max_lr)
     losses, batches = [], iter(batches)
     for step in tqdm(range(1, n_steps + 1), desc="training", disable=None, leave=False):
         for group in optimizer.param_groups:
-            group["lr"] = peak_rate * warmup_then_cosine(step, n_steps, n_warmup)
+            group["lr"] = max_lr * warmup_then_cosine(step, n_steps, warmup_steps)
         window = next(batches, None)
         if window is None:
-            raise ValueError(f"batches hold {step - 1}; n_steps={n_steps} need as many")
+            raise ValueError(f"batches ended after {step - 1}; there must be at least n_steps={n_steps}")
         window = window.to(device)
         logits = model(window[:, :-1])
         loss = F.cross_entropy(
@@ -73,17 +74,17 @@ def train(
         )
         losses.append(loss.item())
         if not math.isfinite(losses[-1]):
-            raise ValueError(f"the loss of step {step} is {losses[-1]}; peak_rate={peak_rate} may be too high")
+            raise ValueError(f"the loss of step {step} is {losses[-1]}, not finite; max_lr={max_lr} may be too high")
         optimizer.zero_grad()
         loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), largest_norm)
+        nn.utils.clip_grad_norm_(model.parameters(), max_grad_norm)
         optimizer.step()
         if after_step is not None:
             after_step(step)
     return losses
 
 
-def _groups(model: nn.Module, weight_decay: float) -> list[dict]:
+def _parameter_groups(model: nn.Module, weight_decay: float) -> list[dict]:
     trained = [p for p in model.parameters() if p.requires_grad]
     return [
         {"params": [p for p in trained if p.ndim >= 2], "weight_decay": weight_decay},

@@ -21,7 +21,7 @@ from llm_anatomy.models.checkpoints import Checkpoint, engine, families, hub, lo
 from llm_anatomy.models.checkpoints.rules import Change, Reversed, Rule, Same, Split, Stacked, Then, Transpose, moves
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.tokenizers.bpe import GPT2_BYTES
-from llm_anatomy.tokenizers.files import _fields
+from llm_anatomy.tokenizers.files import _protobuf_fields
 
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 CONFIG = dict(d_model=24, n_layers=2, n_heads=4, d_ff=36, n_vocab=260, n_ctx=64, position="rope", norm="rmsnorm")
@@ -265,7 +265,7 @@ DAMAGE = {
     ),
     "config is a list": (
         lambda f: (f / "config.json").write_text("[]"),
-        "config.json, line 1: a JSON object is wanted",
+        "config.json, line 1: the file must hold a JSON object",
     ),
     "unknown architecture": (
         lambda f: change_config(f, architectures=["LamaForCausalLM"]),
@@ -482,7 +482,7 @@ def test_a_tokenizer_of_another_kind_leaves_a_note(copy):
     fields["model"]["type"] = "WordPiece"
     (copy / "tokenizer.json").write_text(json.dumps(fields))
     checkpoint = load(copy)
-    assert checkpoint.tokenizer is None and "'WordPiece' must be BPE or Unigram" in checkpoint.tokenizer_note
+    assert checkpoint.tokenizer is None and "it must be BPE or Unigram, not 'WordPiece'" in checkpoint.tokenizer_note
     with pytest.raises(ValueError, match="a text cannot be read: .*WordPiece"):
         checkpoint.texts.encode("a")
 
@@ -551,8 +551,8 @@ def test_the_command_writes_with_a_t5_and_its_own_tokenizer(beside, tmp_path, ca
         (tmp_path / "t5" / beside).write_bytes(data.getvalue())
         (tmp_path / "t5" / "tokenizer_config.json").write_text('{"tokenizer_class": "T5Tokenizer", "extra_ids": 4}')
     else:
-        (spec,) = (value for number, value, _ in _fields(data.getvalue(), "t.model") if number == 3)
-        rules = next(value for number, value, _ in _fields(spec, "t.model") if number == 2)
+        (spec,) = (value for number, value, _ in _protobuf_fields(data.getvalue(), "t.model") if number == 3)
+        rules = next(value for number, value, _ in _protobuf_fields(spec, "t.model") if number == 2)
         vocab = [(hf.id_to_piece(i), hf.get_score(i)) for i in range(hf.vocab_size())]
         vocab += [(f"<extra_id_{i}>", 0.0) for i in (3, 2, 1, 0)]
         T5Tokenizer(vocab, extra_ids=4, _spm_precompiled_charsmap=rules).save_pretrained(tmp_path / "t5")

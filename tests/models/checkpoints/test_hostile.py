@@ -10,10 +10,10 @@ from models.checkpoints.test_engine import a_model, byte_level, change_config, c
 from safetensors.torch import load_file, save_file
 
 from llm_anatomy import __main__ as command
+from llm_anatomy.files import Record
 from llm_anatomy.models.checkpoints import Checkpoint, engine, families, load, save
 from llm_anatomy.models.checkpoints.texts import Texts, read_texts
-from llm_anatomy.tokenizers.base import Record
-from llm_anatomy.tokenizers.simple import Bytes
+from llm_anatomy.tokenizers.simple import ByteTokenizer
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_an_expansion_that_is_no_number_is_refused():
 HOSTILE = {
     "nested without end": (
         lambda f: (f / "config.json").write_text('{"a":' * 100_000),
-        "config.json: it is nested too",
+        "config.json: the file is nested too",
     ),
     "too many weights": (
         lambda f: change_config(f, hidden_size=2**31 - 1, head_dim=2**31 - 2, num_attention_heads=9998),
@@ -196,7 +196,7 @@ def test_a_link_is_followed_and_the_working_folder_left_alone(tmp_path, monkeypa
     ],
 )
 def test_sentencepiece_begins_or_ends_a_text_as_its_class_does(file, settings, around, tmp_path, monkeypatch):
-    tokenizer = Bytes(special_tokens=["<s>", "</s>"])
+    tokenizer = ByteTokenizer(special_tokens=["<s>", "</s>"])
     monkeypatch.setattr("llm_anatomy.models.checkpoints.texts.read_sentencepiece", lambda *_: tokenizer)
     (tmp_path / file).write_bytes(b"")
     names = {"bos_token": "<s>", "eos_token": {"content": "</s>"}}
@@ -222,7 +222,7 @@ def test_opts_tokenizer_has_words_that_no_merge_makes(tmp_path):
 
 def test_ids_without_a_token_are_written_as_nothing():
     wanted = iter([97, 259, 98])
-    texts = Texts(tokenizer=Bytes())
+    texts = Texts(tokenizer=ByteTokenizer())
     pieces = texts.write(a_model(), "x", max_new_tokens=3, sampler=lambda logits, seen: torch.tensor([next(wanted)]))
     assert "".join(pieces) == "ab"
 

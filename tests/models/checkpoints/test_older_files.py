@@ -5,9 +5,9 @@ import torch
 from models.checkpoints.cases import CASES
 from safetensors.torch import load_file, save_file
 
+from llm_anatomy.files import Record
 from llm_anatomy.models.checkpoints import engine, families, load, save
 from llm_anatomy.models.parts import rotary_width
-from llm_anatomy.tokenizers.base import Record
 
 MORE = {
     "bert": {

@@ -11,10 +11,10 @@ from randomness import randomize
 from safetensors.torch import load_file
 from torch.overrides import TorchFunctionMode
 
+from llm_anatomy.files import Record
 from llm_anatomy.models.checkpoints import engine, families, load, save
 from llm_anatomy.models.generation import generate
 from llm_anatomy.models.presets import preset
-from llm_anatomy.tokenizers.base import Record
 
 BATCH, TOKENS, SOURCE, NEW = 3, 17, 13, 12
 BOUNDS = {torch.float32: 1e-4, torch.float64: 1e-9}

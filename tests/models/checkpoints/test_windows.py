@@ -4,8 +4,8 @@ import pytest
 from models.checkpoints.cases import FULL, SLIDING, released
 
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.files import Record
 from llm_anatomy.models.checkpoints import families
-from llm_anatomy.tokenizers.base import Record
 
 SIZES = released("vocab_size=101 hidden_size=24 intermediate_size=36 num_attention_heads=4 num_key_value_heads=2")
 BOTH = [SLIDING, FULL]

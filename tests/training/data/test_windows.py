@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from llm_anatomy.training.data.windows import random_windows, windows_that_end_at
+from llm_anatomy.training.data.windows import random_windows, windows_ending_at
 
 CORPUS = torch.arange(1000, 1100)
 
@@ -24,7 +24,7 @@ def test_the_seed_gives_the_batches():
 
 @pytest.mark.syllabus("IITD-17")
 def test_windows_of_every_length_end_at_the_same_words():
-    short, long = (windows_that_end_at(CORPUS, [20, 41, 99], n) for n in (4, 19))
+    short, long = (windows_ending_at(CORPUS, [20, 41, 99], n) for n in (4, 19))
     assert long.shape == (3, 20) and torch.equal(short, long[:, -5:])
     assert long[:, -1].tolist() == [1020, 1041, 1099]
 
@@ -33,10 +33,13 @@ def test_windows_of_every_length_end_at_the_same_words():
     ("call", "sentence"),
     [
         (lambda: random_windows(CORPUS, 0, 5, torch.Generator()), "n_tokens=0 must be at least 1"),
-        (lambda: random_windows(CORPUS, 5, 0, torch.Generator()), "batch=0 must be at least 1"),
-        (lambda: random_windows(CORPUS, 100, 5, torch.Generator()), "ids hold 100 tokens"),
-        (lambda: windows_that_end_at(CORPUS, [50, 6], 7), "ends hold 6; each must be from n_tokens=7 to 99"),
-        (lambda: windows_that_end_at(CORPUS, [100], 7), "ends hold 100"),
+        (lambda: random_windows(CORPUS, 5, 0, torch.Generator()), "batch_size=0 must be at least 1"),
+        (
+            lambda: random_windows(CORPUS, 100, 5, torch.Generator()),
+            "ids has 100 tokens; with n_tokens=100 there must be at least 101",
+        ),
+        (lambda: windows_ending_at(CORPUS, [50, 6], 7), "ends contain 6; each must be from n_tokens=7 to 99"),
+        (lambda: windows_ending_at(CORPUS, [100], 7), "ends contain 100"),
     ],
 )
 def test_what_does_not_fit_is_refused_at_once(call, sentence):

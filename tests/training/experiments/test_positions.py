@@ -16,7 +16,7 @@ from llm_anatomy.training.experiments.positions import (
     LinearSelfAttention,
     corpus,
     losses_by_length,
-    mean_weights,
+    mean_attention_weights,
     run,
     small_model,
 )
@@ -118,7 +118,7 @@ def test_every_length_is_judged_by_the_same_last_words(brief):
 @pytest.mark.syllabus("CMU-24")
 def test_the_mean_weights_are_those_of_the_distances(brief):
     model = small_model("alibi")
-    found = mean_weights(model, n_distances=5)
+    found = mean_attention_weights(model, n_distances=5)
     _, records = model(positions._test_windows(corpus()[2], 64)[:, :-1], return_records=True)
     weights = records[1].attention_weights[:, 2]  # the second layer's third head
     expected = sum(weights[:, i, i - 3] for i in range(4, 64)).mean() / 60

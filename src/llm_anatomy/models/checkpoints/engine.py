@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from llm_anatomy.files import Record, write_atomically
 from llm_anatomy.models.checkpoints import storage, texts
 from llm_anatomy.models.checkpoints.families import families
 from llm_anatomy.models.checkpoints.family import Family
@@ -20,7 +21,7 @@ from llm_anatomy.models.checkpoints.rules import Move, matches, moves
 from llm_anatomy.models.checkpoints.storage import Header
 from llm_anatomy.models.checkpoints.texts import Texts
 from llm_anatomy.shapes import Tensor
-from llm_anatomy.tokenizers.base import Record, Tokenizer
+from llm_anatomy.tokenizers.base import Tokenizer
 
 HEAD = "unembedding.embedding.weight"
 SHARD = 5_000_000_000
@@ -322,7 +323,7 @@ def save(checkpoint: Checkpoint, folder: str | os.PathLike, *, shard: int = SHAR
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as draft:
         whole = Path(draft) / folder.name
         whole.mkdir()  # with the rights that new folders have, which a temporary one has not
-        (whole / "config.json").write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
+        write_atomically(whole / "config.json", json.dumps(fields, indent=2) + "\n")
         storage.write(whole, _groups(model, plan), shard)
         for name in (*texts.FILES, "generation_config.json") if checkpoint.folder else ():
             if (checkpoint.folder / name).is_file():

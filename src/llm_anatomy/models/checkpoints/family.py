@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from torch import nn
 
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.files import Record
 from llm_anatomy.models.checkpoints.fields import HARMLESS, Config
 from llm_anatomy.models.checkpoints.rules import Rule
 from llm_anatomy.models.transformer import Transformer
-from llm_anatomy.tokenizers.base import Record
 
 
 @dataclass(frozen=True, kw_only=True)

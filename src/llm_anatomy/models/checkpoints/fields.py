@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import get_type_hints
 
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.files import Record
 from llm_anatomy.models.before_transformers import MambaConfig
-from llm_anatomy.tokenizers.base import Record
 
 Config = ModelConfig | MambaConfig
 

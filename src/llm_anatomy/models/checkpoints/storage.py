@@ -11,8 +11,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from llm_anatomy.files import Record, write_atomically
 from llm_anatomy.shapes import Tensor
-from llm_anatomy.tokenizers.base import Record
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 
@@ -174,4 +174,4 @@ def write(folder: Path, groups: Iterable[tuple[Mapping[str, int], Callable[[], M
         file_of |= dict.fromkeys(tensors, file)
     if len(shards) > 1:
         index = {"metadata": {"total_size": total}, "weight_map": file_of}
-        (folder / INDEX).write_text(json.dumps(index, indent=2) + "\n", encoding="utf-8")
+        write_atomically(folder / INDEX, json.dumps(index, indent=2) + "\n")

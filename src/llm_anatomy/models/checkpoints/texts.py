@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from llm_anatomy.files import Record
 from llm_anatomy.models.before_transformers import MambaLM
 from llm_anatomy.models.generation import stream
 from llm_anatomy.models.transformer import Transformer
-from llm_anatomy.tokenizers.base import Record, Tokenizer
+from llm_anatomy.tokenizers.base import Tokenizer
 from llm_anatomy.tokenizers.files import read_gpt2, read_hugging_face, read_sentencepiece
 
 FILES = (

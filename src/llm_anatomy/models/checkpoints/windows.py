@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from llm_anatomy.config import ModelConfig
-from llm_anatomy.tokenizers.base import Record
+from llm_anatomy.files import Record
 
 SLIDING, FULL = "sliding_attention", "full_attention"
 """What ``layer_types`` calls a layer with a window, and one without."""

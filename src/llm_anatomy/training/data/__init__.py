@@ -1,1 +1,1 @@
-"""Corpora: two that are made here from a seed, without a network, and one that is fetched; and windows on them."""
+"""Corpora: two that are generated from a seed, one that is downloaded, and the windows that models train on."""

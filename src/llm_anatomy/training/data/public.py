@@ -1,7 +1,7 @@
-"""Named public corpora: fetched once where there is a network, checked, and kept.
+"""Public corpora by name: downloaded once, verified, and kept in a cache.
 
-What a name stands for cannot change: a file is used only if its SHA-256 is the one written here. Where there is no
-network, and nothing was kept, the error says so, and :mod:`llm_anatomy.training.data.stories` makes text without one.
+The text of a name never changes: a file is used only if its SHA-256 is the one in this module. Without a network and
+without a cached file there is an error; :mod:`llm_anatomy.training.data.stories` generates text that needs no network.
 """
 
 import hashlib
@@ -11,18 +11,18 @@ from http.client import HTTPException
 from pathlib import Path
 from urllib.request import urlopen
 
-from llm_anatomy.tokenizers.base import _write_whole
+from llm_anatomy.files import write_atomically
 
 
 @dataclass(frozen=True)
 class PublicCorpus:
-    """Where a text is and how to know that it is the right one.
+    """Address, checksum and description of a public text.
 
     Args:
-        url: of a UTF-8 text.
-        sha256: of its bytes, in hexadecimal.
-        n_bytes: its size; no more is read.
-        about: what it is and who made it.
+        url: address of a UTF-8 text.
+        sha256: SHA-256 of its bytes, in hexadecimal.
+        n_bytes: its size, which limits the download.
+        about: description of the text and its origin.
 
     Source: the checksums of TensorFlow Datasets.
 
@@ -47,16 +47,16 @@ CORPORA = {
 
 
 def public_text(name: str, cache: str | os.PathLike | None = None, timeout: float = 30) -> str:
-    """The text of a named corpus, from the cache if it is there, else from the network.
+    """Load the text of a named corpus from the cache, or download it.
 
     Args:
         name: one of ``CORPORA``.
-        cache: the folder where texts are kept, ``~/.cache/llm_anatomy`` by default.
-        timeout: seconds to wait for the network.
+        cache: folder of the cached texts, ``~/.cache/llm_anatomy`` by default.
+        timeout: timeout of the download in seconds.
 
     Raises:
-        ValueError: if there is no such corpus, or the bytes are not those that its checksum stands for.
-        ConnectionError: if it is not in the cache and the network does not answer.
+        ValueError: if there is no corpus of this name, or the checksum of the text is wrong.
+        ConnectionError: if the text is not in the cache and cannot be downloaded.
 
     Source: Karpathy (2015), "The Unreasonable Effectiveness of Recurrent Neural Networks", for ``tiny_shakespeare``.
 
@@ -65,7 +65,7 @@ def public_text(name: str, cache: str | os.PathLike | None = None, timeout: floa
     'First Citizen:'
     """
     if name not in CORPORA:
-        raise ValueError(f"{name=} is no public corpus known here; there are {', '.join(CORPORA)}")
+        raise ValueError(f"{name=} must be one of {', '.join(CORPORA)}")
     corpus = CORPORA[name]
     path = Path(cache if cache is not None else Path.home() / ".cache" / "llm_anatomy") / f"{name}.txt"
     if path.exists():
@@ -75,17 +75,17 @@ def public_text(name: str, cache: str | os.PathLike | None = None, timeout: floa
             content = answer.read(corpus.n_bytes + 1)
     except (OSError, HTTPException) as error:
         raise ConnectionError(
-            f"{name} is not in {path.parent} and {corpus.url} cannot be reached ({error}). Without a network, "
-            "llm_anatomy.training.data.stories makes text of any size."
+            f"{name} is not in {path.parent}, and {corpus.url} cannot be reached ({error}). Without a network, "
+            "llm_anatomy.training.data.stories generates text of any size."
         ) from error
     text = _checked(content, corpus, corpus.url).decode()
     path.parent.mkdir(parents=True, exist_ok=True)
-    _write_whole(path, content)
+    write_atomically(path, content)
     return text
 
 
 def _checked(content: bytes, corpus: PublicCorpus, origin: str) -> bytes:
     found = hashlib.sha256(content).hexdigest()
     if found != corpus.sha256:
-        raise ValueError(f"the SHA-256 of what came is {found}, not {corpus.sha256} (from {origin})")
+        raise ValueError(f"the SHA-256 must be {corpus.sha256}, not {found} (from {origin})")
     return content

@@ -1,9 +1,9 @@
-"""Short stories in plain English, made from a seed: a corpus of any size without a network.
+"""Short stories in simple English, generated from a seed: a corpus of any size that needs no network.
 
-A story is planned before it is told. The plan settles who takes part, what they own and love, where they go and how
-many of what there are; then a chain of events is put into words. What was settled is said once and needed again many
-sentences later, so that a model with attention has something to find: whose kite it is, how many plums were left, the
-way back in reverse order. The words and sentences are in :mod:`llm_anatomy.training.data.story_grammar`.
+A story is planned before it is written. The plan fixes the characters, what they own and like, where they go, and how
+many things there are; then a chain of events is put into words. The story states each fact once and needs it again many
+sentences later, so that there are long-range dependencies for attention to find: whose kite it is, how many plums are
+left, the way back in reverse order. The words and sentences are in :mod:`llm_anatomy.training.data.story_grammar`.
 """
 
 import re
@@ -21,19 +21,21 @@ _PRONOUNS = {
 
 
 def _cased(forms: dict[str, str], name: str) -> str:
-    """The form of that name; with a capital if the name has one."""
+    """The form of this name, capitalized if the name is."""
     form = forms[name.lower()]
     return form[:1].upper() + form[1:] if name[0].isupper() else form
 
 
 @dataclass(frozen=True)
 class Character:
-    """Somebody with a name. In a sentence: ``{hero}`` Mia, ``{hero:kind}`` a girl, ``{hero:they}`` she,
-    ``{hero:their}`` her, and with a capital where the slot has one.
+    """A person or animal with a name.
+
+    In a sentence, ``{hero}`` becomes Mia, ``{hero:kind}`` a girl, ``{hero:they}`` she, and ``{hero:their}`` her. A
+    capitalized slot such as ``{hero:They}`` gives a capitalized word.
 
     Args:
-        name: as it is called.
-        noun: what it is.
+        name: the name.
+        noun: the kind of person or animal.
         pronoun: ``he`` or ``she``.
 
     Source: written for this course.
@@ -54,13 +56,15 @@ class Character:
 
 @dataclass(frozen=True)
 class Thing:
-    """One thing or several, with which verbs and pronouns agree. In a sentence: ``{thing}`` red kite, ``{thing:a}``
-    a red kite or some red shoes, ``{thing:was}`` was or were, ``{thing:is}``, ``{thing:it}`` it or them,
-    ``{thing:It}`` it or they, as the subject with which a sentence begins.
+    """One or several things, with verbs and pronouns that agree.
+
+    In a sentence, ``{thing}`` becomes red kite, ``{thing:a}`` a red kite or some red shoes, ``{thing:was}`` was or
+    were, ``{thing:is}`` is or are, ``{thing:it}`` it or them, and ``{thing:It}`` It or They, for the subject of a
+    sentence.
 
     Args:
-        noun: with its adjectives, in the plural for several.
-        several: whether there are.
+        noun: the noun with its adjectives, in the plural for several things.
+        several: whether there are several things.
 
     Source: written for this course.
 
@@ -83,12 +87,14 @@ class Thing:
 
 @dataclass(frozen=True)
 class Counted:
-    """So many of a kind. In a sentence: ``{rest}`` three plums or one plum, ``{rest:number}``, ``{rest:noun}``, and
-    what a thing has besides.
+    """A number of things of one kind.
+
+    In a sentence, ``{rest}`` becomes three plums or one plum, ``{rest:number}`` three, and ``{rest:noun}`` plums. The
+    slots of :class:`Thing` are available too.
 
     Args:
-        one, many: the noun in its two numbers.
-        number: from 1 to 12.
+        one, many: the noun in the singular and in the plural.
+        number: the number of things, from 1 to 12.
 
     Source: written for this course.
 
@@ -111,12 +117,13 @@ class Counted:
 
 @dataclass(frozen=True)
 class Place:
-    """Where something happens. In a sentence: ``{place}`` the hill, ``{place:at}`` on the hill, ``{place:to}``
-    to the hill.
+    """A place of the story, such as a hill.
+
+    In a sentence, ``{place}`` becomes the hill, ``{place:at}`` on the hill, and ``{place:to}`` to the hill.
 
     Args:
-        preposition: of rest.
-        name: with its article.
+        preposition: the preposition for being there.
+        name: the name with its article.
 
     Source: written for this course.
 
@@ -133,7 +140,7 @@ class Place:
 
 
 class _Helper(str):
-    """A name such as "the baker": ``{helper:The}`` begins a sentence."""
+    """A name such as "the baker"; ``{helper:The}`` gives "The baker", for the beginning of a sentence."""
 
     def __format__(self, form: str) -> str:
         return f"T{self[1:]}" if form else str(self)
@@ -141,12 +148,12 @@ class _Helper(str):
 
 @dataclass(frozen=True)
 class Story:
-    """A story and the plan it follows.
+    """A story and its plan.
 
     Args:
-        text: paragraphs, one to a line.
+        text: the text, one paragraph to a line.
         plot: the chain of events, one of ``story_grammar.PLOTS``.
-        facts: what was settled before it was told: each slot of the plan and how it reads.
+        facts: the text of each slot of the plan.
 
     Source: written for this course.
 
@@ -160,14 +167,13 @@ class Story:
 
 
 def plan(rng: Random) -> dict[str, object]:
-    """Settle the facts of a story. Hero and friend differ in pronoun, places and foods in name, and the numbers of a
-    division add up.
+    """Draw the facts of a story. Hero and friend have different pronouns, all places differ, and the numbers add up.
 
     Args:
-        rng: where chance comes from.
+        rng: source of randomness.
 
     Returns:
-        What each slot in braces recalls.
+        The value of each slot in braces.
 
     Source: written for this course.
 
@@ -207,19 +213,21 @@ def _two_characters(rng: Random) -> list[Character]:
 
 
 def _different(rng: Random, options: list, n: int) -> list:
-    """``n`` options, none twice. (``rng.sample`` may change from one Python to the next; ``randrange`` does not.)"""
+    """Draw ``n`` different options. (``rng.sample`` may change between Python versions; ``randrange`` does not.)"""
     rest = list(options)
     return [rest.pop(rng.randrange(len(rest))) for _ in range(n)]
 
 
 def expand(rule: str, facts: dict[str, object], rng: Random) -> str:
-    """Put a rule of the grammar into words: draw one of its lines, expand the slots in brackets, which draws again,
-    and fill the slots in braces from the facts.
+    """Expand a rule of the grammar into text.
+
+    One of its lines is drawn at random. Each slot in brackets is a rule that is expanded in the same way, and each slot
+    in braces is filled in from the facts.
 
     Args:
-        rule: a key of ``story_grammar.RULES``; lines for the season of the facts are added to those for any.
-        facts: as :func:`plan` settles them.
-        rng: where chance comes from.
+        rule: a key of ``story_grammar.RULES``; the lines for the season of the story are added to the general ones.
+        facts: the facts, as from :func:`plan`.
+        rng: source of randomness.
 
     Raises:
         ValueError: if there is no such rule.
@@ -231,27 +239,29 @@ def expand(rule: str, facts: dict[str, object], rng: Random) -> str:
     True
     """
     if rule not in grammar.RULES:
-        raise ValueError(f"{rule=} is no rule of the grammar; there are {', '.join(grammar.RULES)}")
+        raise ValueError(f"{rule=} must be one of {', '.join(grammar.RULES)}")
     lines = grammar.RULES[rule] + grammar.RULES.get(f"{rule} in {facts['season']}", [])
     line = re.sub(r"\[(\w+)\]", lambda slot: expand(slot[1], facts, rng), rng.choice(lines))
     return line.format_map(facts)
 
 
 def story(seed: int = 0, index: int = 0) -> Story:
-    """The story of this number in the corpus of this seed, without telling those before it: workers can share the
-    corpus by number, and training and test stories are told apart by it.
+    """Generate one story of a corpus.
+
+    The stories before it need not be generated. So workers can share the corpus by index, and training and test
+    stories are separated by index.
 
     Args:
-        seed: of the corpus.
-        index: from 0.
+        seed: seed of the corpus.
+        index: index of the story, from 0.
 
     Raises:
-        ValueError: for an index below 0.
+        ValueError: if ``index`` is below 0.
 
     Source: written for this course.
 
-    >>> told = story(seed=0, index=5)
-    >>> told.facts["hero"] in told.text and told == story(seed=0, index=5)
+    >>> fifth = story(seed=0, index=5)
+    >>> fifth.facts["hero"] in fifth.text and fifth == story(seed=0, index=5)
     True
     """
     if index < 0:
@@ -267,15 +277,15 @@ def story(seed: int = 0, index: int = 0) -> Story:
 
 
 def stories(seed: int = 0, n: int | None = None, first: int = 0) -> Iterator[str]:
-    """The texts of a corpus, one after the other, made as they are asked for.
+    """Generate the stories of a corpus one after the other.
 
     Args:
-        seed: of the corpus.
-        n: how many; without end by default.
-        first: the number of the first one.
+        seed: seed of the corpus.
+        n: number of stories; None for no end.
+        first: index of the first story.
 
     Raises:
-        ValueError: for a number below 0.
+        ValueError: if ``n`` or ``first`` is below 0.
 
     Source: written for this course.
 
@@ -289,14 +299,14 @@ def stories(seed: int = 0, n: int | None = None, first: int = 0) -> Iterator[str
 
 
 def story_text(n_characters: int, seed: int = 0) -> str:
-    """Whole stories, an empty line between two of them, until there are at least so many characters.
+    """Concatenate whole stories, with an empty line between them, up to a length.
 
     Args:
-        n_characters: how long the text is to be.
-        seed: of the corpus.
+        n_characters: least number of characters in the text.
+        seed: seed of the corpus.
 
     Raises:
-        ValueError: for a length below 0.
+        ValueError: if ``n_characters`` is below 0.
 
     Source: written for this course.
 

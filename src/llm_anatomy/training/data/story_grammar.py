@@ -1,9 +1,9 @@
-"""The words and sentences that :mod:`llm_anatomy.training.data.stories` tells its stories with.
+"""The words and sentences of the stories in :mod:`llm_anatomy.training.data.stories`.
 
-Two kinds of slot stand in a sentence. ``[weather]`` *draws*: one of the lines of ``RULES["weather"]`` is chosen anew
-each time. ``{hero:their}`` *recalls*: who the hero is was settled before the story began and stays so to its end.
-What a slot with a colon yields is said in ``stories``. A helper ("the baker") is never followed by a pronoun that could
-mean the helper, and hero and friend are never both "he" or both "she", so that each pronoun has one meaning.
+A sentence has two kinds of slots. ``[weather]`` is drawn at random: each time, one of the lines of ``RULES["weather"]``
+is chosen. ``{hero:their}`` is a fact: the hero is fixed before the story begins and stays the same to its end. The
+module ``stories`` documents the forms after the colon. A helper ("the baker") is never followed by a pronoun that could
+refer to the helper, and hero and friend are never both "he" or both "she". So each pronoun has one meaning.
 """
 
 
@@ -77,7 +77,7 @@ SEASONS = _words("spring summer autumn winter")
 FASTER = {"fast": "slow", "quick": "clumsy", "strong": "small", "wide awake": "sleepy"}
 
 RULES = {
-    # --- what any story may use ---
+    # --- for any story ---
     "adverb": _words("carefully slowly quickly quietly happily bravely calmly eagerly gladly softly"),
     "said": _words("said cried called whispered shouted laughed"),
     "glad": _phrases("glad | happy | pleased | proud | full of joy | very cheerful"),
@@ -90,7 +90,7 @@ RULES = {
         "The next morning | The next day | A day later | Two days later | A week later | Soon afterwards"
     ),
     "meanwhile": _phrases("After a while | Before long | A little later | At noon | An hour later | In the end"),
-    # what is said of the weather suits the season
+    # the weather fits the season
     "weather": [
         "Soft rain fell on the roofs.",
         "White clouds moved across the sky.",

@@ -1,16 +1,16 @@
-"""A small parallel corpus: English beside Tolva, a language made up here, and which word stands for which.
+"""A small parallel corpus of English and Tolva, an invented language, with word alignments.
 
-Tolva is regular, and differs from English where attention has work to do:
+Tolva is regular, and it differs from English in ways that attention has to learn:
 
-- the verb comes last and the time first: *the dog sees a bird today* is, word by word, *today dog the bird sees*;
-- in a noun phrase the noun leads: *two small dogs* is *dogs small two*; what English puts before a noun phrase
-  (*in*) follows it;
-- nouns have a class, ``-o`` or ``-a``, and a plural ``-n``; adjectives, numbers and articles take the endings of their
-  noun, and the verb those of its subject, of which it says the person too;
-- there is no *a*, and a pronoun as subject is left out, for the verb has said it; *will see* is one word, *not* is one
-  and stands before the verb.
+- The time comes first and the verb last: *the dog sees a bird today* is, word by word, *today dog the bird sees*.
+- In a noun phrase the noun comes first: *two small dogs* is *dogs small two*. Prepositions such as *in* follow the noun
+  phrase.
+- Nouns have a class, ``-o`` or ``-a``, and a plural ending ``-n``. Adjectives, numbers and articles have the endings of
+  their noun. The verb has the endings of its subject, and one for the person.
+- There is no *a*, and a pronoun as the subject is left out, since the verb expresses it. *will see* is one word. *not*
+  is a word before the verb.
 
-So the words of a pair correspond one to one, many to one or not at all, and rarely in order.
+So the words of a pair correspond one to one, many to one or not at all, and rarely in the same order.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import count
 from random import Random
 
-# English singular, plural: stem in Tolva and class
+# English singular and plural: Tolva stem and class
 NOUNS = {
     ("dog", "dogs"): ("kav", "o"), ("cat", "cats"): ("mir", "a"), ("bird", "birds"): ("sul", "a"),
     ("horse", "horses"): ("bret", "o"), ("mouse", "mice"): ("pik", "a"), ("fish", "fish"): ("lun", "o"),
@@ -30,13 +30,13 @@ NOUNS = {
     ("song", "songs"): ("kant", "a"), ("river", "rivers"): ("flus", "o"), ("garden", "gardens"): ("hort", "o"),
 }  # fmt: skip
 PEOPLE, THINGS = list(NOUNS)[:14], list(NOUNS)[14:22]
-SPOTS = [noun for noun in NOUNS if noun[0] in ("house", "tree", "boat", "river", "garden", "stone")]
+PLACES = [noun for noun in NOUNS if noun[0] in ("house", "tree", "boat", "river", "garden", "stone")]
 ADJECTIVES = {
     "big": "gran", "small": "pet", "old": "vet", "young": "jov", "red": "rus", "white": "blan", "green": "zel",
     "happy": "rad", "tired": "fat", "strange": "mist", "new": "nov", "quiet": "tis",
 }  # fmt: skip
 NUMBERS = {"two": "du", "three": "tri", "four": "kvar", "five": "pent"}
-# English base, with he or she, past: stem in Tolva
+# English base form, third person and past: Tolva stem
 VERBS = {
     ("see", "sees", "saw"): "vid", ("find", "finds", "found"): "trov", ("take", "takes", "took"): "pren",
     ("carry", "carries", "carried"): "port", ("like", "likes", "liked"): "lub", ("watch", "watches", "watched"): "gard",
@@ -44,7 +44,7 @@ VERBS = {
     ("bring", "brings", "brought"): "ber", ("hide", "hides", "hid"): "kel", ("touch", "touches", "touched"): "tang",
 }  # fmt: skip
 PREPOSITIONS = {"in": "ni", "near": "apu", "behind": "post", "under": "sub", "with": "kun"}
-# person and number, and what the verb's ending says of them
+# the verb's ending for the person and number of each pronoun
 PRONOUNS = {"I": "m", "you": "t", "he": "", "she": "", "we": "mn", "they": "n"}
 TENSES = {"present": "e", "past": "i", "future": "u"}
 TIMES = {
@@ -56,11 +56,11 @@ TIMES = {
 
 @dataclass(frozen=True)
 class Pair:
-    """A sentence in two languages.
+    """A sentence in two languages, with its word alignment.
 
     Args:
         english, tolva: the words.
-        alignment: pairs (place in ``english``, place in ``tolva``), both from 0, of words that stand for each other.
+        alignment: pairs (index in ``english``, index in ``tolva``) of words that correspond to each other.
 
     Source: written for this course; for alignments, Brown et al. (1993), section 2.
 
@@ -73,19 +73,20 @@ class Pair:
     alignment: tuple[tuple[int, int], ...]
 
 
-# A phrase is its words in one language, each with a mark. Words with the same mark stand for each other.
-_Phrase = list[tuple[str, object]]
+# The words of a phrase in one language, each with a mark. Words with the same mark correspond to each other.
+_Mark = str | tuple[str, str]
+_Phrase = list[tuple[str, _Mark]]
 
 
 def pair(seed: int = 0, index: int = 0) -> Pair:
-    """The pair of this number in the corpus of this seed, without making those before it.
+    """Generate one pair of a corpus; the pairs before it need not be generated.
 
     Args:
-        seed: of the corpus.
-        index: from 0.
+        seed: seed of the corpus.
+        index: index of the pair, from 0.
 
     Raises:
-        ValueError: for an index below 0.
+        ValueError: if ``index`` is below 0.
 
     Source: written for this course.
 
@@ -106,15 +107,15 @@ def pair(seed: int = 0, index: int = 0) -> Pair:
 
 
 def pairs(seed: int = 0, n: int | None = None, first: int = 0) -> Iterator[Pair]:
-    """The pairs of a corpus, one after the other, made as they are asked for.
+    """Generate the pairs of a corpus one after the other.
 
     Args:
-        seed: of the corpus.
-        n: how many; without end by default.
-        first: the number of the first one.
+        seed: seed of the corpus.
+        n: number of pairs; None for no end.
+        first: index of the first pair.
 
     Raises:
-        ValueError: for a number below 0.
+        ValueError: if ``n`` or ``first`` is below 0.
 
     Source: written for this course.
 
@@ -128,28 +129,28 @@ def pairs(seed: int = 0, n: int | None = None, first: int = 0) -> Iterator[Pair]
 
 
 def _sentence(rng: Random) -> tuple[_Phrase, _Phrase]:
-    """Subject, verb, object, perhaps a spot and a time; in Tolva time, subject, spot, object, verb."""
+    """Subject, verb, object, and perhaps a place and a time; in Tolva time, subject, place, object, verb."""
     tense = rng.choice(list(TENSES))
     subject, tolva_subject, ending = _pronoun(rng) if rng.random() < 0.3 else _noun_phrase(rng, PEOPLE, "subject")
     verb, tolva_verb = _verb(rng, tense, ending)
     thing, tolva_thing, _ = _noun_phrase(rng, PEOPLE + THINGS, "object")
-    spot, tolva_spot = _spot(rng) if rng.random() < 0.4 else ([], [])
+    place, tolva_place = _place(rng) if rng.random() < 0.4 else ([], [])
     time, tolva_time = _time(rng, tense) if rng.random() < 0.5 else ([], [])
-    stop = [(".", "stop")]
+    stop: _Phrase = [(".", "stop")]
     return (
-        subject + verb + thing + spot + time + stop,
-        tolva_time + tolva_subject + tolva_spot + tolva_thing + tolva_verb + stop,
+        subject + verb + thing + place + time + stop,
+        tolva_time + tolva_subject + tolva_place + tolva_thing + tolva_verb + stop,
     )
 
 
 def _pronoun(rng: Random) -> tuple[_Phrase, _Phrase, str]:
-    """Left out in Tolva: it shares the mark of the verb, whose ending says it."""
+    """A pronoun. Tolva leaves it out, and it has the mark of the verb, whose ending expresses it."""
     word = rng.choice(list(PRONOUNS))
     return [(word, "verb")], [], PRONOUNS[word]
 
 
-def _noun_phrase(rng: Random, nouns: list, role: str) -> tuple[_Phrase, _Phrase, str]:
-    """the two small dogs: dogs small two the; and what it adds to the verb, "n" for several."""
+def _noun_phrase(rng: Random, nouns: list[tuple[str, str]], role: str) -> tuple[_Phrase, _Phrase, str]:
+    """A noun phrase, such as *the two small dogs* (*dogs small two the*), and the ending that it gives the verb."""
     noun = rng.choice(nouns)
     stem, vowel = NOUNS[noun]
     number = rng.choice(list(NUMBERS)) if rng.random() < 0.3 else None
@@ -157,7 +158,8 @@ def _noun_phrase(rng: Random, nouns: list, role: str) -> tuple[_Phrase, _Phrase,
     definite = rng.random() < 0.6
     adjective = rng.choice(list(ADJECTIVES)) if rng.random() < 0.5 else None
     ending = vowel + "n" * several
-    english, tolva = [(noun[several], (role, "noun"))], [(stem + ending, (role, "noun"))]
+    english: _Phrase = [(noun[several], (role, "noun"))]
+    tolva: _Phrase = [(stem + ending, (role, "noun"))]
     if adjective:
         english = [(adjective, (role, "adjective")), *english]
         tolva = [*tolva, (ADJECTIVES[adjective] + ending, (role, "adjective"))]
@@ -167,28 +169,28 @@ def _noun_phrase(rng: Random, nouns: list, role: str) -> tuple[_Phrase, _Phrase,
     if definite:
         english = [("the", (role, "article")), *english]
         tolva = [*tolva, ("l" + ending, (role, "article"))]
-    elif not several:  # no counterpart: this mark is not in Tolva
+    elif not several:  # has no counterpart: Tolva has no word with this mark
         english = [("an" if english[0][0][0] in "aeiou" else "a", (role, "a")), *english]
     return english, tolva, "n" * several
 
 
 def _verb(rng: Random, tense: str, ending: str) -> tuple[_Phrase, _Phrase]:
-    """will not see: not see-will. What helps the English verb shares its mark."""
+    """A verb, such as *will not see* (*not see-will*). An English auxiliary has the mark of its verb."""
     forms = rng.choice(list(VERBS))
     base, third, past = forms
     negative, singular = rng.random() < 0.25, ending == ""
     helper = {"present": "does" if singular else "do", "past": "did", "future": "will"}[tense]
     plain = {"present": third if singular else base, "past": past}
-    tolva = [(VERBS[forms] + TENSES[tense] + ending, "verb")]
+    tolva: _Phrase = [(VERBS[forms] + TENSES[tense] + ending, "verb")]
     if negative:
         return [(helper, "verb"), ("not", "not"), (base, "verb")], [("nu", "not"), *tolva]
     return [(plain[tense], "verb")] if tense in plain else [(helper, "verb"), (base, "verb")], tolva
 
 
-def _spot(rng: Random) -> tuple[_Phrase, _Phrase]:
-    """in the garden: garden the in."""
+def _place(rng: Random) -> tuple[_Phrase, _Phrase]:
+    """An adverbial of place, such as *in the garden* (*garden the in*)."""
     word = rng.choice(list(PREPOSITIONS))
-    english, tolva, _ = _noun_phrase(rng, PEOPLE if word == "with" else SPOTS, "spot")
+    english, tolva, _ = _noun_phrase(rng, PEOPLE if word == "with" else PLACES, "place")
     return [(word, "preposition"), *english], [*tolva, (PREPOSITIONS[word], "preposition")]
 
 

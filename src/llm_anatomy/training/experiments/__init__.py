@@ -1,1 +1,1 @@
-"""Experiments that take minutes: each is repeated by one command, and the chapters read what it has written down."""
+"""Experiments that take minutes. One command repeats each of them, and the chapters read the tables that it writes."""

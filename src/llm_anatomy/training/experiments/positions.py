@@ -1,14 +1,15 @@
-"""The position experiment: one small decoder for each scheme and seed, trained at one length, tested beyond it.
+"""The position experiment: a small decoder for each position scheme and seed, trained at one length, tested beyond it.
 
     python -m llm_anatomy experiment positions
 
-Everything but the scheme is the same: model, corpus, order of the batches. What comes out are the tables
+Everything but the scheme is the same: the model, the corpus and the order of the batches. The command writes the tables
 ``position_losses``, ``position_curves``, ``position_heads``, ``learned_positions``, ``t5_biases`` and
 ``position_experiment`` of :mod:`llm_anatomy.data`.
 """
 
 import csv
 import dataclasses
+import io
 import platform
 import time
 from collections import Counter
@@ -25,18 +26,19 @@ from tqdm import tqdm
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.evaluation.perplexity import next_token_loss
+from llm_anatomy.files import write_atomically
 from llm_anatomy.layers.attention import SelfAttention
 from llm_anatomy.layers.linear_attention import EluPlusOne, causal_linear_attention
 from llm_anatomy.layers.positions.base import PositionContext, PositionScheme
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.shapes import Float, Int, Tensor
 from llm_anatomy.training.data.stories import story_text
-from llm_anatomy.training.data.windows import random_windows, windows_that_end_at
+from llm_anatomy.training.data.windows import random_windows, windows_ending_at
 from llm_anatomy.training.trainer import train
 
 N_TRAINED = 64
 LENGTHS = (64, 128, 256, 512)
-N_STEPS, BATCH, PEAK_RATE, N_WARMUP = 1000, 16, 5e-3, 50
+N_STEPS, BATCH_SIZE, MAX_LR, WARMUP_STEPS = 1000, 16, 5e-3, 50
 N_TRAINING_CHARACTERS, N_HELD_OUT_CHARACTERS = 4_000_000, 400_000
 N_WINDOWS = 256
 
@@ -46,13 +48,13 @@ SCHEMES = {
     "learned": {"position": "learned", "n_ctx": N_TRAINED},
     "shaw": {"position": "shaw", "max_distance": 16},
     "transformer_xl": {"position": "transformer_xl"},
-    "t5": {"position": "t5", "n_buckets": 16, "max_distance": 32},  # the last bucket is seen in training, as T5's was
+    "t5": {"position": "t5", "n_buckets": 16, "max_distance": 32},  # training reaches the last bucket, as T5's did
     "alibi": {"position": "alibi"},
     "rope": {"position": "rope"},
     "linear": {},
     "linear_rope": {"position": "rope"},
 }
-"""What the config of each says of positions. The last two read with linear attention in place of the softmax."""
+"""The fields of the config that concern positions. The last two schemes have linear attention in place of softmax."""
 
 SCALINGS = {
     "linear": lambda factor: {"rope_scaling": "linear", "rope_factor": factor},
@@ -63,11 +65,11 @@ SCALINGS = {
         "rope_original_max_position_embeddings": N_TRAINED,
     },
 }
-"""How RoPE is scaled at the test, for texts ``factor`` times as long as those of the training."""
+"""The scalings of RoPE in the test, for texts that are ``factor`` times as long as in training."""
 
 
 class LinearSelfAttention(SelfAttention):
-    r"""Causal linear attention behind the face of multi-head attention, so that it fits into a block.
+    r"""Causal linear attention with the interface of self-attention, so that it fits into a block.
 
     .. math:: o_m = \frac{\sum_{n \leq m} \left(R_m \phi(q_m)\right)^\top \left(R_n \phi(k_n)\right) v_n}
         {\sum_{n \leq m} \phi(q_m)^\top \phi(k_n)}
@@ -101,36 +103,37 @@ class LinearSelfAttention(SelfAttention):
 
 @cache
 def corpus() -> tuple[list[str], Int[Tensor, "training"], Int[Tensor, "held_out"]]:
-    """The words of the stories, and two texts as ids: one to train on, one that is held out.
+    """Load the corpus of the experiment: the vocabulary, the training ids and the held-out ids.
 
-    A word is a run of letters and digits or a single sign; the empty line between stories is one too. The most frequent
-    word is number 0.
+    A token is a run of letters and digits, a single sign, or the empty line between two stories. The ids follow the
+    frequency in the training text: id 0 is the most frequent token.
 
     Source: the package's own stories, seeds 0 and 1; IITD-17.
 
-    >>> words, training, held_out = corpus()
-    >>> len(words) < 1000 and len(training) > 900_000 and int(held_out.max()) < len(words)
+    >>> vocabulary, training, held_out = corpus()
+    >>> len(vocabulary) < 1000 and len(training) > 900_000 and int(held_out.max()) < len(vocabulary)
     True
     """
     training, held_out = (
         regex.findall(r"\w+|\n\n|[^\w\s]", story_text(n, seed))
         for seed, n in enumerate((N_TRAINING_CHARACTERS, N_HELD_OUT_CHARACTERS))
     )
-    words = [word for word, _ in Counter(training).most_common()]
-    number = {word: i for i, word in enumerate(words)}
-    return words, *(torch.tensor([number[word] for word in text]) for text in (training, held_out))
+    vocabulary = [token for token, _ in Counter[str](training).most_common()]
+    id_of = {token: i for i, token in enumerate(vocabulary)}
+    training_ids, held_out_ids = (torch.tensor([id_of[token] for token in text]) for text in (training, held_out))
+    return vocabulary, training_ids, held_out_ids
 
 
 def small_config(scheme: str, n_vocab: int, **changes) -> ModelConfig:
-    """The small decoder with that scheme.
+    """Config of the small decoder with a position scheme.
 
     Args:
         scheme: one of ``SCHEMES``.
-        n_vocab: how many words.
-        changes: to other fields.
+        n_vocab: size of the vocabulary.
+        changes: values of further fields of the config.
 
     Raises:
-        ValueError: for another scheme, or a change that the config refuses.
+        ValueError: if the scheme is not one of these, or the config does not allow a value.
 
     Source: IITD-17, CMU-33.
 
@@ -145,50 +148,56 @@ def small_config(scheme: str, n_vocab: int, **changes) -> ModelConfig:
 
 
 def small_model(scheme: str, seed: int = 0, **changes) -> Transformer:
-    r"""The small decoder, before training. Whatever does not concern the scheme starts from the same numbers.
+    r"""Build the small decoder, before training. All weights but those of the scheme are the same for each scheme.
 
-    Tables start from :math:`N(0, 1/d_\mathrm{model})` and are scaled by :math:`\sqrt{d_\mathrm{model}}`, so that a
-    word and a sinusoid are of one size; matrices from :math:`N(0, 1/d_\mathrm{in})`.
+    Embedding tables start from :math:`N(0, 1/d_\mathrm{model})` and are scaled by :math:`\sqrt{d_\mathrm{model}}`, so
+    that the embedding of a token and a sinusoid have the same size. Matrices start from :math:`N(0, 1/d_\mathrm{in})`.
 
     Args:
         scheme: one of ``SCHEMES``.
-        seed: of the weights.
-        changes: to fields of the config, such as ``n_layers=1``.
+        seed: seed of the weights.
+        changes: values of fields of the config, such as ``n_layers=1``.
 
     Raises:
-        ValueError: as ``small_config``.
+        ValueError: as in :func:`small_config`.
 
     Source: Vaswani et al. (2017), section 3.4; IITD-17, CMU-33.
 
     >>> small_model("rope")(torch.tensor([[1, 2, 3]])).shape[:2]
     torch.Size([1, 3])
     """
-    words, _, _ = corpus()
-    config = small_config(scheme, len(words), **changes)
+    vocabulary, _, _ = corpus()
+    config = small_config(scheme, len(vocabulary), **changes)
     with torch.random.fork_rng(devices=[]):
         model = Transformer(config)
     if scheme.startswith("linear"):
         for block in model.stack.blocks:
-            position = block.attention.position if config.position == "rope" else None
-            block.attention = LinearSelfAttention(config.d_model, config.n_heads, position)
+            scheme_of_block = _attention(block).position if config.position == "rope" else None
+            block.attention = LinearSelfAttention(config.d_model, config.n_heads, scheme_of_block)
     generator = torch.Generator().manual_seed(seed)
-    for name, weight in sorted(model.named_parameters(), key=lambda named: "position" in named[0]):  # theirs come last
+    # the parameters of the scheme come last, so that all others start from the same numbers
+    for name, weight in sorted(model.named_parameters(), key=lambda named: "position" in named[0]):
         if weight.ndim == 2:
             table = name.endswith(("embedding.weight", "table"))
             nn.init.normal_(weight, std=config.d_model**-0.5 if table else weight.shape[1] ** -0.5, generator=generator)
     return model
 
 
+def _attention(block: nn.Module) -> SelfAttention:
+    assert isinstance(block.attention, SelfAttention)
+    return block.attention
+
+
 def run(scheme: str, seed: int, n_steps: int = N_STEPS) -> tuple[Transformer, list[tuple[int, float]]]:
-    """Train one model.
+    """Train one model of the experiment.
 
     Args:
         scheme: one of ``SCHEMES``.
-        seed: of weights and batches.
-        n_steps: how many steps.
+        seed: seed of the weights and the batches.
+        n_steps: number of training steps.
 
     Returns:
-        The model, and its held-out loss at some of the steps.
+        The model, and its learning curve: about 20 pairs (step, held-out loss).
 
     Source: IITD-17, CMU-33.
 
@@ -204,23 +213,26 @@ def run(scheme: str, seed: int, n_steps: int = N_STEPS) -> tuple[Transformer, li
         if step % (n_steps // 20 or 1) == 0:
             curve.append((step, next_token_loss(model, windows)))
 
-    batches = random_windows(training, N_TRAINED, BATCH, torch.Generator().manual_seed(seed))
-    train(model, batches, n_steps=n_steps, peak_rate=PEAK_RATE, n_warmup=min(N_WARMUP, n_steps - 1), after_step=watch)
+    batches = random_windows(training, N_TRAINED, BATCH_SIZE, torch.Generator().manual_seed(seed))
+    train(model, batches, n_steps=n_steps, max_lr=MAX_LR, warmup_steps=min(WARMUP_STEPS, n_steps - 1), after_step=watch)
     return model, curve
 
 
 def _test_windows(held_out: Tensor, n_tokens: int) -> Tensor:
-    """The same last words at every length."""
+    """Windows of the held-out text. Their last tokens are the same at every length."""
     step = (len(held_out) - max(LENGTHS) - 1) // N_WINDOWS
-    return windows_that_end_at(held_out, [max(LENGTHS) + i * step for i in range(N_WINDOWS)], n_tokens)
+    return windows_ending_at(held_out, [max(LENGTHS) + i * step for i in range(N_WINDOWS)], n_tokens)
 
 
 def losses_by_length(model: Transformer, scheme: str) -> Iterator[tuple[str, int, float]]:
-    """Scaling, length and loss on the last 64 words, for all lengths that the model reads.
+    """Measure the loss on the last 64 tokens of the held-out windows, at each length that the model can read.
 
     Args:
-        model: trained.
-        scheme: its own.
+        model: the trained model.
+        scheme: its position scheme.
+
+    Yields:
+        The scaling of RoPE ("" for none), the length, and the loss.
 
     Source: Press et al. (2022), section 2; IITD-17, GT-52.
 
@@ -241,16 +253,16 @@ def losses_by_length(model: Transformer, scheme: str) -> Iterator[tuple[str, int
 
 
 @torch.no_grad()
-def mean_weights(model: Transformer, n_distances: int = 32) -> Float[Tensor, "layers heads distances"]:
-    """How much each head looks at the word so many positions back, averaged over the held-out text.
+def mean_attention_weights(model: Transformer, n_distances: int = 32) -> Float[Tensor, "layers heads distances"]:
+    """Mean attention weight of each head against distance, averaged over the held-out text.
 
     Args:
-        model: trained, with softmax attention.
-        n_distances: how far; only queries that have so many words before them count.
+        model: a trained model with softmax attention.
+        n_distances: number of distances, from 0. Only queries with all of them are included in the mean.
 
     Source: CMU-24.
 
-    >>> mean_weights(small_model("rope"), n_distances=3).shape
+    >>> mean_attention_weights(small_model("rope"), n_distances=3).shape
     torch.Size([2, 4, 3])
     """
     _, _, held_out = corpus()
@@ -261,12 +273,12 @@ def mean_weights(model: Transformer, n_distances: int = 32) -> Float[Tensor, "la
 
 
 def experiment(out: Path, seeds: Iterable[int] = range(5), n_steps: int = N_STEPS) -> None:
-    """Run it all and write the tables.
+    """Run the experiment and write its tables.
 
     Args:
-        out: the folder for the tables; made if it is missing.
-        seeds: one model for each scheme and each of these.
-        n_steps: of each training.
+        out: folder of the tables; it is created if it does not exist.
+        seeds: one model is trained for each scheme and seed.
+        n_steps: number of training steps of each model.
 
     Source: IITD-17, IITD-31, CMU-24, CMU-33.
 
@@ -274,7 +286,7 @@ def experiment(out: Path, seeds: Iterable[int] = range(5), n_steps: int = N_STEP
     >>> signature(experiment).parameters["n_steps"].default
     1000
     """
-    torch.set_num_threads(1)  # sums in one order, so that the digits come out again
+    torch.set_num_threads(1)  # one order of summation, so that a run can be repeated exactly
     out.mkdir(parents=True, exist_ok=True)
     seeds, began = list(seeds), time.monotonic()
     losses, curves, heads = [], [], []
@@ -285,38 +297,39 @@ def experiment(out: Path, seeds: Iterable[int] = range(5), n_steps: int = N_STEP
         _write(out / "position_curves.csv", ["scheme", "seed", "step", "loss"], curves)
         _write(out / "position_losses.csv", ["scheme", "scaling", "seed", "n_tokens", "loss"], losses)
         if seed == seeds[0] and not scheme.startswith("linear"):
-            heads += _rows([scheme], mean_weights(model))
+            heads += _rows([scheme], mean_attention_weights(model))
             _write(out / "position_heads.csv", ["scheme", "layer", "head", "distance", "weight"], heads)
         if seed == seeds[0] and scheme == "learned":
-            table = F.normalize(model.position.table.detach(), dim=-1)
+            table = F.normalize(model.position.get_parameter("table").detach(), dim=-1)
             rows = [[i, *(f"{x:.2f}" for x in row)] for i, row in enumerate((table @ table.T).tolist())]
             _write(out / "learned_positions.csv", ["position", *range(len(table))], rows)
         if seed == seeds[0] and scheme == "t5":
-            at = PositionContext(torch.arange(N_TRAINED)[None])
+            context = PositionContext(torch.arange(N_TRAINED)[None])
             any_heads = torch.zeros(1, model.config.n_heads, N_TRAINED, 1)
-            bias = model.stack.blocks[0].attention.position.bias(any_heads, any_heads, at)[0]
-            _write(out / "t5_biases.csv", ["head", "distance", "bias"], _rows([], bias[:, -1].flip(-1).detach()))
+            bias = _attention(model.stack.blocks[0]).position.bias(any_heads, any_heads, context)
+            assert bias is not None
+            _write(out / "t5_biases.csv", ["head", "distance", "bias"], _rows([], bias[0, :, -1].flip(-1).detach()))
     _write(out / "position_experiment.csv", ["field", "value"], _settings(seeds, n_steps, time.monotonic() - began))
 
 
 def _rows(first: list, values: Tensor) -> list[list]:
-    """One row for each entry: what comes first, its indices, and the entry."""
+    """One row for each entry: the first columns, the indices of the entry, and its value."""
     return [[*first, *index.tolist(), f"{values[tuple(index)]:.4f}"] for index in torch.ones_like(values).nonzero()]
 
 
 def _settings(seeds: list[int], n_steps: int, seconds: float) -> list[list]:
-    words, training, held_out = corpus()
-    config = dataclasses.asdict(small_config("none", len(words)))
+    vocabulary, training, held_out = corpus()
+    config = dataclasses.asdict(small_config("none", len(vocabulary)))
     shown = ("d_model", "n_layers", "n_heads", "d_ff", "n_vocab", "norm", "feedforward", "tie_embeddings")
     return [
         ["command", "python -m llm_anatomy experiment positions"],
         *([field, config[field]] for field in shown),
         ["n_tokens", N_TRAINED],
         ["n_steps", n_steps],
-        ["batch", BATCH],
-        ["peak_rate", PEAK_RATE],
-        ["training_words", len(training)],
-        ["held_out_words", len(held_out)],
+        ["batch_size", BATCH_SIZE],
+        ["max_lr", MAX_LR],
+        ["training_tokens", len(training)],
+        ["held_out_tokens", len(held_out)],
         ["held_out_windows", N_WINDOWS],
         ["seeds", " ".join(map(str, seeds))],
         ["torch", torch.__version__.partition("+")[0]],
@@ -326,6 +339,6 @@ def _settings(seeds: list[int], n_steps: int, seconds: float) -> list[list]:
 
 
 def _write(path: Path, head: list, rows: list[list]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerows([head, *rows])
+    file = io.StringIO(newline="")
+    csv.writer(file, lineterminator="\n").writerows([head, *rows])
+    write_atomically(path, file.getvalue())

@@ -40,7 +40,7 @@ class FourTimesTheWidth:
 
     Source: BigScience (2022), table 3.
 
-    >>> from llm_anatomy.tokenizers.base import Record
+    >>> from llm_anatomy.files import Record
     >>> FourTimesTheWidth().from_hf(Record("config.json", {"hidden_size": 8}))
     {'d_ff': 32}
     """

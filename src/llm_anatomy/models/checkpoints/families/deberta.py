@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import torch
 
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.files import Record
 from llm_anatomy.models.checkpoints import fields
 from llm_anatomy.models.checkpoints.family import Family
 from llm_anatomy.models.checkpoints.fields import NEEDED, Field, Must, given
 from llm_anatomy.models.checkpoints.rules import Change, Rule, Split
 from llm_anatomy.shapes import Tensor
-from llm_anatomy.tokenizers.base import Record
 
 AT, HF = "stack.blocks.{layer}.", "deberta.encoder.layer.{layer}."
 ATTENTION, HF_ATTENTION = AT + "attention.", HF + "attention.self."

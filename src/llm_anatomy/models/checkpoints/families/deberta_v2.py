@@ -1,6 +1,7 @@
 """DeBERTa, versions 2 and 3: offsets in buckets that grow, and positions through attention's own matrices."""
 
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.files import Record
 from llm_anatomy.models.checkpoints.families.deberta import (
     ATTENTION,
     FIELDS,
@@ -13,7 +14,6 @@ from llm_anatomy.models.checkpoints.families.deberta import FAMILY as V1
 from llm_anatomy.models.checkpoints.family import Family
 from llm_anatomy.models.checkpoints.fields import NEEDED, Must, given, of_right_type
 from llm_anatomy.models.checkpoints.rules import Rule
-from llm_anatomy.tokenizers.base import Record
 
 
 def rules(config: ModelConfig) -> list[Rule]:

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.files import Record
 from llm_anatomy.models.checkpoints import fields
 from llm_anatomy.models.checkpoints.families.llama import GATES
 from llm_anatomy.models.checkpoints.families.llama import rules as llama_rules
 from llm_anatomy.models.checkpoints.family import Family
 from llm_anatomy.models.checkpoints.fields import NEEDED, Field, Must, Rope, given, of_right_type
 from llm_anatomy.models.checkpoints.rules import Reversed, Rule, Split, Stacked
-from llm_anatomy.tokenizers.base import Record
 
 ATTENTION, HF_ATTENTION = "stack.blocks.{layer}.attention.", "model.layers.{layer}.self_attn."
 EXPERTS, HF_EXPERTS = "stack.blocks.{layer}.feedforward.", "model.layers.{layer}.mlp."

@@ -1,11 +1,11 @@
 """DeepSeek-V3 and R1: V2's layers, and a router that judges each expert by itself, with a bias that no loss trains."""
 
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.files import Record
 from llm_anatomy.models.checkpoints.families.deepseek_v2 import FAMILY as V2
 from llm_anatomy.models.checkpoints.families.deepseek_v2 import FIXED, SIZES
 from llm_anatomy.models.checkpoints.family import Family
 from llm_anatomy.models.checkpoints.fields import Field, Must
-from llm_anatomy.tokenizers.base import Record
 
 
 class SigmoidRouting:

@@ -34,7 +34,7 @@ class Windows:
 
     Source: Gemma Team (2024b), section 2; UCL-13.
 
-    >>> from llm_anatomy.tokenizers.base import Record
+    >>> from llm_anatomy.files import Record
     >>> Windows().from_hf(Record("config.json", {"num_hidden_layers": 4, "sliding_window": 8}))
     {'window': 8, 'global_every': 2}
     """
@@ -62,7 +62,7 @@ class QueryScale:
 
     Source: Gemma Team (2024b), whose largest model has :math:`d_\mathrm{model} / n_\mathrm{heads}`; UCL-13.
 
-    >>> from llm_anatomy.tokenizers.base import Record
+    >>> from llm_anatomy.files import Record
     >>> QueryScale().from_hf(Record("config.json", {"head_dim": 128, "query_pre_attn_scalar": 144}))
     {'attention_scale': 0.08333333333333333}
     >>> QueryScale().from_hf(Record("config.json", {"head_dim": 144, "query_pre_attn_scalar": 144}))

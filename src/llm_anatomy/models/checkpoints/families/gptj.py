@@ -46,7 +46,7 @@ class RotaryDim:
 
     Source: Wang and Komatsuzaki (2021), the released code; IITD-26.
 
-    >>> from llm_anatomy.tokenizers.base import Record
+    >>> from llm_anatomy.files import Record
     >>> RotaryDim().from_hf(Record("config.json", {"n_embd": 4096, "n_head": 16, "rotary_dim": 64}))
     {'rope_fraction': 0.25}
     """

@@ -42,7 +42,7 @@ class ParallelResidual:
 
     Source: Black et al. (2022), section 2.1.
 
-    >>> from llm_anatomy.tokenizers.base import Record
+    >>> from llm_anatomy.files import Record
     >>> ParallelResidual().from_hf(Record("config.json", {"use_parallel_residual": False}))
     {'parallel_block': False, 'n_parallel_norms': 1}
     """

@@ -58,7 +58,7 @@ def sizes(n_kv_heads: int) -> tuple[Field, ...]:
 
     Source: the configurations of Hugging Face's models; GT-43.
 
-    >>> from llm_anatomy.tokenizers.base import Record
+    >>> from llm_anatomy.files import Record
     >>> sizes(8)[5].from_hf(Record("config.json", {}))
     {'n_kv_heads': 8}
     """

@@ -1,10 +1,10 @@
 """Mamba: selective state spaces in place of attention and feed-forward layers."""
 
+from llm_anatomy.files import Record
 from llm_anatomy.models.before_transformers import MambaConfig, MambaLM
 from llm_anatomy.models.checkpoints.family import Family
 from llm_anatomy.models.checkpoints.fields import Field, Must, given
 from llm_anatomy.models.checkpoints.rules import Rule
-from llm_anatomy.tokenizers.base import Record
 
 AT, HF = "blocks.{layer}.", "backbone.layers.{layer}.mixer."
 

@@ -15,7 +15,7 @@ class Windows:
 
     Source: Yang et al. (2024), "Qwen2", section 2.2, in the words of Hugging Face's configurations.
 
-    >>> from llm_anatomy.tokenizers.base import Record
+    >>> from llm_anatomy.files import Record
     >>> hf = {"num_hidden_layers": 2, "use_sliding_window": True, "sliding_window": 8, "max_window_layers": 0}
     >>> Windows().from_hf(Record("config.json", hf))
     {'window': 8, 'global_every': None}

@@ -15,7 +15,7 @@ class Direction(Field):
 
     Source: Su et al. (2021), "RoFormer", section 4, in the layout of Hugging Face; IITD-32.
 
-    >>> from llm_anatomy.tokenizers.base import Record
+    >>> from llm_anatomy.files import Record
     >>> direction = Direction("is_decoder", "kind", {False: "encoder", True: "decoder"}, default=False)
     >>> direction.from_hf(Record("config.json", {"is_decoder": True}))
     {'kind': 'decoder'}

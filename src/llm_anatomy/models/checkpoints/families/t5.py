@@ -57,7 +57,7 @@ class ScaledLogits:
 
     Source: Raffel et al. (2020), in the layout of Hugging Face.
 
-    >>> from llm_anatomy.tokenizers.base import Record
+    >>> from llm_anatomy.files import Record
     >>> ScaledLogits().from_hf(Record("config.json", {"tie_word_embeddings": False}))
     {'scale_logits': False}
     """

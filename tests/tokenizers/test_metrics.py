@@ -2,15 +2,15 @@
 
 import pytest
 
-from llm_anatomy.tokenizers.measures import (
+from llm_anatomy.tokenizers.metrics import (
     attention_flops,
     bytes_per_token,
+    compare_tokenizers,
     context_bytes,
     embedding_parameters,
     tokens_per_word,
-    trade_off,
 )
-from llm_anatomy.tokenizers.simple import Bytes
+from llm_anatomy.tokenizers.simple import ByteTokenizer
 from llm_anatomy.tokenizers.unigram import Unigram
 from llm_anatomy.training.data.stories import story_text
 
@@ -22,12 +22,12 @@ HELD_OUT = story_text(20_000, seed=2)
 def by_size():
     """Vocabularies of growing size, trained on the same text."""
     text = story_text(30_000, seed=1)
-    return {f"{n}": Unigram.train([text], n, coverage=1.0) for n in (330, 600, 1200)}
+    return {f"{n}": Unigram.train([text], n, character_coverage=1.0) for n in (330, 600, 1200)}
 
 
 @pytest.mark.syllabus("UCL-05", "UCL-09")
 def test_bytes_per_token_is_a_ratio_of_sums(by_size):
-    assert bytes_per_token(Bytes(), ["a", "é€🙂"]) == 1.0
+    assert bytes_per_token(ByteTokenizer(), ["a", "é€🙂"]) == 1.0
     tokenizer = by_size["600"]
     texts = ["one", HELD_OUT, "", "é" * 7]
     n_tokens = sum(len(tokenizer.encode(text)) for text in texts)
@@ -36,7 +36,7 @@ def test_bytes_per_token_is_a_ratio_of_sums(by_size):
 
 @pytest.mark.syllabus("UCL-06", "UCL-09")
 def test_a_language_that_was_not_trained_on_gets_more_tokens_per_word(by_size):
-    assert tokens_per_word(Bytes(), {"English": [ENGLISH], "French": [FRENCH]}) == {
+    assert tokens_per_word(ByteTokenizer(), {"English": [ENGLISH], "French": [FRENCH]}) == {
         "English": (20 + 5) / 6,  # letters and spaces
         "French": (30 + 1 + 2 + 6) / 7,  # letters, a hyphen, accents and spaces
     }
@@ -46,7 +46,7 @@ def test_a_language_that_was_not_trained_on_gets_more_tokens_per_word(by_size):
 
 @pytest.mark.syllabus("UCL-09", "GT-41")
 def test_a_larger_vocabulary_makes_text_shorter_and_attention_cheaper(by_size):
-    rows = trade_off({"bytes": Bytes()} | by_size, HELD_OUT, d_model=64)
+    rows = compare_tokenizers({"bytes": ByteTokenizer()} | by_size, HELD_OUT, d_model=64)
     assert [row["name"] for row in rows] == ["bytes", "330", "600", "1200"]
     assert [row["n_vocab"] for row in rows] == [256, 330, 600, 1200]
     for small, large in zip(rows, rows[1:], strict=False):
@@ -76,11 +76,11 @@ def test_numbers_of_the_slides():
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: bytes_per_token(Bytes(), ["", ""]), "texts give no token"),
-        (lambda: bytes_per_token(Bytes(), "text"), "texts is one string"),
-        (lambda: tokens_per_word(Bytes(), {"Latin": [" "]}), r"texts\['Latin'\] hold no word"),
-        (lambda: tokens_per_word(Bytes(), {"Latin": "text"}), "texts is one string"),
-        (lambda: trade_off({"bytes": Bytes()}, "", 8), "no token"),
+        (lambda: bytes_per_token(ByteTokenizer(), ["", ""]), "texts have no tokens"),
+        (lambda: bytes_per_token(ByteTokenizer(), "text"), "texts is one string"),
+        (lambda: tokens_per_word(ByteTokenizer(), {"Latin": [" "]}), r"texts\['Latin'\] contain no words"),
+        (lambda: tokens_per_word(ByteTokenizer(), {"Latin": "text"}), "texts is one string"),
+        (lambda: compare_tokenizers({"bytes": ByteTokenizer()}, "", 8), "no tokens"),
     ],
 )
 def test_bad_input_is_refused(make, said):

@@ -8,15 +8,15 @@ from random import Random
 
 import pytest
 import sentencepiece
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer as HuggingFace
 from transformers import T5Tokenizer
 
-from llm_anatomy.tokenizers import normalizing
+from llm_anatomy.tokenizers import normalization
 from llm_anatomy.tokenizers.base import Tokenizer
-from llm_anatomy.tokenizers.files import _fields, read_hugging_face, read_sentencepiece
-from llm_anatomy.tokenizers.normalizing import WHITE_SPACE, CharacterMap, Normalizer
+from llm_anatomy.tokenizers.files import _protobuf_fields, read_hugging_face, read_sentencepiece
+from llm_anatomy.tokenizers.normalization import WHITE_SPACE, CharacterMap, Normalizer
 
 RULES = ["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "identity"]
 AWKWARD = {
@@ -76,8 +76,8 @@ def precompiled(corpus):
     """The map of each rule."""
     maps = {}
     for rule in RULES:
-        (spec,) = (value for number, value, _ in _fields(trained(corpus, rule), "t.model") if number == 3)
-        maps[rule] = {number: value for number, value, _ in _fields(spec, "t.model")}[2]
+        (spec,) = (value for number, value, _ in _protobuf_fields(trained(corpus, rule), "t.model") if number == 3)
+        maps[rule] = {number: value for number, value, _ in _protobuf_fields(spec, "t.model")}[2]
     return maps
 
 
@@ -110,7 +110,7 @@ def test_the_same_ids_and_texts_as_sentencepiece(corpus, samples, rule, model_ty
 def test_without_bytes_what_is_unknown_is_one_token(corpus, tmp_path):
     ours, theirs = both(trained(corpus, byte_fallback=False, vocab_size=150), tmp_path)
     assert all(ours.encode(text) == theirs.encode(text) for text in AWKWARD.values())
-    assert ours.unknown in ours.encode("🙂")
+    assert ours.unk_id in ours.encode("🙂")
 
 
 def peer_normalizer(rule, blanks):
@@ -121,7 +121,7 @@ def peer_normalizer(rule, blanks):
 @pytest.mark.parametrize("rule", RULES[:3])
 def test_any_text_is_normalized_as_sentencepiece_does(precompiled, rule):
     peers = {blanks: peer_normalizer(rule, blanks) for blanks in (True, False)}
-    ours = {blanks: Normalizer(precompiled[rule], joined=" " * blanks, stripped=" " * blanks) for blanks in peers}
+    ours = {blanks: Normalizer(precompiled[rule], collapsed=" " * blanks, stripped=" " * blanks) for blanks in peers}
 
     @settings(max_examples=500, deadline=None)
     @given(ANY_TEXT)
@@ -135,7 +135,7 @@ def test_any_text_is_normalized_as_sentencepiece_does(precompiled, rule):
 
 def test_every_character_is_replaced_as_sentencepiece_does(precompiled):
     peer = peer_normalizer("nmt_nfkc", False)
-    ours = Normalizer(precompiled["nmt_nfkc"], joined="", stripped="")
+    ours = Normalizer(precompiled["nmt_nfkc"], collapsed="", stripped="")
     for number in range(1, 0x20000):
         if not 0xD800 <= number < 0xE000:
             assert ours(chr(number)) == peer.normalize(chr(number)).replace("▁", " "), hex(number)
@@ -145,6 +145,7 @@ def test_every_character_is_replaced_as_sentencepiece_does(precompiled):
 @given(text=ANY_TEXT)
 def test_any_text_has_the_ids_of_sentencepiece(any_model, text):
     ours, theirs = any_model
+    assume(not any(special in text for special in ours.special_tokens))  # a text that spells one is refused
     ids = theirs.encode(text)
     assert ours.encode(text) == ids and ours.decode(ids) == theirs.decode(ids)
 
@@ -168,7 +169,7 @@ def test_pieces_that_somebody_laid_down(corpus, tmp_path):
 def test_a_random_split_is_of_the_normalized_text(corpus, tmp_path):
     ours, theirs = both(trained(corpus), tmp_path)
     for text in AWKWARD.values():
-        assert ours.decode(ours.sample(text, Random(0))) == theirs.decode(theirs.encode(text))
+        assert ours.decode(ours.sample_encode(text, Random(0))) == theirs.decode(theirs.encode(text))
 
 
 # --- tokenizer.json, as transformers writes it ---
@@ -177,12 +178,12 @@ def test_a_random_split_is_of_the_normalized_text(corpus, tmp_path):
 def t5(data, folder, n_extra=4):
     """A tokenizer.json for a model of SentencePiece."""
     pieces = []
-    for number, value, _ in _fields(data, "t.model"):
+    for number, value, _ in _protobuf_fields(data, "t.model"):
         if number == 1:
-            entry = {n: v for n, v, _ in _fields(value, "t.model")}
+            entry = {n: v for n, v, _ in _protobuf_fields(value, "t.model")}
             pieces.append(entry[1].decode())
         elif number == 3:
-            rules = {n: v for n, v, _ in _fields(value, "t.model")}.get(2, b"")
+            rules = {n: v for n, v, _ in _protobuf_fields(value, "t.model")}.get(2, b"")
     theirs = sentencepiece.SentencePieceProcessor(model_proto=data)
     vocab = [(piece, theirs.get_score(i)) for i, piece in enumerate(pieces)]
     vocab += [(f"<extra_id_{i}>", 0.0) for i in reversed(range(n_extra))]
@@ -219,7 +220,7 @@ def test_the_same_ids_as_the_tokenizer_of_t5(t5_folder, corpus, samples):
             assert ours.encode(text) == theirs.encode(text), name
     text = "The <extra_id_0> walks<extra_id_1>in  <extra_id_2> park"
     assert ours.encode(text, allowed_special="all") == peer.encode(text, add_special_tokens=False).ids
-    with pytest.raises(ValueError, match="the text holds the special token '<extra_id_0>'"):
+    with pytest.raises(ValueError, match="the text contains the special token '<extra_id_0>'"):
         ours.encode(text)
     assert ours.special_tokens["<extra_id_0>"] == ours.n_vocab - 1
     assert ours.decode(ours.encode("  ﬁnal   oﬃce ")) == "final office"
@@ -230,6 +231,7 @@ def test_the_same_ids_as_the_tokenizer_of_t5(t5_folder, corpus, samples):
 def test_any_text_has_the_ids_of_the_tokenizer_of_t5(t5_pair, text):
     ours, peer = t5_pair
     text = "".join(c for c in text if not joined_with_others(c))
+    assume(not any(special in text for special in ours.special_tokens))
     assert ours.encode(text) == peer.encode(text, add_special_tokens=False).ids
 
 
@@ -277,7 +279,7 @@ def test_the_ways_in_which_it_is_written(t5_folder, precompiled, rule, steps, wo
 
 REFUSED = {
     "no base 64": (dict(normalizer={"type": "Precompiled", "precompiled_charsmap": "%"}), "must be base 64"),
-    "cut off": (dict(normalizer={"type": "Precompiled", "precompiled_charsmap": "AAE="}), "character map of 2 bytes"),
+    "cut off": (dict(normalizer={"type": "Precompiled", "precompiled_charsmap": "AAE="}), "precompiled has 2 bytes"),
     "another step": (dict(normalizer={"type": "Lowercase"}), "key 'normalizer': only spaces written as"),
     "one step more": (
         dict(normalizer={"type": "Sequence", "normalizers": [TO_SPACE, {"type": "NFC"}]}),
@@ -285,13 +287,16 @@ REFUSED = {
     ),
     "no prefix": (
         dict(pre_tokenizer=WORDS | {"pretokenizers": [SPLIT, METASPACE | {"prepend_scheme": "never"}]}),
-        "key 'pre_tokenizer': .*must be a Metaspace that always puts ▁ before",
+        "key 'pre_tokenizer': .*must be a Metaspace with prepend_scheme always",
     ),
     "bars that are not split at": (
         dict(normalizer={"type": "Sequence", "normalizers": [TO_BAR]}),
         "key 'normalizer': only spaces",
     ),
-    "blanks stay": (dict(pre_tokenizer=METASPACE), "key 'normalizer': after Precompiled, blanks must be joined"),
+    "blanks stay": (
+        dict(pre_tokenizer=METASPACE),
+        "key 'normalizer': after Precompiled, WhitespaceSplit or Strip and Replace must collapse",
+    ),
 }
 
 
@@ -305,9 +310,9 @@ def test_a_damaged_map_is_refused(precompiled):
     whole = precompiled["nmt_nfkc"]
     size = int.from_bytes(whole[:4], "little")
     for damaged in (whole[:3], whole[:4], whole[:1000], whole[: 4 + size], whole[:-1], bytes(4) + whole[4:]):
-        with pytest.raises(ValueError, match="the character map .* is cut off or malformed"):
+        with pytest.raises(ValueError, match="precompiled has .* bytes and is truncated or malformed"):
             CharacterMap(damaged)
-    with pytest.raises(ValueError, match="the character map is malformed: unit .* leads to no text"):
+    with pytest.raises(ValueError, match="precompiled is malformed: unit .* leads to no replacement"):
         CharacterMap(whole[: 4 + size] + b"\0")
     assert CharacterMap(whole).longest_match("ﬁ".encode(), 0) == (3, b"fi")
     assert CharacterMap(b"").longest_match(b"a", 0) is None
@@ -315,7 +320,14 @@ def test_a_damaged_map_is_refused(precompiled):
 
 @pytest.mark.parametrize(
     "damage",
-    [{"precompiled": "%"}, {"precompiled": "AAE="}, {"precompiled": ...}, {"colour": 3}, {"joined": 3}, {"kept": [3]}],
+    [
+        {"precompiled": "%"},
+        {"precompiled": "AAE="},
+        {"precompiled": ...},
+        {"colour": 3},
+        {"collapsed": 3},
+        {"protected": [3]},
+    ],
 )
 def test_a_saved_normalizer_that_is_damaged_is_refused(t5_folder, damage, tmp_path):
     read_hugging_face(t5_folder / "tokenizer.json").save(tmp_path / "ours.json")
@@ -323,7 +335,7 @@ def test_a_saved_normalizer_that_is_damaged_is_refused(t5_folder, damage, tmp_pa
     changed = fields["normalizer"] | damage
     fields["normalizer"] = {key: value for key, value in changed.items() if value is not ...}
     (tmp_path / "ours.json").write_text(json.dumps(fields))
-    with pytest.raises(ValueError, match="ours.json, key 'normalizer': it does not describe one"):
+    with pytest.raises(ValueError, match="ours.json, key 'normalizer': it does not describe a normalizer"):
         Tokenizer.load(tmp_path / "ours.json")
 
 
@@ -337,4 +349,6 @@ def test_a_file_saved_before_there_were_normalizers_is_read(t5_folder, tmp_path)
 
 
 def test_white_space_is_unicode_s():
-    assert set(WHITE_SPACE) == {chr(i) for i in range(0x110000) if normalizing.regex.match(r"\p{White_Space}", chr(i))}
+    assert set(WHITE_SPACE) == {
+        chr(i) for i in range(0x110000) if normalization.regex.match(r"\p{White_Space}", chr(i))
+    }

@@ -1,4 +1,4 @@
-"""Splitters against Hugging Face's, the two engines against each other, and what may be cut off a text that goes on."""
+"""Pre-tokenizers against Hugging Face's, the two engines against each other, and the pieces that are stable."""
 
 import pickle
 
@@ -7,11 +7,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Regex, pre_tokenizers
 
-from llm_anatomy.tokenizers import splitting
-from llm_anatomy.tokenizers.splitting import CODE, GPT2, GPT4, LLAMA, LLAMA3, WHITESPACE, Anywhere, Splitter, Whole
+from llm_anatomy.tokenizers import pretokenization
+from llm_anatomy.tokenizers.pretokenization import (
+    CODE,
+    GPT2,
+    GPT4,
+    LLAMA,
+    LLAMA3,
+    WHITESPACE,
+    AnySplit,
+    NoSplit,
+    PreTokenizer,
+)
 
 NAMED = {"gpt2": GPT2, "gpt4": GPT4, "llama3": LLAMA3, "whitespace": WHITESPACE, "llama": LLAMA, "code": CODE}
-ALL = NAMED | {"whole": Whole(), "anywhere": Anywhere(), "letters": Splitter(r"\p{L}+")}
+ALL = NAMED | {"whole": NoSplit(), "anywhere": AnySplit(), "letters": PreTokenizer(r"\p{L}+")}
 OFTEN = settings(deadline=None, derandomize=True, database=None, max_examples=150)
 # Few characters, so that contractions, runs and their ends meet often.
 SHORT = st.sampled_from(["a", "1", "'", "'ll", ".", " ", "    ", "\n", "\r\n", "\u3000"])
@@ -21,11 +31,11 @@ TRICKY = st.one_of(
 )
 
 
-@pytest.mark.parametrize("splitter", ALL.values(), ids=ALL)
+@pytest.mark.parametrize("pre_tokenizer", ALL.values(), ids=ALL)
 @OFTEN
 @given(text=st.one_of(st.text(), TRICKY))
-def test_pieces_are_the_whole_text(splitter, text):
-    assert "".join(splitter(text)) == text
+def test_pieces_are_the_whole_text(pre_tokenizer, text):
+    assert "".join(pre_tokenizer(text)) == text
 
 
 def hugging_face(pattern):
@@ -36,10 +46,10 @@ def hugging_face(pattern):
 
 
 @pytest.mark.syllabus("GT-42")
-@pytest.mark.parametrize("splitter", NAMED.values(), ids=NAMED)
-def test_pieces_equal_those_of_another_engine(splitter, samples):
+@pytest.mark.parametrize("pre_tokenizer", NAMED.values(), ids=NAMED)
+def test_pieces_equal_those_of_another_engine(pre_tokenizer, samples):
     for text in samples.values():
-        assert splitter(text) == hugging_face(splitter.pattern)(text)
+        assert pre_tokenizer(text) == hugging_face(pre_tokenizer.pattern)(text)
 
 
 @OFTEN
@@ -52,17 +62,17 @@ def test_gpt2_equals_hugging_faces_own_pattern(text):
 ASCII = st.text(alphabet=st.characters(max_codepoint=127), max_size=40)
 
 
-@pytest.mark.parametrize("splitter", NAMED.values(), ids=NAMED)
+@pytest.mark.parametrize("pre_tokenizer", NAMED.values(), ids=NAMED)
 @OFTEN
 @given(text=st.one_of(ASCII, st.text(alphabet=" \n\r\t'lLvesSa1,.\x1c\x0b", max_size=24)))
-def test_the_fast_engine_finds_the_same_in_ascii(splitter, text):
-    assert splitter._find_in_ascii(text) == splitter._find(text)
+def test_the_fast_engine_finds_the_same_in_ascii(pre_tokenizer, text):
+    assert pre_tokenizer._find_in_ascii(text) == pre_tokenizer._find(text)
 
 
 def test_the_fast_engine_is_another_one_and_is_left_out_where_it_cannot_read_the_pattern():
-    for splitter in NAMED.values():
-        assert type(splitter._find_in_ascii.__self__) is not type(splitter._find.__self__)
-    unusual = Splitter(r"\p{Lu}\p{Ll}+")
+    for pre_tokenizer in NAMED.values():
+        assert type(pre_tokenizer._find_in_ascii.__self__) is not type(pre_tokenizer._find.__self__)
+    unusual = PreTokenizer(r"\p{Lu}\p{Ll}+")
     assert unusual._find_in_ascii == unusual._find and unusual("HelloWorld") == ["Hello", "World"]
 
 
@@ -80,17 +90,17 @@ def test_digits_and_runs_of_spaces():
 # --- Text that goes on ---
 
 
-def check_settled(splitter, text, cut):
-    pieces, rest = splitter.settled(text[:cut])
-    assert pieces + splitter(rest + text[cut:]) == splitter(text)
+def check_stable_pieces(pre_tokenizer, text, cut):
+    pieces, rest = pre_tokenizer.stable_pieces(text[:cut])
+    assert pieces + pre_tokenizer(rest + text[cut:]) == pre_tokenizer(text)
 
 
-@pytest.mark.parametrize("splitter", NAMED.values(), ids=NAMED)
+@pytest.mark.parametrize("pre_tokenizer", NAMED.values(), ids=NAMED)
 @OFTEN
 @given(text=TRICKY)
-def test_no_further_text_changes_what_is_settled(splitter, text):
+def test_no_further_text_changes_what_is_settled(pre_tokenizer, text):
     for cut in range(len(text) + 1):
-        check_settled(splitter, text, cut)
+        check_stable_pieces(pre_tokenizer, text, cut)
 
 
 @pytest.mark.parametrize(
@@ -98,34 +108,34 @@ def test_no_further_text_changes_what_is_settled(splitter, text):
     [(GPT2.pattern, "we'll", 4), (GPT4.pattern, "we'll", 4), (GPT2.pattern, "a  b", 3)],
 )
 def test_planted_fault_a_shorter_look_ahead_is_noticed(pattern, text, cut):
-    class Hasty(Splitter):
-        def settled(self, text):
+    class Hasty(PreTokenizer):
+        def stable_pieces(self, text):
             return self(text), ""
 
     with pytest.raises(AssertionError):
-        check_settled(Hasty(pattern, look_ahead=0), text, cut)
+        check_stable_pieces(Hasty(pattern, look_ahead=0), text, cut)
 
 
 def test_something_is_settled_in_ordinary_text(samples):
-    for splitter in NAMED.values():
-        pieces, rest = splitter.settled(samples["generated"])
+    for pre_tokenizer in NAMED.values():
+        pieces, rest = pre_tokenizer.stable_pieces(samples["generated"])
         assert pieces and len(rest) < 20
 
 
 def test_an_unknown_pattern_promises_nothing():
-    assert Splitter(r"\S+").settled("two words") == Whole().settled("two words") == ([], "two words")
+    assert PreTokenizer(r"\S+").stable_pieces("two words") == NoSplit().stable_pieces("two words") == ([], "two words")
 
 
-@pytest.mark.parametrize("splitter", ALL.values(), ids=ALL)
-def test_blocks_hold_the_same_pieces(splitter, samples, monkeypatch):
-    monkeypatch.setattr(splitting, "BLOCK", 13)
+@pytest.mark.parametrize("pre_tokenizer", ALL.values(), ids=ALL)
+def test_blocks_hold_the_same_pieces(pre_tokenizer, samples, monkeypatch):
+    monkeypatch.setattr(pretokenization, "BLOCK", 13)
     for text in samples.values():
-        blocks = [piece for pieces in splitter.by_blocks(text) for piece in pieces]
+        blocks = [piece for pieces in pre_tokenizer.iter_blocks(text) for piece in pieces]
         assert "".join(blocks) == text
-        assert splitter == Anywhere() or blocks == splitter(text)
+        assert pre_tokenizer == AnySplit() or blocks == pre_tokenizer(text)
 
 
-def test_a_splitter_survives_pickling():
+def test_a_pre_tokenizer_survives_pickling():
     assert pickle.loads(pickle.dumps(GPT4))("we'll 12345") == GPT4("we'll 12345")
 
 
@@ -136,7 +146,9 @@ def test_the_two_writings_of_gpt4s_pattern_differ_only_at_the_end(samples):
     assert GPT4("a\n  ") == ["a", "\n  "] and LLAMA3("a\n  ") == ["a", "\n", "  "]
 
 
-@pytest.mark.parametrize(("pattern", "problem"), [("(a", "no regular expression"), ("(a)b", "captures 1 groups")])
+@pytest.mark.parametrize(
+    ("pattern", "problem"), [("(a", "is not a regular expression"), ("(a)b", "has 1 capturing groups")]
+)
 def test_bad_patterns_are_refused(pattern, problem):
     with pytest.raises(ValueError, match=problem):
-        Splitter(pattern)
+        PreTokenizer(pattern)

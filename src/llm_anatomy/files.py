@@ -1,0 +1,120 @@
+"""Files: JSON that is read field by field with precise errors, and files that are written completely or not at all."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+
+class Record:
+    """The fields of a JSON file. Each error message names the file and the key that is wrong.
+
+    Args:
+        name: name of the file, for error messages.
+        fields: the JSON object that the file holds.
+
+    Source: RFC 8259, section 4, which leaves it to the reader what to do with duplicate keys; GT-40.
+
+    >>> Record("a.json", {"n": 3}).take("n", int)
+    3
+    """
+
+    def __init__(self, name: str, fields: dict[str, Any]):
+        self.name, self.fields = name, fields
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> "Record":
+        """Read a file, which must hold one JSON object without duplicate keys.
+
+        Raises:
+            ValueError: if it does not, with the line or the key that is wrong.
+        """
+        path = Path(path)
+        try:
+            fields = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_without_duplicates)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path.name}, line {error.lineno}, column {error.colno}: {error.msg}") from None
+        except UnicodeDecodeError as error:
+            line = error.object[: error.start].count(b"\n") + 1
+            raise ValueError(f"{path.name}, line {line}: not UTF-8 ({error.reason})") from None
+        except _DuplicateKey as error:
+            raise ValueError(f"{path.name}, key {error}: the key occurs twice") from None
+        except RecursionError:
+            raise ValueError(f"{path.name}: the file is nested too deeply to be read") from None
+        if not isinstance(fields, dict):
+            raise ValueError(f"{path.name}, line 1: the file must hold a JSON object, not {type(fields).__name__}")
+        return cls(path.name, fields)
+
+    def take(self, key: str, kind: type) -> Any:
+        """Return the value of a key.
+
+        Raises:
+            ValueError: if the key is missing, or if its value is not of the given type.
+        """
+        if key not in self.fields:
+            raise ValueError(f"{self.name}: key {key!r} is missing")
+        value = self.fields[key]
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            self.refuse(key, f"it must be of type {kind.__name__}, not {value!r:.40}")
+        return value
+
+    def refuse(self, key: str, problem: str) -> NoReturn:
+        """Raise a ValueError that names the file, the key and the problem."""
+        raise ValueError(f"{self.name}, key {key!r}: {problem}")
+
+    @contextmanager
+    def name_in_errors(self, what: str) -> Iterator[None]:
+        """Add the name of the file to each ValueError that is raised in this context.
+
+        Args:
+            what: what is being built from the file, for the message.
+        """
+        try:
+            yield
+        except ValueError as error:
+            if str(error).startswith(self.name):
+                raise
+            raise ValueError(f"{self.name}: {what} does not fit together: {error}") from None
+
+
+class _DuplicateKey(Exception):
+    pass
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _DuplicateKey(repr(next(key for key in keys if keys.count(key) > 1)))
+    return fields
+
+
+def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Write a file so that a reader sees either the old content or the complete new content, never a part of it.
+
+    The content goes into a temporary file in the same folder, which then replaces the old file.
+
+    Args:
+        path: the file; its folder must exist.
+        content: bytes, or text to be written as UTF-8.
+
+    Raises:
+        OSError: if the file cannot be written; an old file then keeps its content.
+
+    Source: POSIX.1-2017, ``rename``, which replaces a file in one step.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_atomically(Path(folder) / "a.txt", "one line\\n")
+    ...     (Path(folder) / "a.txt").read_text()
+    'one line\\n'
+    """
+    path = Path(path)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -482,7 +482,7 @@ def test_a_tokenizer_of_another_kind_leaves_a_note(copy):
     fields["model"]["type"] = "WordPiece"
     (copy / "tokenizer.json").write_text(json.dumps(fields))
     checkpoint = load(copy)
-    assert checkpoint.tokenizer is None and "'WordPiece' must be BPE or Unigram" in checkpoint.tokenizer_note
+    assert checkpoint.tokenizer is None and "it must be BPE or Unigram, not 'WordPiece'" in checkpoint.tokenizer_note
     with pytest.raises(ValueError, match="a text cannot be read: .*WordPiece"):
         checkpoint.texts.encode("a")
 

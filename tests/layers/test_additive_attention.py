@@ -185,5 +185,5 @@ def test_misfits_are_refused_in_one_sentence(change, error, sentence):
 
 
 def test_sizes_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="d_query=4, d_key=0, d_hidden=4: each must be >= 1"):
+    with pytest.raises(ValueError, match="d_key=0 must be at least 1"):
         AdditiveAttention(4, 0)

@@ -35,7 +35,7 @@ FORMULAS = {  # one number at a time, from the papers
     "gelu": lambda z: z * 0.5 * (1 + math.erf(z / math.sqrt(2))),
     "gelu_tanh": lambda z: 0.5 * z * (1 + math.tanh(math.sqrt(2 / math.pi) * (z + 0.044715 * z**3))),
     "swish": lambda z: z / (1 + math.exp(-z)),
-    "trained_swish": lambda z: z / (1 + math.exp(-z)),
+    "trainable_swish": lambda z: z / (1 + math.exp(-z)),
     "elu": lambda z: z if z > 0 else math.exp(z) - 1,
     "selu": lambda z: SELU_SCALE * (z if z > 0 else SELU_ALPHA * (math.exp(z) - 1)),
     "sigmoid": lambda z: 1 / (1 + math.exp(-z)),
@@ -66,7 +66,7 @@ def test_each_activation_equals_its_formula(name, dtype, device):
 def test_formulas_and_table_name_the_same_activations_and_no_two_are_alike():
     assert FORMULAS.keys() == ACTIVATIONS.keys()
     z = randn(50)
-    values = {name: ACTIVATIONS[name]()(z) for name in ACTIVATIONS if name != "trained_swish"}
+    values = {name: ACTIVATIONS[name]()(z) for name in ACTIVATIONS if name != "trainable_swish"}
     for a in values:
         for b in values:
             assert a == b or not torch.allclose(values[a], values[b], rtol=1e-5, atol=1e-5), (a, b)
@@ -109,7 +109,7 @@ def test_swish_falls_to_its_minimum_before_it_rises():
 
 
 def test_only_the_trained_swish_has_a_parameter_and_each_layer_its_own():
-    first, second = ACTIVATIONS["trained_swish"](), ACTIVATIONS["trained_swish"]()
+    first, second = ACTIVATIONS["trainable_swish"](), ACTIVATIONS["trainable_swish"]()
     assert first.beta is not second.beta and first.beta.item() == 1.0 and "beta" in first.state_dict()
     assert not list(Swish(2.0).parameters()) and not Swish(2.0).state_dict()
     z = randn(20, dtype=torch.float64)
@@ -141,7 +141,7 @@ def test_relu_units_die_and_gelu_units_do_not():
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_plain_layer_equals_the_formula(name, bias, dtype, device):
     layer = randomize(FeedForward(D_MODEL, D_FF, ACTIVATIONS[name](), bias=bias)).to(device, dtype)
-    if name == "trained_swish":
+    if name == "trainable_swish":
         nn.init.ones_(layer.activation.beta)
     x = randn(BATCH, TOKENS, D_MODEL, dtype=dtype)
     exact = {key: value.cpu().double() for key, value in layer.state_dict().items()}
@@ -317,9 +317,9 @@ def test_bfloat16_stays_close(cls, name):
 
 @pytest.mark.parametrize("cls", [FeedForward, GatedFeedForward])
 def test_weights_go_through_a_file_and_the_meta_device(cls):
-    first = randomize(cls(D_MODEL, D_FF, ACTIVATIONS["trained_swish"](), bias=True))
+    first = randomize(cls(D_MODEL, D_FF, ACTIVATIONS["trainable_swish"](), bias=True))
     with torch.device("meta"):
-        second = cls(D_MODEL, D_FF, ACTIVATIONS["trained_swish"](), bias=True)
+        second = cls(D_MODEL, D_FF, ACTIVATIONS["trainable_swish"](), bias=True)
     assert second(torch.empty(2, D_MODEL, device="meta")).shape == (2, D_MODEL)
     second.load_state_dict(first.state_dict(), assign=True)
     x = randn(BATCH, TOKENS, D_MODEL)
@@ -331,7 +331,7 @@ def test_compiles_without_a_graph_break(run_without_shape_checks):
         "import torch; from llm_anatomy.layers.feedforward import *\n"
         "x = torch.randn(3, 5, 8)\n"
         "for cls in (FeedForward, GatedFeedForward):\n"
-        "    for name in ('squared_relu', 'gelu_tanh', 'trained_swish'):\n"
+        "    for name in ('squared_relu', 'gelu_tanh', 'trainable_swish'):\n"
         "        torch._dynamo.reset(); m = cls(8, 14, ACTIVATIONS[name](), bias=True)\n"
         "        f = torch.compile(m, fullgraph=True, backend='eager')\n"
         "        torch.testing.assert_close(f(x), m(x))"
@@ -342,11 +342,11 @@ def test_compiles_without_a_graph_break(run_without_shape_checks):
 @pytest.mark.parametrize(
     ("make", "error", "sentence"),
     [
-        (lambda: FeedForward(0, 4, nn.ReLU()), ValueError, "d_model=0, d_ff=4: each must be >= 1"),
-        (lambda: GatedFeedForward(4, 0, nn.ReLU()), ValueError, "d_model=4, d_ff=0: each must be >= 1"),
-        (lambda: getattr(gated_width, "__wrapped__", gated_width)(0), ValueError, "d_ff=0, multiplier=1.0"),
-        (lambda: gated_width(8, multiplier=float("nan")), ValueError, "multiplier=nan"),
-        (lambda: gated_width(8, multiple_of=0), ValueError, "multiple_of=0: widths must be >= 1"),
+        (lambda: FeedForward(0, 4, nn.ReLU()), ValueError, "d_model=0 must be at least 1"),
+        (lambda: GatedFeedForward(4, 0, nn.ReLU()), ValueError, "d_ff=0 must be at least 1"),
+        (lambda: getattr(gated_width, "__wrapped__", gated_width)(0), ValueError, "d_ff=0 must be at least 1"),
+        (lambda: gated_width(8, multiplier=float("nan")), ValueError, "multiplier=nan must be above 0"),
+        (lambda: gated_width(8, multiple_of=0), ValueError, "multiple_of=0 must be at least 1"),
     ],
 )
 def test_what_does_not_fit_is_refused(make, error, sentence):
@@ -357,7 +357,7 @@ def test_what_does_not_fit_is_refused(make, error, sentence):
 @pytest.mark.parametrize("activation", ["relu", nn.ReLU, None])
 def test_an_activation_that_cannot_be_called_with_a_tensor_is_refused(activation):
     refuse = getattr(feedforward._check_shapes, "__wrapped__", feedforward._check_shapes)
-    with pytest.raises(TypeError, match=r"must be called with a tensor, as ACTIVATIONS\['relu'\]\(\) is"):
+    with pytest.raises(TypeError, match=r"must be a function of a tensor, such as ACTIVATIONS\['relu'\]\(\)"):
         refuse(4, 8, activation)
 
 

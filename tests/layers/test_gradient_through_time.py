@@ -116,8 +116,8 @@ bare_scale = getattr(module.scale_to_spectral_radius, "__wrapped__", module.scal
 @pytest.mark.parametrize(
     ("matrix", "radius", "sentence"),
     [
-        (torch.eye(3), -0.1, "radius=-0.1 must be >= 0"),
-        (torch.eye(3), float("nan"), "radius=nan must be >= 0"),
+        (torch.eye(3), -0.1, "radius=-0.1 must be at least 0"),
+        (torch.eye(3), float("nan"), "radius=nan must be at least 0"),
         (torch.ones(2, 3), 1.0, r"\(2, 3\); it must be square"),
         (torch.tensor([[0.0, 1.0], [0.0, 0.0]]), 1.0, "no eigenvalue other than zero"),
     ],

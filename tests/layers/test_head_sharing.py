@@ -165,5 +165,7 @@ def test_on_meta_and_in_bfloat16():
 
 @pytest.mark.parametrize(("before", "after"), [(6, 4), (6, 0), (6, 12), (2, 3), (6, -1)])
 def test_counts_that_do_not_divide_are_refused(before, after):
-    with pytest.raises(ValueError, match=f"n_kv_heads={after} must be >= 1 and divide the {before} key-value heads"):
+    with pytest.raises(
+        ValueError, match=f"n_kv_heads={after} must be at least 1 and divide attention.n_kv_heads={before}"
+    ):
         share_heads(make(before), after)

@@ -208,7 +208,7 @@ def test_a_cache_is_filled_in_place_and_gives_views_of_its_buffers():
     keys, values, positions = cache.append(*first)
     address = keys.data_ptr()
     more_keys, more_values, more_positions = cache.append(*second, positions=torch.tensor([[4, 5, 6], [-1, 9, 8]]))
-    assert more_keys.data_ptr() == address and cache.length == 5 and not cache.in_order
+    assert more_keys.data_ptr() == address and cache.length == 5 and not cache.contiguous
     torch.testing.assert_close(more_keys, torch.cat((first[0], second[0]), 2))
     torch.testing.assert_close(more_values, torch.cat((first[1], second[1]), 2))
     assert positions.tolist() == [[0, 1]] * 2 and more_positions.tolist() == [[0, 1, 4, 5, 6], [0, 1, -1, 9, 8]]
@@ -225,7 +225,7 @@ def test_an_overflow_is_refused_and_loses_nothing():
         before = [kept.clone() for kept in cache.read()]
         with pytest.raises(ValueError, match="2 more tokens do not fit: 3 of n_slots=4 are taken"):
             attention(x[:, 3:], cache=cache)
-        assert cache.length == 3 and cache.in_order
+        assert cache.length == 3 and cache.contiguous
         for now, then in zip(cache.read(), before, strict=True):
             assert torch.equal(now, then)
         attention(x[:, 3:4], cache=cache)
@@ -236,14 +236,14 @@ def test_what_does_not_fit_a_cache_is_refused():
     cache = KVCache(2, 6, [(3, 4), (1, 5)])
     good = [torch.zeros(2, 3, 2, 4), torch.zeros(2, 1, 2, 5)]
     with pytest.raises(
-        ValueError, match=r"got tensors of shapes .*\(2, 1, 2, 6\)\]; this cache keeps .*\(2, 1, 2, 5\)"
+        ValueError, match=r"new tensors have shapes .*\(2, 1, 2, 6\)\]; they must have .*\(2, 1, 2, 5\)"
     ):
         cache.append(good[0], torch.zeros(2, 1, 2, 6))
-    with pytest.raises(ValueError, match="this cache keeps"):
+    with pytest.raises(ValueError, match="new tensors have shapes"):
         cache.append(good[0])
-    with pytest.raises(TypeError, match="got torch.float64 on cpu; this cache keeps torch.float32 on cpu"):
+    with pytest.raises(TypeError, match="a new tensor is torch.float64 on cpu; this cache stores torch.float32 on cpu"):
         cache.append(good[0], good[1].double())
-    with pytest.raises(ValueError, match="a cache keeps no gradients"):
+    with pytest.raises(ValueError, match="a cache stores no gradients"):
         cache.append(good[0].requires_grad_(), good[1])
     assert cache.length == 0
     for sizes in ((0, 6, [(1, 1)]), (2, 0, [(1, 1)]), (2, 6, []), (2, 6, [(0, 1)]), (2, 6, [(1, 0)])):

@@ -143,8 +143,8 @@ def test_rotation_between_the_two_matrices_forbids_folding():
     rotary, query, latent = InterleavedRotary(D_HEAD), randn(1, 1, 1, D_HEAD), randn(D_LATENT, seed=1)
     w_up_key = latent_attention().w_up_key.weight[:D_HEAD]
     here, there = torch.tensor([[5]]), torch.tensor([[2]])
-    turned_key = rotary.rotate((w_up_key @ latent)[None, None, None], there)
-    score = (rotary.rotate(query, here) * turned_key).sum()
+    rotated_key = rotary.rotate((w_up_key @ latent)[None, None, None], there)
+    score = (rotary.rotate(query, here) * rotated_key).sum()
     folded = (rotary.rotate(query, here).flatten() @ w_up_key) @ latent
     assert (score - folded).abs() > 1e-2
 

@@ -58,7 +58,9 @@ def turn(features, position, at):
     return position.rotate(torch.tensor(features, dtype=torch.float64)[None, None, None], torch.tensor([[at]])).view(-1)
 
 
-def written_out(query, key, value, feature_map, causal=False, padding=None, position=None, positions=(None, None)):
+def written_out(
+    query, key, value, feature_map, causal=False, attention_mask=None, position=None, positions=(None, None)
+):
     """Sums over pairs, one output at a time."""
     group, output = HEADS // key.shape[1], torch.zeros(BATCH, HEADS, query.shape[2], D_VALUE, dtype=torch.float64)
     for b in range(BATCH):
@@ -68,7 +70,7 @@ def written_out(query, key, value, feature_map, causal=False, padding=None, posi
                 q = phi(query[b, h, i], feature_map)
                 above, below = torch.zeros(D_VALUE, dtype=torch.float64), 0.0
                 for j, k in enumerate(key_features[: i + 1] if causal else key_features):
-                    if padding is None or padding[b, j]:
+                    if attention_mask is None or attention_mask[b, j]:
                         below += sum(a * c for a, c in zip(q, k, strict=True))
                         m, n = (0, 0) if position is None else (int(positions[0][b, i]), int(positions[1][b, j]))
                         similarity = turn(q, position, m) @ turn(k, position, n)
@@ -90,22 +92,22 @@ PADDING = torch.tensor([[True] * 11, [False] * 4 + [True] * 7, [True, False, Tru
 @pytest.mark.parametrize("kv_heads", [HEADS, 2, 1])
 @pytest.mark.parametrize("name", ["elu", "random"])
 def test_equals_the_sums_written_out(name, kv_heads, device):
-    for padding in (None, PADDING):
+    for attention_mask in (None, PADDING):
         query, key, value = inputs(kv_heads=kv_heads, dtype=torch.float64)
         feature_map = make_map(name).double()
         keys = slice(0, KEYS)  # queries and keys of different numbers
-        pad = None if padding is None else padding[:, keys]
+        pad = None if attention_mask is None else attention_mask[:, keys]
         given = [x.to(device) for x in (query, key, value)]
-        on_device, moved = feature_map.to(device), None if padding is None else padding.to(device)
-        expected = written_out(query, key[:, :, keys], value[:, :, keys], feature_map, padding=pad)
+        on_device, moved = feature_map.to(device), None if attention_mask is None else attention_mask.to(device)
+        expected = written_out(query, key[:, :, keys], value[:, :, keys], feature_map, attention_mask=pad)
         short = (x[:, :, keys] for x in given[1:])
-        found = linear_attention(given[0], *short, on_device, padding=None if moved is None else moved[:, keys])
+        found = linear_attention(given[0], *short, on_device, attention_mask=None if moved is None else moved[:, keys])
         close(found.cpu(), expected)
-        expected = written_out(query, key, value, feature_map, causal=True, padding=padding)
+        expected = written_out(query, key, value, feature_map, causal=True, attention_mask=attention_mask)
         for block_size in (1, 4, 64):
-            found, _ = causal_linear_attention(*given, on_device, padding=moved, block_size=block_size)
+            found, _ = causal_linear_attention(*given, on_device, attention_mask=moved, block_size=block_size)
             close(found.cpu(), expected)
-        if padding is not None:
+        if attention_mask is not None:
             assert found[1, :, :4].eq(0).all() and found[1, :, 4:].ne(0).all()  # nothing to read: zero
     in_float32 = [x.float() for x in (query, key, value)]
     found, _ = causal_linear_attention(*(x.to(device) for x in in_float32), on_device.float(), block_size=4)
@@ -154,14 +156,14 @@ FAULTS = {
     "the block itself is forgotten": ("output = weights @ value + before", "output = before"),
     "the past is forgotten": ("+ before * (query @ state.normalizer)", ""),
     "the past keeps its old scale": ("kept * state.sums", "state.sums"),
-    "new keys keep theirs": ("(added * turned_key)", "(turned_key)"),
+    "new keys keep theirs": ("(added * rotated_key)", "(rotated_key)"),
     "the future is read": ("device=key.device).triu(1)", "device=key.device).triu(2)"),
     "keys are taken for equally large": (" * within\n    normalizer", " * ~later\n    normalizer"),
     "no square of the length": (" - x.square().sum(-1, keepdim=True) / 2", ""),
     "scaled twice": ("d_head**0.25", "d_head**0.5"),
     "another slope": ("x.relu().log1p()", "x.relu()"),
     "other heads share": ("(kv_heads group) keys", "(group kv_heads) keys"),
-    "padding the wrong way round": ("~padding[:", "padding[:"),
+    "padding the wrong way round": ("~attention_mask[:", "attention_mask[:"),
 }
 
 
@@ -176,8 +178,10 @@ def test_a_planted_fault_is_seen(fault):
     for feature_map in (EluPlusOne(), make_map("random").double()):
         copied = getattr(planted, type(feature_map).__name__)
         copied = copied() if isinstance(feature_map, EluPlusOne) else copied(D_HEAD, FEATURES, generator=generator(5))
-        found, _ = planted.causal_linear_attention(query, key, value, copied.double(), padding=PADDING, block_size=4)
-        expected = written_out(query, key, value, feature_map, causal=True, padding=PADDING)
+        found, _ = planted.causal_linear_attention(
+            query, key, value, copied.double(), attention_mask=PADDING, block_size=4
+        )
+        expected = written_out(query, key, value, feature_map, causal=True, attention_mask=PADDING)
         seen += not torch.allclose(found, expected, rtol=1e-3, atol=1e-3)
     assert seen
 
@@ -292,7 +296,7 @@ def test_in_parts_equals_the_whole(name, position, steps):
     feature_map = make_map(name).double()
     positions = POSITIONS if position is not None else None
     whole, last = causal_linear_attention(
-        query, key, value, feature_map, padding=PADDING, position=position, positions=positions, block_size=4
+        query, key, value, feature_map, attention_mask=PADDING, position=position, positions=positions, block_size=4
     )
     state, parts, start = None, [], 0
     for step in steps:
@@ -301,7 +305,7 @@ def test_in_parts_equals_the_whole(name, position, steps):
             *(x[:, :, here] for x in (query, key, value)),
             feature_map,
             state,
-            padding=PADDING[:, here],
+            attention_mask=PADDING[:, here],
             position=position,
             positions=None if positions is None else positions[:, here],
         )
@@ -349,11 +353,15 @@ def test_gradients(name):
     query = torch.randn(1, 2, 5, D_HEAD, generator=g, dtype=torch.float64).requires_grad_()
     key = torch.randn(1, 1, 5, D_HEAD, generator=g, dtype=torch.float64).requires_grad_()
     value = torch.randn(1, 1, 5, 2, generator=g, dtype=torch.float64).requires_grad_()
-    padding = torch.tensor([[False, True, True, False, True]])
+    attention_mask = torch.tensor([[False, True, True, False, True]])
     rotary = HalfSplitRotary(4)
-    assert torch.autograd.gradcheck(lambda *x: linear_attention(*x, feature_map, padding=padding), (query, key, value))
     assert torch.autograd.gradcheck(
-        lambda *x: causal_linear_attention(*x, feature_map, padding=padding, position=rotary, block_size=2)[0],
+        lambda *x: linear_attention(*x, feature_map, attention_mask=attention_mask), (query, key, value)
+    )
+    assert torch.autograd.gradcheck(
+        lambda *x: causal_linear_attention(
+            *x, feature_map, attention_mask=attention_mask, position=rotary, block_size=2
+        )[0],
         (query, key, value),
     )
 
@@ -383,7 +391,7 @@ def test_one_feature_map_of_ones_own_is_enough():
     query, key, value = inputs(dtype=torch.float64)
     weights = query.exp() @ key.exp().mT
     close(linear_attention(query, key, value, Exponential()), weights @ value / weights.sum(-1, keepdim=True))
-    with pytest.raises(NotImplementedError, match="FeatureMap must say what log_features are"):
+    with pytest.raises(NotImplementedError, match="FeatureMap must implement log_features"):
         linear_attention(query, key, value, FeatureMap())
 
 
@@ -410,12 +418,12 @@ def test_directions_belong_to_the_checkpoint_and_to_meta():
 def test_compiles_without_a_graph_break(run_without_shape_checks):
     code = (
         "import torch; from llm_anatomy.layers.linear_attention import *\n"
-        "q, k, v = torch.randn(3, 2, 4, 7, 6).unbind(); padding = torch.rand(2, 7) < 0.7\n"
+        "q, k, v = torch.randn(3, 2, 4, 7, 6).unbind(); given = dict(attention_mask=torch.rand(2, 7) < 0.7)\n"
         "for m in (EluPlusOne(), PositiveRandomFeatures(6, 16)):\n"
         "    for attend in (linear_attention, causal_linear_attention):\n"
         "        torch._dynamo.reset()\n"
         "        f = torch.compile(attend, fullgraph=True, backend='eager')\n"
-        "        torch.testing.assert_close(f(q, k, v, m, padding=padding), attend(q, k, v, m, padding=padding))\n"
+        "        torch.testing.assert_close(f(q, k, v, m, **given), attend(q, k, v, m, **given))\n"
         "    _, state = f(q, k, v, m)\n"
         "    token = [x[:, :, :1] for x in (q, k, v)]\n"
         "    torch.testing.assert_close(f(*token, m, state), causal_linear_attention(*token, m, state))"
@@ -437,12 +445,20 @@ WRONG_STATE = LinearAttentionState(torch.zeros(3, 4, 5, 9), torch.zeros(3, 4, 5,
             ValueError,
             "4 query heads cannot share 3",
         ),
-        (dict(key=torch.zeros(3, 4, 5, 6), value=torch.zeros(3, 4, 5, 9)), ValueError, "11 queries, 5 keys"),
-        (dict(block_size=0), ValueError, "block_size=0"),
-        (dict(padding=torch.ones(3, 11)), TypeError, "padding has dtype torch.float32; it must be torch.bool"),
-        (dict(padding=torch.ones(11, 3).bool()), ValueError, r"padding has shape \(11, 3\); it must be \(3, 11\)"),
+        (dict(key=torch.zeros(3, 4, 5, 6), value=torch.zeros(3, 4, 5, 9)), ValueError, "query has 11 tokens and key 5"),
+        (dict(block_size=0), ValueError, "block_size=0 must be at least 1"),
+        (
+            dict(attention_mask=torch.ones(3, 11)),
+            TypeError,
+            "attention_mask has dtype torch.float32; it must be torch.bool",
+        ),
+        (
+            dict(attention_mask=torch.ones(11, 3).bool()),
+            ValueError,
+            r"attention_mask has shape \(11, 3\); it must be \(3, 11\)",
+        ),
         (dict(state=WRONG_STATE), ValueError, r"state has sums of shape \(3, 4, 5, 9\); they must be \(3, 4, 6, 9\)"),
-        (dict(state=WRONG_STATE, position=HalfSplitRotary(4)), ValueError, "positions=None does not say"),
+        (dict(state=WRONG_STATE, position=HalfSplitRotary(4)), ValueError, "positions=None must be given"),
         (dict(position=HalfSplitRotary(8)), ValueError, "at least d_rotary=8"),
         (dict(feature_map=PositiveRandomFeatures(5, 3)), ValueError, "x is 6 wide; it must be d_head=5 wide"),
     ],
@@ -454,11 +470,11 @@ def test_misfits_are_refused_in_one_sentence(change, error, sentence, monkeypatc
     given = dict(zip(("query", "key", "value"), inputs(), strict=True)) | dict(feature_map=EluPlusOne()) | change
     with pytest.raises(error, match=sentence):
         bare_causal(**given)
-    if not {"state", "block_size", "position"} & set(change) and "11 queries" not in sentence:
+    if not {"state", "block_size", "position"} & set(change) and "query has 11 tokens" not in sentence:
         with pytest.raises(error, match=sentence):
             bare_linear(**given)
 
 
 def test_sizes_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="d_head=6, n_features=0: each must be >= 1"):
+    with pytest.raises(ValueError, match="n_features=0 must be at least 1"):
         PositiveRandomFeatures(6, 0)

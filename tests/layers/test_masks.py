@@ -182,7 +182,7 @@ def bare_padding(attention_mask):
             ValueError,
             "n_queries=5 must not exceed n_keys=3",
         ),
-        (lambda: Mask()(KEYS, KEYS), NotImplementedError, "Mask must say which pairs it allows"),
+        (lambda: Mask()(KEYS, KEYS), NotImplementedError, "Mask must implement allows"),
     ],
 )
 def test_bad_masks_are_refused(make, error, sentence):

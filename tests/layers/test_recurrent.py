@@ -287,7 +287,7 @@ def test_a_wrong_order_of_gates_is_seen(monkeypatch):
     """Planted fault: the forget gate and the candidate change places."""
 
     def step(self, projected, state):
-        i, g, f, o = (projected + self.recur(state[0])).chunk(4, -1)
+        i, g, f, o = (projected + self.project_state(state[0])).chunk(4, -1)
         c = f.sigmoid() * state[1] + i.sigmoid() * g.tanh()
         return o.sigmoid() * c.tanh(), c
 
@@ -323,8 +323,8 @@ GOOD = torch.zeros(BATCH, TOKENS, D_INPUT)
         (torch.zeros(BATCH, D_INPUT), None, None, ValueError, r"x has shape \(3, 5\).*d_input=5"),
         (torch.zeros(BATCH, TOKENS, 6), None, None, ValueError, r"\(3, 7, 6\).*d_input=5"),
         (torch.zeros(BATCH, 0, D_INPUT), None, None, ValueError, "tokens >= 1"),
-        (GOOD, (torch.zeros(2, 3, 4),), None, ValueError, r"\[\(2, 3, 4\)\]; it must have 2 of \(2, 3, 4\)"),
-        (GOOD, (torch.zeros(2, 1, 4),) * 2, None, ValueError, r"it must have 2 of \(2, 3, 4\)"),
+        (GOOD, (torch.zeros(2, 3, 4),), None, ValueError, r"\[\(2, 3, 4\)\]; it must hold 2 of shape \(2, 3, 4\)"),
+        (GOOD, (torch.zeros(2, 1, 4),) * 2, None, ValueError, r"it must hold 2 of shape \(2, 3, 4\)"),
         (GOOD, None, torch.ones(BATCH, TOKENS), TypeError, "torch.float32; it must be torch.bool"),
         (GOOD, None, torch.ones(BATCH, 1, dtype=torch.bool), ValueError, r"mask has shape \(3, 1\).*\(3, 7\)"),
     ],
@@ -339,9 +339,12 @@ def test_misfits_are_refused_in_one_sentence(x, state, mask, error, sentence, fu
     [
         (lambda: GRUCell(0, 4), "d_input=0"),
         (lambda: Recurrent(ElmanCell, 5, 0), "d_hidden=0"),
-        (lambda: Recurrent(ElmanCell, 5, 4, 0), "n_layers=0 must be >= 1"),
-        (lambda: bare_truncated(network(ElmanCell), GOOD, 0), "chunk_size=0 must be >= 1"),
-        (lambda: bare_truncated(network(ElmanCell), GOOD, 2, None, PADDED_LEFT[:, 1:]), "6 tokens and inputs 7"),
+        (lambda: Recurrent(ElmanCell, 5, 4, 0), "n_layers=0 must be at least 1"),
+        (lambda: bare_truncated(network(ElmanCell), GOOD, 0), "chunk_size=0 must be at least 1"),
+        (
+            lambda: bare_truncated(network(ElmanCell), GOOD, 2, None, PADDED_LEFT[:, 1:]),
+            "mask has 6 tokens; .* inputs, 7",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(make, sentence):

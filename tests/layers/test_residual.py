@@ -107,7 +107,7 @@ def test_a_tuple_begins_with_the_branch_and_the_rest_is_handed_back(kind):
     output, weights = placement(x, attention, mask=mask, return_weights=True)
     torch.testing.assert_close(output, alone)
     assert not torch.allclose(alone, placement(x, attention), atol=1e-3)  # the mask arrives
-    read = placement.enter(x)
+    read = placement.before_sublayer(x)
     torch.testing.assert_close(weights, attention(read, mask=mask, return_weights=True)[1])
     marker = object()
     output, *rest = placement(x, lambda x: (x, None, marker))
@@ -119,9 +119,9 @@ def test_a_branch_of_another_shape_is_refused():
     """A branch of one token would be added to all of them without a word."""
     x = torch.ones(BATCH, TOKENS, WIDTH)
     for placement in (Residual(), PreNorm(LayerNorm(WIDTH))):
-        with pytest.raises(ValueError, match=r"the sublayer made \(3, 1, 8\) of \(3, 5, 8\); the shapes must be equal"):
+        with pytest.raises(ValueError, match=r"returned shape \(3, 1, 8\); it must be that of its input, \(3, 5, 8\)"):
             placement(x, lambda x: x[:, :1])
-        with pytest.raises(ValueError, match=r"made \(5, 8\) of"):
+        with pytest.raises(ValueError, match=r"returned shape \(5, 8\)"):
             placement(x, lambda x: (x[0], None))
 
 
@@ -230,7 +230,7 @@ def test_fixup_refuses_what_it_cannot_set_before_it_sets_anything():
     good = nn.Linear(3, 4)
     before = good.weight.clone()
     for bad in ([], [nn.ReLU()], [nn.Linear(3, 3), nn.LayerNorm(3, elementwise_affine=False)]):
-        with pytest.raises(ValueError, match=r"branches\[1\]=.* must be one layer or more, each with a weight"):
+        with pytest.raises(ValueError, match=r"branches\[1\]=.* must hold at least one layer, each with a weight"):
             fixup_([[good, nn.Linear(4, 3)], bad])
     assert torch.equal(good.weight, before)
 

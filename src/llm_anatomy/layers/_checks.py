@@ -1,4 +1,4 @@
-"""What the layers refuse in the same words."""
+"""Checks of arguments that several layers share."""
 
 import torch
 

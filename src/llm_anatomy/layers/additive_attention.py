@@ -1,6 +1,6 @@
-"""Additive attention, the first of them: a small network says how well a query and a key match.
+"""Additive attention, the first form of attention: a small network scores how well a query and a key match.
 
-Legend of shapes as in ``layers.attention``, without heads: ``batch``, ``queries``, ``keys``, and ``d_hidden``, the
+Legend of shapes as in ``layers.functional``, without heads: ``batch``, ``queries``, ``keys``, and ``d_hidden``, the
 width of the small network. Masks are boolean, True = may attend.
 """
 
@@ -9,18 +9,20 @@ import math
 import torch
 from torch import nn
 
+from llm_anatomy.layers._checks import _check_at_least_one
 from llm_anatomy.layers.functional import _check_broadcast
 from llm_anatomy.shapes import Bool, Float, Tensor
 
 
 class AdditiveAttention(nn.Module):
-    r"""Query and key are summed after a projection each, not multiplied; so they need not be equally wide.
+    r"""Attention whose scores add the projected query and key instead of multiplying them.
 
     .. math:: \mathrm{Attention}(Q, K, V) = \mathrm{softmax}(S)\, V, \quad
         S_{ij} = v^\top \tanh(W q_i + U k_j + b)
 
-    Each pair of a query and a key costs ``d_hidden`` hyperbolic tangents, and none of it is a matrix product: this is
-    what the dot product saved. Scores are not scaled, since tanh bounds each by the sum of :math:`|v|`.
+    Since each has a projection of its own, queries and keys need not be equally wide. Each pair of a query and a key
+    costs ``d_hidden`` hyperbolic tangents, which no matrix product computes; the dot product saves this cost. Scores
+    are not scaled, since tanh bounds each of them by the sum of :math:`|v|`.
 
     Args:
         d_query, d_key: widths of a query and a key.
@@ -43,17 +45,16 @@ class AdditiveAttention(nn.Module):
     def __init__(self, d_query: int, d_key: int, d_hidden: int | None = None, *, bias: bool = False):
         super().__init__()
         d_hidden = d_query if d_hidden is None else d_hidden
-        if min(d_query, d_key, d_hidden) < 1:
-            raise ValueError(f"{d_query=}, {d_key=}, {d_hidden=}: each must be >= 1")
+        _check_at_least_one(d_query=d_query, d_key=d_key, d_hidden=d_hidden)
         self.w_query = nn.Linear(d_query, d_hidden, bias=bias)
         self.w_key = nn.Linear(d_key, d_hidden, bias=False)
-        self.v = nn.Linear(d_hidden, 1, bias=False)  # a bias here would move all scores alike: softmax sees none of it
+        self.v = nn.Linear(d_hidden, 1, bias=False)  # no bias, since the softmax would not depend on it
 
     def scores(
         self, query: Float[Tensor, "batch queries d_query"], key: Float[Tensor, "batch keys d_key"]
     ) -> Float[Tensor, "batch queries keys"]:
-        """How well each key matches each query, before the softmax."""
-        # (batch, queries, 1, d_hidden) + (batch, 1, keys, d_hidden)
+        """Compute how well each key matches each query, before the softmax."""
+        # tanh(W q_i + U k_j + b): (batch, queries, 1, d_hidden) + (batch, 1, keys, d_hidden)
         hidden = torch.tanh(self.w_query(query)[:, :, None] + self.w_key(key)[:, None])
         return self.v(hidden)[..., 0]
 
@@ -72,18 +73,18 @@ class AdditiveAttention(nn.Module):
         """Average the values with the weights of their keys.
 
         Args:
-            query, key: what asks, and what is asked.
-            value: what is averaged; the keys themselves by default, as in the paper.
-            mask: boolean, True = may attend, broadcast to (batch, queries, keys). A query that may attend to nothing
-                gets weights and output zero.
-            return_weights: return ``(output, weights)``.
+            query, key: the vectors that are compared.
+            value: the vectors that are averaged; the keys by default, as in the paper.
+            mask: boolean, True = may attend, broadcast to (batch, queries, keys). A query that may attend to no key
+                gets zeros for weights and output.
+            return_weights: whether to return ``(output, weights)``.
         """
         value = key if value is None else value
         self._check_shapes(query, key, value, mask)
         scores = self.scores(query, key)
         if mask is None:
             weights = scores.softmax(-1)
-        else:  # the second fill gives a query that may attend to nothing zeros in place of 0/0
+        else:  # the second fill gives a query that may attend to no key zeros instead of 0/0
             weights = scores.masked_fill(~mask, -math.inf).softmax(-1).masked_fill(~mask, 0)
         output = weights @ value
         return (output, weights) if return_weights else output

@@ -82,8 +82,8 @@ class MultiHeadAttention(nn.Module):
 
     def new_cache(self, batch: int, n_slots: int, kind: type[KVCache] = KVCache) -> KVCache:
         """Make a cache that fits: for ``n_slots`` tokens, or, with ``RollingKVCache``, for a window of that width."""
-        kept = [(self.n_kv_heads, self.d_head), (self.n_kv_heads, self.d_value)]
-        return kind(batch, n_slots, kept, dtype=self.w_key.weight.dtype, device=self.w_key.weight.device)
+        shapes = [(self.n_kv_heads, self.d_head), (self.n_kv_heads, self.d_value)]
+        return kind(batch, n_slots, shapes, dtype=self.w_key.weight.dtype, device=self.w_key.weight.device)
 
     def _queries(self, x: Tensor, positions: Tensor, tables: tuple[Tensor, ...] | None = None) -> Tensor:
         query = rearrange(self.w_query(x), "batch queries (heads d) -> batch heads queries d", heads=self.n_heads)
@@ -96,10 +96,16 @@ class MultiHeadAttention(nn.Module):
 
     def _mix(self, query: Tensor, key: Tensor, value: Tensor, mask, position_context: PositionContext, explicit: bool):
         scheme, of_layer = self.position, position_context.for_scheme(self.w_query, self.w_key)
-        given = dict(bias=scheme.bias(query, key, of_layer), scale=self.scale, score_mod=self.score_mod)
-        explicit = explicit or scheme.explicit_only is not None
         output, weights = _attend(
-            query, key, value, mask, position_context=position_context, explicit=explicit, **given
+            query,
+            key,
+            value,
+            mask,
+            position_context=position_context,
+            bias=scheme.bias(query, key, of_layer),
+            scale=self.scale,
+            score_mod=self.score_mod,
+            explicit=explicit or scheme.explicit_only is not None,
         )
         if weights is not None and (added := scheme.add_to_output(weights, of_layer)) is not None:
             output = output + added
@@ -149,7 +155,7 @@ class SelfAttention(MultiHeadAttention):
         explicit = _takes_explicit_path(fused, return_weights, self.position, self.score_mod)
         position_context = context_of_new_tokens(x.shape[1], positions, cache, x.device)
         output, weights = self.attend(x, mask, position_context, cache=cache, explicit=explicit)
-        return (output, weights) if return_weights else output
+        return output if weights is None or not return_weights else (output, weights)
 
     def attend(
         self,
@@ -214,7 +220,7 @@ class CrossAttention(MultiHeadAttention):
             context_positions = cache.read()[-1]
         position_context = PositionContext(_positions(x, positions), _positions(context, context_positions))
         output, weights = self.attend(x, context, mask, position_context, cache=cache, explicit=explicit)
-        return (output, weights) if return_weights else output
+        return output if weights is None or not return_weights else (output, weights)
 
     def attend(
         self,

@@ -1,4 +1,4 @@
-"""Probes: what can be measured on a stack of layers without changing it."""
+"""Diagnostics: measurements on a stack of layers, which they leave unchanged."""
 
 from collections.abc import Callable, Iterable
 from functools import reduce
@@ -11,9 +11,10 @@ from llm_anatomy.shapes import Tensor
 
 
 class GradientNorms(NamedTuple):
-    """Euclidean norms of gradients, one number a layer, in the order of the layers.
+    """Euclidean norms of gradients, one number for each layer, in the order of the layers.
 
-    ``parameters`` holds that of all parameters of the layer together, ``states`` that of the hidden state entering it.
+    ``parameters`` holds the norm over all parameters of a layer together, and ``states`` the norm for the hidden state
+    that enters the layer.
 
     Source: Xiong et al. (2020), figure 3; CMU-18.
 
@@ -31,26 +32,28 @@ def gradient_norms(
     loss: Callable[[Tensor], Tensor],
     run: Callable[[Tensor], Tensor] | None = None,
 ) -> GradientNorms:
-    r"""How strongly a loss pulls at each layer of a stack: at its parameters, and at the state that enters it.
+    r"""Compute the norms of the gradients of a loss for each layer of a stack: for its parameters and for its input.
 
     .. math:: \left\| \frac{\partial \mathcal L}{\partial \theta_l} \right\|_2, \quad
         \left\| \frac{\partial \mathcal L}{\partial x_l} \right\|_2
 
-    The stack stays as it was: stored gradients are not touched, buffers (running statistics) are put back, and the
-    hooks are gone afterwards, after an error too.
+    The stack is left unchanged: stored gradients are not touched, buffers such as running statistics are restored, and
+    the hooks are removed, even after an error.
 
     Args:
-        layers: the layers to watch, as ``nn.Sequential``, ``nn.ModuleList`` or any list. Each takes its state as first
-            positional argument and runs once.
-        x: what goes in.
-        loss: makes one number of what comes out; for a direction v, ``lambda y: (y * v).sum()``.
-        run: makes of ``x`` what comes out, a model that contains the layers; the layers one after the other by default.
+        layers: the layers to measure, in an ``nn.Sequential``, an ``nn.ModuleList`` or any list. Each layer takes its
+            state as the first positional argument and runs exactly once.
+        x: the input of the stack.
+        loss: computes one number from the output; for a direction v, ``lambda y: (y * v).sum()``.
+        run: computes the output from ``x``, such as a model that contains the layers. By default, the layers are
+            applied one after the other.
 
     Returns:
-        Two lists, a number for each layer. A parameter that is frozen, or that the loss does not reach, counts as zero.
+        Two lists with a number for each layer. A parameter that is frozen, or that the loss does not depend on, counts
+        as zero.
 
     Raises:
-        ValueError: if a layer does not run, or runs twice; then there is no single state that enters it.
+        ValueError: if a layer does not run, or runs twice: then there is no single state that enters it.
 
     Source: Xiong et al. (2020), section 3 and figure 3; IITD-33, CMU-18, CMU-19, GT-13, GT-15.
 
@@ -63,7 +66,7 @@ def gradient_norms(
     layers = list(layers)
     states: dict[nn.Module, Tensor] = {}
 
-    def watch(layer, inputs):
+    def record(layer, inputs):
         if layer in states:
             raise ValueError(f"layer {layers.index(layer)} runs more than once; each must run once")
         state, *rest = inputs
@@ -71,25 +74,25 @@ def gradient_norms(
         return states[layer], *rest
 
     buffers = {b: b.clone() for module in (*layers, run) if isinstance(module, nn.Module) for b in module.buffers()}
-    hooks = [layer.register_forward_pre_hook(watch) for layer in layers]
+    hooks = [layer.register_forward_pre_hook(record) for layer in layers]
     try:
         with torch.enable_grad():
             value = loss(reduce(lambda state, layer: layer(state), layers, x) if run is None else run(x))
         idle = [i for i, layer in enumerate(layers) if layer not in states]
         if idle:
             raise ValueError(f"layers {idle} did not run; each must run once")
-        of_layers = [[p for p in layer.parameters() if p.requires_grad] for layer in layers]
+        parameters = [[p for p in layer.parameters() if p.requires_grad] for layer in layers]
         of_states = [states[layer] for layer in layers]
-        wanted = list(dict.fromkeys([*of_states, *(p for parameters in of_layers for p in parameters)]))
-        found = torch.autograd.grad(value, wanted, allow_unused=True)
+        inputs = list(dict.fromkeys([*of_states, *(p for group in parameters for p in group)]))
+        gradients = torch.autograd.grad(value, inputs, allow_unused=True)
     finally:
         for hook in hooks:
             hook.remove()
         with torch.no_grad():
             for buffer, before in buffers.items():
                 buffer.copy_(before)
-    square = {t: 0.0 if g is None else g.float().square().sum().item() for t, g in zip(wanted, found, strict=True)}
+    square = {t: 0.0 if g is None else g.float().square().sum().item() for t, g in zip(inputs, gradients, strict=True)}
     return GradientNorms(
-        parameters=[sum(square[p] for p in parameters) ** 0.5 for parameters in of_layers],
+        parameters=[sum(square[p] for p in group) ** 0.5 for group in parameters],
         states=[square[state] ** 0.5 for state in of_states],
     )

@@ -1,9 +1,12 @@
 r"""Embeddings: from token ids to vectors, and from vectors back to a score for every token.
 
-Legend of shapes: ``batch``, ``tokens``, ``d_model``, ``n_vocab`` (how many tokens the vocabulary has), ``d_embed``
-(width of a stored row where it is not ``d_model``). Tied means that input and output read the same table: the object
-of one is handed to the other, so that loading, copying and moving cannot part them.
+Legend of shapes: ``batch``, ``tokens``, ``d_model``, ``n_vocab`` (number of tokens in the vocabulary), ``d_embed``
+(width of a row of the table if it is not ``d_model``). Tied weights mean that input and output read the same table:
+both modules hold the same embedding object, so that loading, copying and moving cannot separate them.
 """
+
+from collections.abc import Sequence
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -15,16 +18,16 @@ from llm_anatomy.shapes import Float, Int, Tensor
 
 
 class TokenEmbedding(nn.Module):
-    r"""One trained vector per token: a row of a table.
+    r"""One trained vector for each token of the vocabulary, a row of a table.
 
     .. math:: x_t = \mathrm{scale} \cdot E_{w_t} = \mathrm{scale} \cdot e_{w_t}^\top E,
         \quad E \in \mathbb{R}^{n_\mathrm{vocab} \times d_\mathrm{model}}
 
-    The table starts from a normal distribution of standard deviation 0.02, GPT-2's.
+    The table is initialized from a normal distribution with standard deviation 0.02, as in GPT-2.
 
     Args:
-        n_vocab: how many tokens, from 1.
-        d_model: width of a vector, from 1.
+        n_vocab: number of tokens in the vocabulary, at least 1.
+        d_model: width of a vector, at least 1.
         scale: factor of the vectors: :math:`\sqrt{d_\mathrm{model}}` in the first Transformer and in Gemma, 1 in T5.
 
     Raises:
@@ -54,19 +57,19 @@ class TokenEmbedding(nn.Module):
 
 
 class Unembedding(nn.Module):
-    r"""A score for every token: how well a vector points along each row of a table.
+    r"""A score for every token of the vocabulary: the product of a vector with each row of a table.
 
     .. math:: \mathrm{logits} = \mathrm{scale} \cdot x E^\top + b, \quad \mathrm{then\ perhaps\ }
         c \tanh(\mathrm{logits} / c)
 
-    Given the embedding of the input, the weights are tied, :math:`D = C^\top` of the lecture; given one of its own,
-    they are not. The embedding's own scale plays no part here.
+    If ``embedding`` is also the embedding of the input, the weights are tied, :math:`D = C^\top` of the lecture; if it
+    is another one, they are not. The scale of the embedding is not used here.
 
     Args:
-        embedding: whose table is read.
-        bias: whether each token has a bias, which starts at zero.
+        embedding: the embedding that holds the table.
+        bias: whether each token has a bias, initialized to zero.
         scale: factor of the products: :math:`1/\sqrt{d_\mathrm{model}}` in T5 with tied weights.
-        softcapping: logits approach this bound, c above, and never pass it: 30 in Gemma 2.
+        softcapping: the bound c of the logits: 30 in Gemma 2; none by default.
 
     Raises:
         ValueError: for a bound that is not above 0.
@@ -91,24 +94,24 @@ class Unembedding(nn.Module):
         self.bias = nn.Parameter(torch.zeros(len(embedding.weight))) if bias else None
 
     def forward(self, x: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens n_vocab"]:
-        x = x if self.scale == 1 else x * self.scale  # on the narrow side: n_vocab is much wider than d_model
+        x = x if self.scale == 1 else x * self.scale  # scaled here, since n_vocab is much larger than d_model
         return self.softcapping(F.linear(x, self.embedding.weight, self.bias))
 
 
 class FactorizedEmbedding(nn.Module):
-    r"""A narrow table and one projection, in place of a wide table.
+    r"""A narrow table and a projection to ``d_model`` instead of a wide table.
 
     .. math:: x_t = E_{w_t} P, \quad E \in \mathbb{R}^{n_\mathrm{vocab} \times d_\mathrm{embed}},\;
         P \in \mathbb{R}^{d_\mathrm{embed} \times d_\mathrm{model}}
 
-    :math:`n_\mathrm{vocab} d_\mathrm{embed} + d_\mathrm{embed} d_\mathrm{model}` parameters in place of
-    :math:`n_\mathrm{vocab} d_\mathrm{model}`. The way back mirrors it: narrow the vector, then
-    ``Unembedding(factorized.embedding)``; ALBERT adds positions and a norm between ``embedding`` and ``w_up``.
+    There are :math:`n_\mathrm{vocab} d_\mathrm{embed} + d_\mathrm{embed} d_\mathrm{model}` parameters instead of
+    :math:`n_\mathrm{vocab} d_\mathrm{model}`. The output side mirrors this: a projection to ``d_embed``, followed by
+    ``Unembedding(factorized.embedding)``. ALBERT adds positions and a norm between ``embedding`` and ``w_up``.
 
     Args:
-        n_vocab: how many tokens, from 1.
-        d_embed: width of the table, from 1.
-        d_model: width of the tokens, from 1.
+        n_vocab: number of tokens in the vocabulary, at least 1.
+        d_embed: width of the table, at least 1.
+        d_model: width of the tokens, at least 1.
         bias: whether the projection has a bias, as in ALBERT.
 
     Raises:
@@ -132,23 +135,24 @@ class FactorizedEmbedding(nn.Module):
 
 
 class AdaptiveEmbedding(nn.Module):
-    r"""Frequent tokens have wide rows, rare ones narrow rows that are projected up.
+    r"""Wide vectors for frequent tokens, and narrow vectors with a projection to ``d_model`` for rare ones.
 
     .. math:: x_t = E^{(c)}_{w_t - l_c}\, P_c, \quad
         E^{(c)} \in \mathbb{R}^{n_c \times d_c},\; d_c = \lfloor d_\mathrm{model} / \mathrm{factor}^c \rfloor
 
-    Cluster c holds the ids from :math:`l_c` on, so ids must be sorted by falling frequency. A cluster as wide as
-    ``d_model``, the first always, has no :math:`P_c`; the paper gives it a square one, which maps onto nothing that
-    the table could not hold itself.
+    Cluster c begins at id :math:`l_c`, so ids must be sorted by decreasing frequency. A cluster of width ``d_model``,
+    such as the first, has no :math:`P_c`. The paper gives it a square matrix, which adds nothing that the table could
+    not represent itself.
 
     Args:
-        n_vocab: how many tokens, from 1.
-        d_model: width of the tokens, from 1.
-        cutoffs: where the second and later clusters begin; rising, between 1 and ``n_vocab`` - 1.
-        factor: how many times narrower each cluster is than the one before; 1 for all alike and no projections.
+        n_vocab: number of tokens in the vocabulary, at least 1.
+        d_model: width of the tokens, at least 1.
+        cutoffs: first ids of the second and later clusters; increasing, between 1 and ``n_vocab`` - 1.
+        factor: the width of each cluster is that of the previous one divided by this factor. With 1, all clusters have
+            width ``d_model``, and there are no projections.
 
     Raises:
-        ValueError: for sizes below one, cutoffs out of order, or a last cluster that would have no width; in
+        ValueError: for sizes below one, cutoffs that do not increase, or a last cluster whose width would be zero; in
             ``forward``, as in :class:`TokenEmbedding`.
 
     Source: Baevski & Auli (2019), section 3; GT-19 (adaptive input embeddings).
@@ -165,19 +169,20 @@ class AdaptiveEmbedding(nn.Module):
         _check_at_least_one(n_vocab=n_vocab, d_model=d_model, factor=factor)
         edges = [0, *cutoffs, n_vocab]
         if any(high <= low for low, high in zip(edges[:-1], edges[1:], strict=True)):
-            raise ValueError(f"{cutoffs=} must rise from 1 to at most n_vocab - 1 = {n_vocab - 1}")
+            raise ValueError(f"{cutoffs=} must increase, from at least 1 to at most n_vocab - 1 = {n_vocab - 1}")
         widths = [d_model // factor**c for c in range(len(edges) - 1)]
         if widths[-1] < 1:
-            raise ValueError(f"{factor=} leaves no width for the last of {len(widths)} clusters of {d_model=}")
+            raise ValueError(f"{factor=} is too large: the last of {len(widths)} clusters of {d_model=} has width 0")
         self.edges = edges
         sizes = [high - low for low, high in zip(edges[:-1], edges[1:], strict=True)]
-        self.tables = nn.ModuleList(TokenEmbedding(n, width) for n, width in zip(sizes, widths, strict=True))
+        tables = nn.ModuleList(TokenEmbedding(n, width) for n, width in zip(sizes, widths, strict=True))
+        self.tables = cast("Sequence[TokenEmbedding]", tables)
         self.w_up = nn.ModuleList(
             nn.Identity() if width == d_model else nn.Linear(width, d_model, bias=False) for width in widths
         )
 
     def clusters(self, ids: Int[Tensor, "n"]) -> list[Int[Tensor, "_"]]:
-        """Which entries of ``ids`` belong to each cluster."""
+        """Return, for each cluster, the indices of the entries of ``ids`` that belong to it."""
         return [
             ((ids >= low) & (ids < high)).nonzero()[:, 0]
             for low, high in zip(self.edges[:-1], self.edges[1:], strict=True)
@@ -191,12 +196,12 @@ class AdaptiveEmbedding(nn.Module):
             project(table(flat[None, row] - low))[0]  # (n, d_model): the n tokens of one cluster
             for row, low, table, project in zip(rows, self.edges, self.tables, self.w_up, strict=False)
         ]
-        positions = torch.cat(rows).argsort()  # from the order of the clusters back to that of the text
+        positions = torch.cat(rows).argsort()  # from the order of the clusters back to the order of the text
         return torch.cat(vectors)[positions].unflatten(0, ids.shape)
 
 
 class AdaptiveSoftmax(nn.Module):
-    r"""Log-probabilities in two steps: first the frequent token or the cluster, then the token within the cluster.
+    r"""Log-probabilities in two steps: first the frequent token or the cluster, then the token in the cluster.
 
     .. math:: \log p(w \mid x) = \begin{cases} \log p_\mathrm{head}(w \mid x) & w \text{ frequent} \\
         \log p_\mathrm{head}(c \mid x) + \log p_c(w \mid x) & w \text{ in cluster } c \end{cases}
@@ -204,12 +209,12 @@ class AdaptiveSoftmax(nn.Module):
     .. math:: p_\mathrm{head} = \mathrm{softmax}\left(x\, [E^{(0)\top}, W]\right), \quad
         p_c = \mathrm{softmax}\left(x P_c^\top E^{(c)\top}\right)
 
-    Rare tokens cost a product with a narrow table, and only where a target lies in their cluster. Given the
-    :class:`AdaptiveEmbedding` of the input, tables and projections are tied; given one of its own, it computes what
-    PyTorch's ``nn.AdaptiveLogSoftmaxWithLoss`` does.
+    A cluster of rare tokens costs a product with a narrow table, and only for the targets in this cluster. If
+    ``embedding`` is also the :class:`AdaptiveEmbedding` of the input, tables and projections are tied; if it is another
+    one, this layer computes the same as PyTorch's ``nn.AdaptiveLogSoftmaxWithLoss``.
 
     Args:
-        embedding: whose tables and projections are read.
+        embedding: the embedding that holds the tables and projections.
 
     Raises:
         ValueError: in ``forward``, for targets outside 0 to n_vocab - 1.
@@ -219,7 +224,7 @@ class AdaptiveSoftmax(nn.Module):
 
     >>> softmax = AdaptiveSoftmax(AdaptiveEmbedding(n_vocab=100, d_model=16, cutoffs=[10, 40]))
     >>> x = torch.randn(2, 3, 16)
-    >>> softmax(x, torch.tensor([[3, 10, 99], [0, 1, 50]])).shape, softmax.all_tokens(x).shape
+    >>> softmax(x, torch.tensor([[3, 10, 99], [0, 1, 50]])).shape, softmax.log_prob(x).shape
     (torch.Size([2, 3]), torch.Size([2, 3, 100]))
     """
 
@@ -229,35 +234,35 @@ class AdaptiveSoftmax(nn.Module):
         self.w_clusters = nn.Linear(embedding.tables[0].weight.shape[1], len(embedding.tables) - 1, bias=False)
 
     def head(self, x: Float[Tensor, "*tokens d_model"]) -> Float[Tensor, "*tokens head"]:
-        """Log-probabilities of the frequent tokens, then of the clusters."""
+        """Compute the log-probabilities of the frequent tokens, followed by those of the clusters."""
         frequent = F.linear(x, self.embedding.tables[0].weight)
         return torch.cat([frequent, self.w_clusters(x)], dim=-1).log_softmax(-1)
 
     def tail(self, x: Float[Tensor, "*tokens d_model"], cluster: int) -> Float[Tensor, "*tokens n"]:
-        """Log-probabilities of the tokens within a cluster."""
+        """Compute the log-probabilities of the tokens in a cluster, given the cluster."""
         project = self.embedding.w_up[cluster]
-        x = x if isinstance(project, nn.Identity) else x @ project.weight  # (*tokens, width of the cluster)
+        x = x @ project.weight if isinstance(project, nn.Linear) else x  # (*tokens, width of the cluster)
         return F.linear(x, self.embedding.tables[cluster].weight).log_softmax(-1)
 
     def forward(
         self, x: Float[Tensor, "batch tokens d_model"], targets: Int[Tensor, "batch tokens"]
     ) -> Float[Tensor, "batch tokens"]:
-        """Log-probability of each target; the loss is their mean with the sign turned."""
+        """Compute the log-probability of each target. The loss is their negative mean."""
         n_frequent, n_vocab = self.embedding.edges[1], self.embedding.edges[-1]
         _check_bounds("targets", targets, n_vocab)
         x, flat = x.flatten(0, 1), targets.flatten()
         rows = self.embedding.clusters(flat)
-        entry = flat.clone()  # where the head is read: the token itself, or its cluster
+        entry = flat.clone()  # the entry of the head for each target: the token itself, or its cluster
         for c in range(1, len(rows)):
             entry[rows[c]] = n_frequent + c - 1
         result = self.head(x).gather(1, entry[:, None])[:, 0]
         for c in range(1, len(rows)):
-            within = (flat[rows[c]] - self.embedding.edges[c])[:, None]
-            result = result.index_add(0, rows[c], self.tail(x[rows[c]], c).gather(1, within)[:, 0])
+            within_cluster = (flat[rows[c]] - self.embedding.edges[c])[:, None]
+            result = result.index_add(0, rows[c], self.tail(x[rows[c]], c).gather(1, within_cluster)[:, 0])
         return result.unflatten(0, targets.shape)
 
-    def all_tokens(self, x: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens n_vocab"]:
-        """Log-probabilities of the whole vocabulary."""
+    def log_prob(self, x: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens n_vocab"]:
+        """Compute the log-probabilities of all tokens of the vocabulary."""
         n_frequent = self.embedding.edges[1]
         head = self.head(x)
         tails = [self.tail(x, c) + head[..., n_frequent + c - 1, None] for c in range(1, len(self.embedding.tables))]
@@ -265,7 +270,8 @@ class AdaptiveSoftmax(nn.Module):
 
 
 def _check_bounds(name: str, ids: Tensor, n_vocab: int) -> None:
-    """Looks at values, for which a GPU would have to be waited for: there PyTorch's own check stops the process."""
+    """Raise a ValueError for ids outside the vocabulary. Only on a CPU, since reading values waits for a GPU, where
+    PyTorch's own check stops the process."""
     if torch.compiler.is_compiling() or ids.device.type != "cpu" or not ids.numel():
         return
     low, high = (extreme.item() for extreme in ids.aminmax())

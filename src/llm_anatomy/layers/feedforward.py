@@ -1,8 +1,8 @@
-r"""Feed-forward layers: each token, on its own, is widened, bent and narrowed again.
+r"""Feed-forward layers: each token, on its own, is projected up, passed through an activation, and projected down.
 
-An activation is an object that is called with a tensor; ``ACTIVATIONS`` makes one by name. A plain layer bends what it
-widened; a gated layer widens twice and lets one half decide how much of the other passes. Which activation bends the
-gate gives the gated layer its name: ``GATES``.
+An activation is an object that is called with a tensor; ``ACTIVATIONS`` makes one by name. A plain layer has one
+projection up. A gated layer has two: the activation of one, the gate, is multiplied by the other. Gated layers are
+named after the activation of their gate: ``GATES``.
 """
 
 import math
@@ -13,13 +13,14 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from llm_anatomy.layers._checks import _check_at_least_one
 from llm_anatomy.shapes import Float, Tensor
 
 # --- Activations: one number in, one number out ---
 
 
 class Swish(nn.Module):
-    r"""Between half a line and ReLU: how sharply it bends is set or trained.
+    r"""Swish activation: a smooth function between half the identity and ReLU, with a fixed or trainable parameter.
 
     .. math:: \mathrm{Swish}_\beta(z) = z\, \sigma(\beta z) = \frac{z}{1 + e^{-\beta z}}
 
@@ -27,8 +28,8 @@ class Swish(nn.Module):
     it becomes ReLU.
 
     Args:
-        beta: how sharply it bends, or where training starts.
-        trained: whether ``beta`` is a parameter.
+        beta: the parameter, or its initial value if it is trainable.
+        trainable: whether ``beta`` is a parameter.
 
     Source: Ramachandran et al. (2017), section 5.1; CMU-03 (erratum E-26), GT-23.
 
@@ -36,23 +37,24 @@ class Swish(nn.Module):
     [-0.1192, 0.0, 0.8808]
     """
 
-    def __init__(self, beta: float = 1.0, *, trained: bool = False):
+    def __init__(self, beta: float = 1.0, *, trainable: bool = False):
         super().__init__()
-        self.beta = nn.Parameter(torch.tensor(float(beta))) if trained else beta
+        self.beta = nn.Parameter(torch.tensor(float(beta))) if trainable else beta
 
     def forward(self, z: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         return z * torch.sigmoid(self.beta * z)
 
 
 def swish_derivative(z: Float[Tensor, "*shape"], beta: float = 1.0) -> Float[Tensor, "*shape"]:
-    r"""How steep Swish is.
+    r"""Compute the derivative of Swish.
 
     .. math:: \frac{d}{dz} \mathrm{Swish}_\beta(z) = \sigma(\beta z) + \beta z\, \sigma(\beta z) (1 - \sigma(\beta z))
 
-    One half at zero whatever :math:`\beta`, below zero left of the minimum, and slightly above one far to the right.
+    It is one half at zero for every :math:`\beta`, negative to the left of the minimum, and slightly above one at large
+    arguments.
 
     Args:
-        z: where.
+        z: points at which the derivative is computed.
         beta: as in :class:`Swish`.
 
     Source: Ramachandran et al. (2017), section 5.1; CMU-04 (the slide has the curve only).
@@ -60,12 +62,12 @@ def swish_derivative(z: Float[Tensor, "*shape"], beta: float = 1.0) -> Float[Ten
     >>> [round(slope, 4) for slope in swish_derivative(torch.tensor([-3.0, 0.0, 3.0])).tolist()]
     [-0.0881, 0.5, 1.0881]
     """
-    gate = torch.sigmoid(beta * z)
+    gate = torch.sigmoid(beta * z)  # σ(βz)
     return gate + beta * z * gate * (1 - gate)
 
 
 class SquaredReLU(nn.Module):
-    r"""ReLU whose slope grows from zero, with no kink.
+    r"""Square of ReLU, whose derivative is continuous.
 
     .. math:: f(z) = \max(0, z)^2
 
@@ -86,14 +88,14 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "gelu": nn.GELU,  # z Φ(z), exact
     "gelu_tanh": partial(nn.GELU, approximate="tanh"),  # GPT-2, T5 v1.1, Gemma
     "swish": nn.SiLU,  # Swish with β = 1, in one kernel
-    "trained_swish": partial(Swish, trained=True),
+    "trainable_swish": partial(Swish, trainable=True),
     "elu": nn.ELU,
     "selu": nn.SELU,
     "sigmoid": nn.Sigmoid,
     "softplus": nn.Softplus,
     "tanh": nn.Tanh,
 }
-"""Name → what makes a new activation: ``ACTIVATIONS["gelu"]()``. One for each layer, since it may have parameters."""
+"""From the name to a constructor: ``ACTIVATIONS["gelu"]()``. Each layer needs its own, which may have parameters."""
 
 GATES = {
     "glu": "sigmoid",
@@ -103,23 +105,23 @@ GATES = {
     "geglu_tanh": "gelu_tanh",  # T5 v1.1 and Gemma
     "swiglu": "swish",
 }
-"""Name of the gated layer → name of the activation of its gate (Shazeer, 2020; Narang et al. call bilinear LiGLU)."""
+"""From the name of a gated layer to the activation of its gate (Shazeer, 2020; Narang et al. call bilinear LiGLU)."""
 
 
 # --- The layers ---
 
 
 class FeedForward(nn.Module):
-    r"""Widen, bend, narrow.
+    r"""Feed-forward layer with one projection up, an activation, and one projection down.
 
     .. math:: \mathrm{FFN}(x) = f(x W_1 + b_1)\, W_2 + b_2
 
     The activation f acts within the layer; the factor :math:`W_2` belongs to the layer (erratum E-24).
 
     Args:
-        d_model: width of the tokens, from 1.
-        d_ff: width between, from 1; usually four times ``d_model``.
-        activation: what bends, called with a tensor: ``ACTIVATIONS["relu"]()``, for instance.
+        d_model: width of the tokens, at least 1.
+        d_ff: width between the projections, at least 1; usually four times ``d_model``.
+        activation: a function of a tensor, such as ``ACTIVATIONS["relu"]()``.
         bias: whether both projections have biases.
 
     Raises:
@@ -145,18 +147,18 @@ class FeedForward(nn.Module):
 
 
 class GatedFeedForward(nn.Module):
-    r"""Widen twice; one half, bent, decides how much of the other passes; narrow.
+    r"""Feed-forward layer with a gate, which is multiplied by the projection up before the projection down.
 
     .. math:: \mathrm{FFN}(x) = \left(f(x W + b) \otimes (x V + c)\right) W_2 + b_2
 
-    W (gate) and V (up) are one projection, so that x is read once: the first ``d_ff`` rows of ``w_gate_up.weight`` are
-    the gate's, the rest are up's. Weights that were stored apart load as
-    ``state["w_gate_up.weight"] = torch.cat([gate, up])``, biases likewise.
+    W (gate) and V (up) are stored as one matrix, so that one product computes both: the first ``d_ff`` rows of
+    ``w_gate_up.weight`` are W, and the others are V. Separate weights are loaded as
+    ``state["w_gate_up.weight"] = torch.cat([gate, up])``, and biases likewise.
 
     Args:
-        d_model: width of the tokens, from 1.
-        d_ff: width of each of the two, from 1; :func:`gated_width` keeps the parameters of a plain layer.
-        activation: what bends the gate, called with a tensor: ``ACTIVATIONS[GATES["swiglu"]]()``, for instance.
+        d_model: width of the tokens, at least 1.
+        d_ff: width of gate and up, at least 1; :func:`gated_width` keeps the number of parameters of a plain layer.
+        activation: the activation of the gate, such as ``ACTIVATIONS[GATES["swiglu"]]()``.
         bias: whether the projections have biases.
 
     Raises:
@@ -184,26 +186,25 @@ class GatedFeedForward(nn.Module):
 
 
 def _check_shapes(d_model: int, d_ff: int, activation: Callable[[Tensor], Tensor]) -> None:
-    if min(d_model, d_ff) < 1:
-        raise ValueError(f"{d_model=}, {d_ff=}: each must be >= 1")
+    _check_at_least_one(d_model=d_model, d_ff=d_ff)
     if isinstance(activation, type) or not callable(activation):
-        raise TypeError(f"{activation=} must be called with a tensor, as ACTIVATIONS['relu']() is")
+        raise TypeError(f"{activation=} must be a function of a tensor, such as ACTIVATIONS['relu']()")
 
 
 def gated_width(d_ff: int, *, multiplier: float = 1.0, multiple_of: int = 1) -> int:
-    r"""How wide a gated layer is that has no more parameters than a plain one: three matrices in place of two.
+    r"""Compute the width of a gated layer, with three matrices, that has the parameters of a plain one, with two.
 
     .. math:: 3\, d\, d_\mathrm{ff}' = 2\, d\, d_\mathrm{ff} \;\Rightarrow\; d_\mathrm{ff}' = \tfrac{2}{3} d_\mathrm{ff}
 
-    Llama then rounds up to a multiple that suits the hardware; Llama 2 70B and Llama 3 widen before that.
+    Llama then rounds up to a multiple that suits the hardware. Llama 2 70B and Llama 3 first multiply by a factor.
 
     Args:
-        d_ff: width of the plain layer, from 1.
-        multiplier: what the two thirds are widened by, above 0.
-        multiple_of: what the width is rounded up to a multiple of, from 1.
+        d_ff: width of the plain layer, at least 1.
+        multiplier: factor of the two thirds, above 0.
+        multiple_of: the width is rounded up to a multiple of this number, at least 1.
 
     Raises:
-        ValueError: for values outside these.
+        ValueError: for values outside these ranges.
 
     Source: Shazeer (2020), section 2; Touvron et al. (2023), section 2.2; CMU-06, CMU-34, GT-25.
 
@@ -212,7 +213,8 @@ def gated_width(d_ff: int, *, multiplier: float = 1.0, multiple_of: int = 1) -> 
     >>> gated_width(4 * 4096, multiplier=1.3, multiple_of=1024)
     14336
     """
-    if d_ff < 1 or multiple_of < 1 or not multiplier > 0:
-        raise ValueError(f"{d_ff=}, {multiplier=}, {multiple_of=}: widths must be >= 1 and the multiplier above 0")
+    _check_at_least_one(d_ff=d_ff, multiple_of=multiple_of)
+    if not multiplier > 0:
+        raise ValueError(f"{multiplier=} must be above 0")
     width = int(multiplier * (2 * d_ff // 3))
     return max(1, math.ceil(width / multiple_of)) * multiple_of

@@ -1,4 +1,4 @@
-r"""How far back a gradient reaches through a recurrent network: the norm of dh_T / dh_t for each t."""
+r"""Gradients through time: the norm of dh_T / dh_t of a recurrent network, for each token t."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from llm_anatomy.shapes import Float, Tensor
 
 
 def scale_to_spectral_radius(matrix: Float[Tensor, "d d"], radius: float) -> Float[Tensor, "d d"]:
-    r"""The matrix times a number, so that its largest eigenvalue has the given size.
+    r"""Scale a matrix, so that its largest eigenvalue has the given absolute value.
 
     .. math:: \frac{\mathrm{radius}}{\max_i |\lambda_i|}\, W
 
@@ -26,36 +26,38 @@ def scale_to_spectral_radius(matrix: Float[Tensor, "d d"], radius: float) -> Flo
     [[0.0, 1.0], [0.25, 0.0]]
     """
     if not radius >= 0:
-        raise ValueError(f"{radius=} must be >= 0")
+        raise ValueError(f"{radius=} must be at least 0")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"matrix has shape {tuple(matrix.shape)}; it must be square")
     largest = torch.linalg.eigvals(matrix).abs().max()
     if largest == 0:
-        raise ValueError("matrix has no eigenvalue other than zero; it cannot be scaled to a radius")
+        raise ValueError("matrix has no eigenvalue other than zero; no factor gives it a spectral radius")
     return matrix * (radius / largest)
 
 
 def gradient_through_time(
     step: Callable, x: Float[Tensor, "batch tokens d_input"], state: tuple[Float[Tensor, "batch d_hidden"], ...]
 ) -> Float[Tensor, "batch times"]:
-    r"""How strongly the last hidden state depends on each state before it: entry t is
+    r"""Compute how strongly the last hidden state depends on each earlier state.
+
+    Entry t is
 
     .. math:: \left\| \frac{\partial h_T}{\partial s_t} \right\|_2, \quad
         \frac{\partial h_T}{\partial h_t} = \prod_{k=t+1}^{T} \mathrm{diag}(1 - h_k^2)\, W
         \text{ for a tanh network}
 
-    with the later factors on the left, and :math:`s_t` the whole state: h, or h and c side by side. The norm is the
-    spectral one: the most by which a small change can be stretched. As in the power method, it tends to grow or shrink
-    like the spectral radius to the power T - t (hence erratum E-98: a gradient may grow or shrink with depth).
+    with the later factors on the left. :math:`s_t` is the whole state: h, or h and c concatenated. The norm is the
+    spectral norm, the largest factor by which a small change can grow. As in the power method, it tends to grow or
+    shrink like the spectral radius to the power T - t (hence erratum E-98: a gradient may grow or shrink with depth).
 
     Args:
         step: called as ``step(x_t, state)``, returns the next state: a cell of ``layers.recurrent``, or any other.
         x: the tokens.
-        state: before the first token, a tuple of tensors with h first.
+        state: the state before the first token, a tuple of tensors with h first.
 
     Returns:
-        T + 1 norms for each row, for t = 0 (before the first token) to T, where it is one. In float32 ever smaller
-        ones end in zero below about 1e-45; float64 reaches much further.
+        T + 1 norms for each sequence, from t = 0 (before the first token) to t = T, whose norm is one. In float32,
+        norms below about 1e-45 become zero; float64 reaches much further.
 
     Source: Pascanu et al. (2013), equations 4 and 5; UCL-15, erratum E-98.
 
@@ -67,7 +69,7 @@ def gradient_through_time(
     with torch.enable_grad():
         states = [tuple(part.detach().requires_grad_() for part in state)]
         for x_t in x.detach().unbind(1):
-            # copies: c is also on the way to its own h, and that way must not count twice
+            # copies, since h_t is computed from c_t, and this path must not count in the gradient of c_t
             states.append(tuple(part.clone() for part in step(x_t, states[-1])))
         last = states[-1][0]  # (batch, d_hidden)
         directions = torch.eye(last.shape[1], dtype=last.dtype, device=last.device)

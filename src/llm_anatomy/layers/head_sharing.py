@@ -1,7 +1,8 @@
-"""From many key-value heads to few: a trained multi-head attention becomes grouped-query or multi-query attention.
+"""Conversion of trained multi-head attention to grouped-query or multi-query attention, with fewer key-value heads.
 
-The cache shrinks with the number of key-value heads. What the shared head should be is a function from the heads of a
-group to one: their mean, the first, or a new one. All but equal heads lose something, which a short training recovers.
+The cache shrinks in proportion to the number of key-value heads. A function merges the heads of a group into the shared
+one: their mean, the first of them, or a random head. Unless the heads are equal, quality drops; a short training
+recovers it.
 """
 
 import copy
@@ -19,12 +20,12 @@ AnyAttention = TypeVar("AnyAttention", bound=MultiHeadAttention)
 
 
 def mean_head(heads: Float[Tensor, "kv_heads group *width"]) -> Float[Tensor, "kv_heads *width"]:
-    r"""The shared head is the mean of its group: what the authors found best.
+    r"""Mean of the heads of a group, which the authors found to be the best choice.
 
     .. math:: W_g^K = \frac{G}{H} \sum_{h \in g} W_h^K, \quad \text{the same for } V
 
     Args:
-        heads: the rows of a projection, or its biases, head by head.
+        heads: the rows of a projection, or its biases, grouped by head.
 
     Source: Ainslie et al. (2023), section 2.1; CMU-15.
 
@@ -35,7 +36,7 @@ def mean_head(heads: Float[Tensor, "kv_heads group *width"]) -> Float[Tensor, "k
 
 
 def first_head(heads: Float[Tensor, "kv_heads group *width"]) -> Float[Tensor, "kv_heads *width"]:
-    """The shared head is the first of its group; what the others knew is lost.
+    """First head of a group; the others are dropped.
 
     Args:
         heads: as in :func:`mean_head`.
@@ -49,10 +50,10 @@ def first_head(heads: Float[Tensor, "kv_heads group *width"]) -> Float[Tensor, "
 
 
 class RandomHead:
-    """The shared head is drawn anew and knows nothing of its group but how large the entries are.
+    """Random head for each group, whose entries are as large as those of the heads, in root mean square.
 
     Args:
-        generator: where the draws come from, on the CPU.
+        generator: source of random numbers, on the CPU.
 
     Source: Ainslie et al. (2023), section 3.3; CMU-15.
 
@@ -70,22 +71,22 @@ class RandomHead:
 
 
 def share_heads(attention: AnyAttention, n_kv_heads: int, pool: Callable[[Tensor], Tensor] = mean_head) -> AnyAttention:
-    """A copy with fewer key-value heads; queries, output, position scheme, dtype and device stay as they are.
+    """Make a copy with fewer key-value heads, and the same queries, output, position scheme, dtype and device.
 
-    Neighbours form a group, as in :class:`MultiHeadAttention`, where query head i reads key-value head
-    ``i // (n_heads / n_kv_heads)``. Keys keep their length and lose width (erratum E-33): the cache shrinks by
-    ``attention.n_kv_heads / n_kv_heads``.
+    Neighbouring heads form a group, as in :class:`MultiHeadAttention`, where query head i reads key-value head
+    ``i // (n_heads / n_kv_heads)``. The number of keys stays, and their width shrinks (erratum E-33): the cache shrinks
+    by the factor ``attention.n_kv_heads / n_kv_heads``.
 
     Args:
-        attention: multi-head, or grouped-query attention; it is left as it was, and shares no memory with the copy.
-        n_kv_heads: how many are left; must divide the heads that are there. One gives multi-query attention.
-        pool: makes one head of each group: :func:`mean_head`, :func:`first_head` or a :class:`RandomHead`.
+        attention: multi-head or grouped-query attention, which stays unchanged and shares no memory with the copy.
+        n_kv_heads: new number of key-value heads; must divide the present one. One gives multi-query attention.
+        pool: computes one head from each group: :func:`mean_head`, :func:`first_head` or a :class:`RandomHead`.
 
     Returns:
-        The copy. Where the heads of each group were equal, mean and first give the same outputs as before.
+        The copy. If the heads of each group are equal, mean and first head leave the outputs unchanged.
 
     Raises:
-        ValueError: if ``n_kv_heads`` is below one or does not divide.
+        ValueError: if ``n_kv_heads`` is below one or does not divide the present number.
 
     Source: Ainslie et al. (2023), section 2.1; Shazeer (2019); CMU-11, CMU-12, CMU-14, CMU-15.
 
@@ -95,7 +96,7 @@ def share_heads(attention: AnyAttention, n_kv_heads: int, pool: Callable[[Tensor
     ((4, 12), (3, 5, 12))
     """
     if n_kv_heads < 1 or attention.n_kv_heads % n_kv_heads:
-        raise ValueError(f"{n_kv_heads=} must be >= 1 and divide the {attention.n_kv_heads} key-value heads there are")
+        raise ValueError(f"{n_kv_heads=} must be at least 1 and divide attention.n_kv_heads={attention.n_kv_heads}")
     group = attention.n_kv_heads // n_kv_heads
     shared = copy.deepcopy(attention)
     shared.n_kv_heads = n_kv_heads

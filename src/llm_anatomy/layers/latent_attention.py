@@ -1,7 +1,7 @@
-"""Multi-head latent attention: keys and values are made of one narrow latent per token, and only that is kept.
+"""Multi-head latent attention: keys and values are projected from one narrow latent per token, which alone is cached.
 
-Legend of shapes as in ``layers.attention``; ``d_latent`` is the width of the latent, ``d_rotary`` that of the key that
-carries positions.
+Legend of shapes as in ``layers.functional``; ``d_latent`` is the width of the latent, and ``d_rotary`` the width of the
+part of a key that is rotated by its position.
 """
 
 import torch
@@ -18,33 +18,33 @@ from llm_anatomy.shapes import Bool, Float, Int, Tensor
 
 
 class LatentAttention(nn.Module):
-    r"""Attention whose cache is one latent and one turned key per token, shared by all heads.
+    r"""Attention whose cache holds one latent and one rotated key per token, shared by all heads.
 
     .. math:: c_t = \mathrm{norm}(W^{DKV} x_t), \quad k^R_t = \mathrm{RoPE}(W^{KR} x_t), \quad
         k_{t,i} = [W^{UK}_i c_t;\; k^R_t], \quad v_{t,i} = W^{UV}_i c_t, \quad
         q_{t,i} = [W^Q_i x_t;\; \mathrm{RoPE}(W^{QR}_i x_t)]
 
-    Expanded, keys and values of all heads are formed. Absorbed, they never are: :math:`W^{UK}` moves to the query and
-    :math:`W^{UV}` behind the average,
+    There are two equal forms. The expanded form computes the keys and values of all heads. The absorbed form never
+    does: it applies :math:`W^{UK}` to the query and :math:`W^{UV}` to the average,
 
     .. math:: (W^Q_i x_t)^\top W^{UK}_i c_s = (W^{UK\top}_i W^Q_i x_t)^\top c_s, \quad
         \textstyle\sum_s a_{ts} W^{UV}_i c_s = W^{UV}_i \sum_s a_{ts} c_s
 
-    so that all heads read the latents themselves, as multi-query attention does. A rotation between the two matrices
-    would forbid it: hence the small key of its own that carries positions.
+    so that all heads read the latents themselves, as in multi-query attention. A rotation between the two matrices
+    would prevent this. Positions therefore have a small key of their own.
 
     Args:
         d_model: width of the tokens.
-        n_heads: how many heads.
+        n_heads: number of heads.
         d_latent: width of the latent of keys and values.
-        d_head: width of the part of queries and keys without positions, per head.
+        d_head: width, per head, of the part of queries and keys that is not rotated.
         d_value: width of a value, ``d_head`` by default.
-        position: turns the part with positions, whose width is its ``d_rotary``; without it there is no such part.
-        latent_norm: a module for the latent, ``nn.RMSNorm(d_latent)`` in the published models; nothing by default.
-        w_query: makes the queries, (batch, tokens, n_heads * (d_head + d_rotary)) of the tokens; a linear map by
-            default, in the large published models one through a latent and a norm of its own.
+        position: rotates the other part, whose width is its ``d_rotary``; without a scheme there is no such part.
+        latent_norm: a module for the latent, ``nn.RMSNorm(d_latent)`` in the published models; none by default.
+        w_query: a module that computes the queries, (batch, tokens, n_heads * (d_head + d_rotary)), from the tokens; a
+            linear layer by default. The large published models use a latent with a norm here, too.
         scale: factor of the scores, :math:`1/\sqrt{d_\mathrm{head} + d_\mathrm{rotary}}` by default.
-        bias: whether the projections from and to the tokens have biases; those from the latent have none.
+        bias: whether the projections from and to the tokens have biases; the projections from the latent have none.
 
     Raises:
         ValueError: for sizes below one.
@@ -88,7 +88,7 @@ class LatentAttention(nn.Module):
         self.w_output = nn.Linear(n_heads * d_value, d_model, bias=bias)
 
     def new_cache(self, batch: int, n_slots: int, kind: type[KVCache] = KVCache) -> KVCache:
-        """A cache that fits: ``d_latent + d_rotary`` numbers a token, whatever the number of heads."""
+        """Make a cache that fits: ``d_latent + d_rotary`` numbers per token, whatever the number of heads."""
         weight = self.w_down.weight
         return kind(batch, n_slots, [(1, self.d_latent + self.d_rotary)], dtype=weight.dtype, device=weight.device)
 
@@ -105,19 +105,19 @@ class LatentAttention(nn.Module):
         Float[Tensor, "batch queries d_model"]
         | tuple[Float[Tensor, "batch queries d_model"], Float[Tensor, "batch heads queries keys"]]
     ):
-        """Attend from each token to all.
+        """Attend from every token of ``x`` to all tokens of ``x`` and of the cache.
 
         Args:
             x: the tokens.
-            mask, positions, cache, return_weights: as in ``MultiHeadAttention``.
-            absorbed: whether to read the latents without forming keys and values; by default what takes fewer
-                multiplications: expanded for many tokens at once, absorbed for a few over a long cache.
+            mask, positions, cache, return_weights: as in :class:`~llm_anatomy.layers.attention.SelfAttention`.
+            absorbed: whether to use the absorbed form. By default, the form with fewer multiplications is used: the
+                expanded form for many tokens at once, the absorbed form for a few tokens over a long cache.
         """
         position_context = context_of_new_tokens(x.shape[1], positions, cache, x.device)
         output, weights = self.attend(
             x, mask, position_context, cache=cache, absorbed=absorbed, explicit=return_weights
         )
-        return (output, weights) if return_weights else output
+        return output if weights is None or not return_weights else (output, weights)
 
     def attend(
         self,
@@ -137,36 +137,34 @@ class LatentAttention(nn.Module):
             tables = position_context.tables(self.position, x.dtype)
             rotated_query = self.position.rotate(rotated_query, position_context.query_positions, tables)
             rotated_key = self.position.rotate(rotated_key, position_context.query_positions, tables)
-        kept = torch.cat((self.latent_norm(latent), rotated_key), -1)
+        cached = torch.cat((self.latent_norm(latent), rotated_key), -1)  # (batch, 1, keys, d_latent + d_rotary)
         if cache is not None:
-            kept, key_positions = cache.append(
-                kept, positions=position_context.new_positions
-            )  # (batch, 1, keys, d_latent + d_rotary)
+            cached, key_positions = cache.append(cached, positions=position_context.new_positions)
             position_context = position_context.with_keys(key_positions, cache.layout)
         if absorbed is None:
-            absorbed = self._absorbing_saves(x.shape[1], kept.shape[2])
-        query, key, value = (self._absorbed if absorbed else self._expanded)(query, kept)
+            absorbed = self._absorbing_saves(x.shape[1], cached.shape[2])
+        query, key, value = (self._absorbed if absorbed else self._expanded)(query, cached)
         query = torch.cat((query, rotated_query), -1)
         output, weights = _attend(
             query, key, value, mask, position_context=position_context, scale=self.scale, explicit=explicit
         )
-        if absorbed:  # W^UV behind the average
+        if absorbed:  # W^UV sum_s a_ts c_s
             w_up_value = rearrange(self.w_up_value.weight, "(heads d) latent -> heads d latent", heads=self.n_heads)
             output = einsum(output[..., : self.d_latent], w_up_value, "b h queries latent, h d latent -> b h queries d")
         return self.w_output(rearrange(output, "batch heads queries d -> batch queries (heads d)")), weights
 
-    def _expanded(self, query: Tensor, kept: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        latent, turned = kept.split([self.d_latent, self.d_rotary], -1)
+    def _expanded(self, query: Tensor, cached: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        latent, rotated = cached.split([self.d_latent, self.d_rotary], -1)
         key, value = (
             rearrange(up(latent), "batch 1 keys (heads d) -> batch heads keys d", heads=self.n_heads)
             for up in (self.w_up_key, self.w_up_value)
         )
-        return query, torch.cat((key, turned.expand(-1, self.n_heads, -1, -1)), -1), value
+        return query, torch.cat((key, rotated.expand(-1, self.n_heads, -1, -1)), -1), value
 
-    def _absorbed(self, query: Tensor, kept: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _absorbed(self, query: Tensor, cached: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         w_up_key = rearrange(self.w_up_key.weight, "(heads d) latent -> heads d latent", heads=self.n_heads)
-        query = einsum(query, w_up_key, "b h queries d, h d latent -> b h queries latent")
-        return query, kept, kept  # the kernel wants keys and values of one width; the turned part is cut off later
+        query = einsum(query, w_up_key, "b h queries d, h d latent -> b h queries latent")  # W^UK^T W^Q x_t
+        return query, cached, cached  # kernels need keys and values of one width; the rotated part is cut off later
 
     def _absorbing_saves(self, n_queries: int, n_keys: int) -> bool:
         widths = self.d_head + self.w_up_value.out_features // self.n_heads
@@ -174,7 +172,7 @@ class LatentAttention(nn.Module):
 
 
 def _absorbing_saves(n_queries: int, n_keys: int, d_latent: int, widths: int) -> bool:
-    """Whether it takes fewer multiplications to map queries and outputs than to map all keys and values, which are
-    ``widths`` wide together."""
+    """Return whether mapping queries and outputs takes fewer multiplications than mapping all keys and values, whose
+    widths add up to ``widths``."""
     mapped, pairs = d_latent * widths, n_queries * n_keys
     return n_queries * mapped + pairs * 2 * d_latent < n_keys * mapped + pairs * widths

@@ -1,7 +1,7 @@
-"""Masks: which keys a query may see, told by where the two stand.
+"""Attention masks: which keys a query may attend to, as a rule over the positions of queries and keys.
 
-Legend of shapes as in ``layers.attention``. A position below zero marks padding, or a slot
-of a cache that is still empty. Every mask hides such keys.
+Legend of shapes as in ``layers.functional``. A position below zero marks padding, or a slot of a cache that is still
+empty. Every mask hides such keys.
 """
 
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from llm_anatomy.shapes import Bool, Int, Tensor
 
 
 class Mask:
-    """A rule over positions; ``&`` keeps what both rules allow.
+    """A rule over positions; ``first & second`` allows the pairs that both rules allow.
 
-    A subclass says ``allows``. Attention makes the boolean tensor from the positions that it is given, or, where the
-    kernel has a mode of its own for the rule, no tensor at all.
+    A subclass implements ``allows``. Attention computes the boolean tensor from the positions of its tokens. If the
+    fused kernel has a mode of its own for the rule, no tensor is made at all.
 
     Source: Vaswani et al. (2017), section 3.2.3; UCL-20.
 
@@ -29,29 +29,29 @@ class Mask:
     def allows(
         self, query_positions: Int[Tensor, "#batch queries"], key_positions: Int[Tensor, "#batch keys"]
     ) -> Bool[Tensor, "#batch #queries keys"]:
-        """The rule, for every pair."""
-        raise NotImplementedError(f"{type(self).__name__} must say which pairs it allows")
+        """Return, for every pair, whether the query may attend to the key."""
+        raise NotImplementedError(f"{type(self).__name__} must implement allows")
 
     def kernel_mode(self, n_queries: int, n_keys: int) -> str | None:
-        """What to ask the fused kernel for in place of a tensor, where the queries are the newest of the keys and all
-        positions follow each other: ``"all"`` where nothing is hidden, ``"causal"``, or None where it has no mode."""
+        """Return the mode of the fused kernel that replaces the tensor if all positions follow each other and the
+        queries are the last of the tokens: ``"all"`` if no key is hidden, ``"causal"``, or None if there is no mode."""
         return None
 
     def __call__(
         self, query_positions: Int[Tensor, "#batch queries"], key_positions: Int[Tensor, "#batch keys"]
     ) -> Bool[Tensor, "#batch 1 #queries keys"]:
-        """True = may attend; the second axis is that of the heads."""
+        """Compute the boolean tensor, True = may attend; the second axis is that of the heads."""
         return (self.allows(query_positions, key_positions) & (key_positions >= 0)[:, None])[:, None]
 
     def as_tensor(
         self, n_queries: int, n_keys: int | None = None, device: torch.device | str | None = None
     ) -> Bool[Tensor, "*#batch_and_heads queries_or_1 keys"]:
-        """Make the mask of tokens that follow each other, the last query at the position of the last key.
+        """Make the mask for tokens that follow each other, with the last query at the position of the last key.
 
         Args:
             n_queries: number of tokens that attend.
-            n_keys: number of tokens that are attended to, ``n_queries`` by default. With more keys than queries, as
-                with a cache, the queries are the newest tokens.
+            n_keys: number of tokens that are attended to, ``n_queries`` by default. If there are more keys than
+                queries, as with a cache, the queries are the last tokens.
             device: of the mask.
 
         Returns:
@@ -89,7 +89,7 @@ class _Both(Mask):
 
 @dataclass(frozen=True)
 class BidirectionalMask(Mask):
-    """Each token sees all tokens, before it and after it.
+    """Each token may attend to all tokens, before it and after it.
 
     Source: Devlin et al. (2019), section 3; UCL-20.
 
@@ -106,7 +106,7 @@ class BidirectionalMask(Mask):
 
 @dataclass(frozen=True)
 class CausalMask(Mask):
-    r"""Each token sees itself and what came before.
+    r"""Each token may attend to itself and to the tokens before it.
 
     .. math:: p_j \leq p_i
 
@@ -120,19 +120,20 @@ class CausalMask(Mask):
         return offsets(query_positions, key_positions) <= 0
 
     def kernel_mode(self, n_queries, n_keys):
-        # PyTorch's is_causal lets query 0 see key 0 alone: right only where both begin at the same token.
+        # PyTorch's is_causal lets query 0 attend to key 0 alone, which is right only if both begin at the same token.
         return "all" if n_queries == 1 else "causal" if n_queries == n_keys else None
 
 
 @dataclass(frozen=True)
 class SlidingWindowMask(Mask):
-    r"""Each token sees those nearer than ``width``, on both sides; ``& CausalMask()`` leaves itself and the
-    ``width - 1`` before it.
+    r"""Each token may attend to the tokens at a distance below ``width``, on both sides.
+
+    Combined with a ``CausalMask()``, it leaves the token itself and the ``width - 1`` tokens before it.
 
     .. math:: |p_j - p_i| < \mathrm{width}
 
     Args:
-        width: at least 1, which leaves the token itself.
+        width: number of positions on each side, the token's own included; at least 1.
 
     Raises:
         ValueError: for a width below 1.
@@ -157,14 +158,15 @@ class SlidingWindowMask(Mask):
 
 @dataclass(frozen=True)
 class PaddingMask(Mask):
-    """Nobody sees padding.
+    """No token may attend to padding.
 
     Args:
-        attention_mask: one row per sequence of the batch, one entry per key: True for a token, False for padding.
+        attention_mask: one row for each sequence of the batch and one entry for each key, True for a token and False
+            for padding.
 
     Raises:
         TypeError: if it is not boolean.
-        ValueError: if it is not (batch, keys), or, when used, has another count of keys.
+        ValueError: if it is not (batch, keys); when it is used, if attention has another number of keys.
 
     Source: Vaswani et al. (2017); UCL-20.
 

@@ -1,8 +1,8 @@
-r"""Normalization: numbers are brought to a common scale, over the batch or over the features of one token.
+r"""Normalization: values are brought to a common scale, over the batch or over the features of one token.
 
-Which axis the statistics are taken along is the whole difference: ``BatchNorm`` looks down a column, one feature over
-the batch; ``LayerNorm`` and ``RMSNorm`` look along a row, one token over its features, and so need no batch.
-Deviations are those of the population: divided by how many numbers there are, not by one less.
+The layers differ in the axis of their statistics. ``BatchNorm`` computes them for each feature over the batch.
+``LayerNorm`` and ``RMSNorm`` compute them for each token over its features, and so do not depend on the batch.
+Variances are those of the population: the sum of squares is divided by the number of values n, not by n - 1.
 """
 
 import torch
@@ -18,16 +18,16 @@ from llm_anatomy.shapes import Bool, Float, Tensor
 
 
 def min_max(x: Float[Tensor, "*shape"], axis: int) -> Float[Tensor, "*shape"]:
-    r"""Move the least value to 0 and the greatest to 1.
+    r"""Scale values linearly, so that the smallest becomes 0 and the largest 1.
 
     .. math:: x' = \frac{x - x_\min}{x_\max - x_\min}
 
     Args:
-        x: numbers of any shape.
-        axis: along which least and greatest are sought. Where they are equal there is no scale: the result is nan.
+        x: values of any shape.
+        axis: the axis of minimum and maximum. If they are equal, the result is nan.
 
     Returns:
-        Numbers from 0 to 1, of the same shape.
+        Values from 0 to 1, of the same shape.
 
     Source: the lecture's two features of a student, age and tuition; IITD-34.
 
@@ -35,23 +35,23 @@ def min_max(x: Float[Tensor, "*shape"], axis: int) -> Float[Tensor, "*shape"]:
     >>> min_max(students, axis=0).tolist()
     [[0.0, 0.0], [0.5, 0.5], [1.0, 1.0]]
     """
-    least, greatest = x.aminmax(dim=axis, keepdim=True)
-    return (x - least) / (greatest - least)
+    low, high = x.aminmax(dim=axis, keepdim=True)
+    return (x - low) / (high - low)
 
 
 def standardize(x: Float[Tensor, "*shape"], axis: int, eps: float = 0.0) -> Float[Tensor, "*shape"]:
-    r"""Move the mean to 0 and the standard deviation to 1: axis 0 of a batch is batch norm, axis -1 layer norm.
+    r"""Shift and scale values to mean 0 and standard deviation 1, as batch norm (axis 0) and layer norm (axis -1) do.
 
     .. math:: \hat x = \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}}, \quad
         \mu = \frac1n \sum_i x_i, \quad \sigma^2 = \frac1n \sum_i (x_i - \mu)^2
 
     Args:
-        x: numbers of any shape.
-        axis: along which mean and deviation are taken.
-        eps: keeps the division safe where all values are equal; they become 0, while without it they become nan.
+        x: values of any shape.
+        axis: the axis of mean and standard deviation.
+        eps: added to the variance. Without it, the result is nan if all values are equal; with it, 0.
 
     Returns:
-        Numbers of the same shape and dtype; the statistics are computed in float32 at least.
+        Values of the same shape and dtype. The statistics are computed in at least float32.
 
     Source: IITD-35, IITD-37, UCL-25 (the slides of the batch norm example say 1.69 for 1.70: erratum E-06).
 
@@ -68,21 +68,22 @@ def standardize(x: Float[Tensor, "*shape"], axis: int, eps: float = 0.0) -> Floa
 
 
 class BatchNorm(nn.Module):
-    r"""Each feature is standardized over all tokens of the batch, then scaled and shifted as the model learns to.
+    r"""Batch normalization: standardize each feature over all tokens of the batch, then scale and shift it as learned.
 
     .. math:: y = \gamma \odot \frac{x - \mu_b}{\sqrt{\sigma_b^2 + \epsilon}} + \beta
 
-    In training the statistics are the batch's, and a running average of them is kept, of the variance with division by
-    one less; in evaluation the running ones take their place. So a token's output depends on its batch in training and
-    on none in evaluation. The smaller the batch, the noisier the estimates: the mean errs by :math:`\sigma/\sqrt{B}`.
+    In training, the statistics are those of the batch, and their running averages are updated; the variance in the
+    running average is divided by n - 1. In evaluation, the running averages are used. The output for a token therefore
+    depends on its batch in training, but not in evaluation. Estimates from a small batch are noisy: the standard error
+    of the mean is :math:`\sigma/\sqrt{B}`.
 
     Args:
         n_features: width of a token.
         eps: added to the variance; above 0.
-        momentum: share of the newest batch in the running statistics, above 0 and at most 1.
+        momentum: weight of the newest batch in the running averages, above 0 and at most 1.
 
     Raises:
-        ValueError: for sizes out of range; in training, for a single token, which is its own mean and tells nothing.
+        ValueError: for sizes out of range; in training, for a single token, whose variance is zero.
 
     Source: Ioffe and Szegedy (2015), algorithms 1 and 2; IITD-36, IITD-37, IITD-38, IITD-39, IITD-41, UCL-25 (errata
     E-04, E-97).
@@ -92,11 +93,14 @@ class BatchNorm(nn.Module):
     ([-1.019, -0.34, 1.359], [0.4, 0.33])
     """
 
+    running_mean: Tensor
+    running_var: Tensor
+
     def __init__(self, n_features: int, *, eps: float = 1e-5, momentum: float = 0.1):
         super().__init__()
         _check_range(n_features=n_features, eps=eps)
         if not eps > 0:
-            raise ValueError(f"{eps=} must be above 0: a feature may well be constant over a batch")
+            raise ValueError(f"{eps=} must be above 0, since a feature may be constant over a batch")
         if not 0 < momentum <= 1:
             raise ValueError(f"{momentum=} must be above 0 and at most 1")
         self.eps, self.momentum = eps, momentum
@@ -111,12 +115,12 @@ class BatchNorm(nn.Module):
 
         Args:
             x: one token for each row of the batch, or several.
-            mask: True = a token, False = padding, which is left out of the statistics and comes out as zero.
+            mask: True = a token, False = padding, which is not counted in the statistics; its output is zero.
         """
         _check_width(x, self.weight.shape[0])
         rows = x.flatten(0, -2) if mask is None else x[mask]  # (rows, features)
         if self.training and rows.shape[0] < 2:
-            raise ValueError(f"BatchNorm was given {rows.shape[0]} token in training; a variance needs at least 2")
+            raise ValueError(f"BatchNorm needs at least 2 tokens in training for a variance, but x has {rows.shape[0]}")
         rows = F.batch_norm(
             rows, self.running_mean, self.running_var, self.weight, self.bias, self.training, self.momentum, self.eps
         )
@@ -124,12 +128,13 @@ class BatchNorm(nn.Module):
 
 
 class LayerNorm(nn.Module):
-    r"""Each token is standardized over its features, then scaled and shifted as the model learns to.
+    r"""Layer normalization: standardize each token over its features, then scale and shift them as learned.
 
     .. math:: y = \gamma \odot \frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} + \beta, \quad
         \mu = \frac1d \sum_i x_i, \quad \sigma^2 = \frac1d \sum_i (x_i - \mu)^2
 
-    No token knows of another, and training and evaluation are the same. Many models leave out the shift, OLMo both.
+    Tokens do not influence each other, and training and evaluation are the same. Many models omit the shift; OLMo omits
+    both.
 
     Args:
         d_model: width of a token.
@@ -159,12 +164,13 @@ class LayerNorm(nn.Module):
 
 
 class RMSNorm(nn.Module):
-    r"""Each token is divided by its root mean square, then scaled: layer norm without the mean and without the shift.
+    r"""RMS normalization: divide each token by its root mean square, then scale its features as learned.
 
     .. math:: y = \frac{x}{\sqrt{\frac1d \sum_i x_i^2 + \epsilon}} \odot g
 
-    On a token whose mean is zero it is layer norm. It does not see the token's length, but sees a shift. It computes in
-    float32 at least, and rounds once, after the scale.
+    This is layer norm without the mean and the shift; on a token whose mean is zero, both agree. The result does not
+    depend on the norm of the token, but depends on a shift of its entries. It is computed in at least float32, and
+    rounded once, after the scale.
 
     Args:
         d_model: width of a token.
@@ -189,11 +195,11 @@ class RMSNorm(nn.Module):
 
 
 class UnitOffsetRMSNorm(RMSNorm):
-    r"""RMSNorm as Gemma's checkpoints store it: the scale is one plus the weight, which starts at zero.
+    r"""RMSNorm as stored in Gemma's checkpoints: the scale is one plus the weight, which is initialized to zero.
 
     .. math:: y = \frac{x}{\sqrt{\frac1d \sum_i x_i^2 + \epsilon}} \odot (1 + w)
 
-    Weight decay pulls this scale to 1, and the other one to 0.
+    Weight decay drives this scale towards 1, and the scale of ``RMSNorm`` towards 0.
 
     Args:
         d_model, eps: as in ``RMSNorm``.
@@ -217,13 +223,13 @@ class UnitOffsetRMSNorm(RMSNorm):
 
 
 class AcrossHeads(nn.Module):
-    """A norm over all heads of a token at once, as OLMo 2 normalizes its queries and keys.
+    """Norm over all heads of a token at once, as OLMo 2 normalizes its queries and keys.
 
-    QK-norm keeps the scores from growing. Most models give each head a norm of its own width, with one weight for all
-    heads: that is ``RMSNorm(d_head)``, which needs no wrapper. This one merges the heads, normalizes and splits again.
+    QK-norm keeps the scores from growing. Most models normalize each head by itself, with one weight for all heads;
+    this is ``RMSNorm(d_head)``, without a wrapper. This module merges the heads, normalizes, and splits them again.
 
     Args:
-        norm: of width heads x d_head; for keys the heads are the key-value heads.
+        norm: a norm of width heads x d_head; for keys, the heads are the key-value heads.
 
     Source: OLMo team (2025), "2 OLMo 2 Furious"; QK-norm from Dehghani et al. (2023); CMU-20.
 
@@ -245,18 +251,19 @@ class AcrossHeads(nn.Module):
 
 def _rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     _check_width(x, weight.shape[0])
-    # One kernel where there is one. On a CPU there is none, and PyTorch's form is the slower but for a single token.
+    # PyTorch has one kernel on a GPU. On a CPU it has none, and is slower than the lines below except for one token.
     if x.dtype == weight.dtype and (x.device.type != "cpu" or x.numel() == weight.numel()):
         return F.rms_norm(x, weight.shape, weight, eps)
     wide = x.to(_wide(x.dtype))
-    length = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)  # (*batch, 1)
-    return (wide * (length.square() / x.shape[-1] + eps).rsqrt() * weight).to(x.dtype)
+    norm = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)  # (*batch, 1)
+    # x / sqrt(|x|^2 / d + eps) * weight
+    return (wide * (norm.square() / x.shape[-1] + eps).rsqrt() * weight).to(x.dtype)
 
 
 def _check_range(*, eps: float, **width: int) -> None:
     _check_at_least_one(**width)
     if not eps >= 0:
-        raise ValueError(f"{eps=} must not be negative")
+        raise ValueError(f"{eps=} must be at least 0")
 
 
 def _check_width(x: Tensor, width: int) -> None:

@@ -1,20 +1,22 @@
-r"""Recurrent networks: a hidden state, carried from token to token.
+r"""Recurrent networks: a hidden state is updated at each token.
 
 Legend of shapes: ``batch``, ``tokens``, ``d_input`` (width of a token), ``d_hidden`` (width of the state), ``gates``
-(``d_hidden`` for each gate of the cell, one after the other). A state is a tuple of tensors with the hidden state h
-first: ``(h,)`` for Elman's network and the GRU, ``(h, c)`` for the LSTM. Masks are boolean, True = a real token.
+(``d_hidden`` times the number of gates of the cell). A state is a tuple of tensors with the hidden state h first:
+``(h,)`` for Elman's network and the GRU, ``(h, c)`` for the LSTM. Masks are boolean, True = a token, False = padding.
 
-Parameters have PyTorch's names and order of gates, so that weights go from one to the other as they are. PyTorch keeps
-two biases, one with the input and one with the state; the formulas' b is their sum.
+Parameters have PyTorch's names and order of gates, so that weights can be exchanged with PyTorch unchanged. PyTorch has
+two biases, one with the input and one with the state; b in the formulas is their sum.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from llm_anatomy.layers._checks import _check_at_least_one
 from llm_anatomy.shapes import Bool, Float, Tensor
 
 State = tuple[Float[Tensor, "batch d_hidden"], ...]
@@ -22,10 +24,10 @@ LayerStates = tuple[Float[Tensor, "n_layers batch d_hidden"], ...]
 
 
 class Cell(nn.Module):
-    """One step of a recurrent network: a token and a state go in, the next state comes out.
+    """One step of a recurrent network, from a token and a state to the next state.
 
-    A subclass says how many gates and how many tensors of state it has, which kernel of PyTorch computes the same, and
-    writes ``step``.
+    A subclass sets the number of its gates, the number of tensors of its state and the PyTorch kernel that computes the
+    same, and implements ``step``.
 
     Args:
         d_input: width of a token.
@@ -47,8 +49,7 @@ class Cell(nn.Module):
 
     def __init__(self, d_input: int, d_hidden: int):
         super().__init__()
-        if min(d_input, d_hidden) < 1:
-            raise ValueError(f"{d_input=}, {d_hidden=}: each must be >= 1")
+        _check_at_least_one(d_input=d_input, d_hidden=d_hidden)
         self.d_input, self.d_hidden = d_input, d_hidden
         n_rows = self.n_gates * d_hidden
         self.weight_ih = nn.Parameter(torch.empty(n_rows, d_input))
@@ -59,28 +60,30 @@ class Cell(nn.Module):
             nn.init.uniform_(parameter, -(d_hidden**-0.5), d_hidden**-0.5)
 
     def initial_state(self, x: Float[Tensor, "batch *tokens d_input"]) -> State:
-        """Zeros, one state for each row of the batch of ``x``."""
+        """Make a state of zeros for each sequence of ``x``."""
         return (x.new_zeros(x.shape[0], self.d_hidden),) * self.n_states
 
-    def project(self, x: Float[Tensor, "batch *tokens d_input"]) -> Float[Tensor, "batch *tokens gates"]:
-        """The part that needs no state, hence one product for all tokens at once."""
+    def project_input(self, x: Float[Tensor, "batch *tokens d_input"]) -> Float[Tensor, "batch *tokens gates"]:
+        """Compute the part that does not depend on the state, in one product for all tokens."""
+        # U x + b_ih
         return F.linear(x, self.weight_ih, self.bias_ih)
 
-    def recur(self, h: Float[Tensor, "batch d_hidden"]) -> Float[Tensor, "batch gates"]:
-        """The part that has to wait for the state."""
+    def project_state(self, h: Float[Tensor, "batch d_hidden"]) -> Float[Tensor, "batch gates"]:
+        """Compute the part that depends on the state."""
+        # W h + b_hh
         return F.linear(h, self.weight_hh, self.bias_hh)
 
     def step(self, projected: Float[Tensor, "batch gates"], state: State) -> State:
-        """The next state, from ``project(x)`` and the state."""
-        raise NotImplementedError
+        """Compute the next state from ``project_input(x)`` and the state."""
+        raise NotImplementedError(f"{type(self).__name__} must implement step")
 
     def forward(self, x: Float[Tensor, "batch d_input"], state: State | None = None) -> State:
-        """The state after ``x``; before it, ``state``, zeros by default."""
-        return self.step(self.project(x), self.initial_state(x) if state is None else state)
+        """Compute the state after token ``x`` from the state before it, which is zero by default."""
+        return self.step(self.project_input(x), self.initial_state(x) if state is None else state)
 
 
 class ElmanCell(Cell):
-    r"""The simple recurrent network: the state is squashed and fed back.
+    r"""Cell of the simple recurrent network, with one tanh and no gates.
 
     .. math:: h^{(t+1)} = \tanh(W h^{(t)} + U x^{(t+1)} + b)
 
@@ -101,11 +104,11 @@ class ElmanCell(Cell):
     def step(self, projected: Float[Tensor, "batch gates"], state: State) -> State:
         (h,) = state
         # h' = tanh(W h + U x + b)
-        return (torch.tanh(projected + self.recur(h)),)
+        return (torch.tanh(projected + self.project_state(h)),)
 
 
 class LSTMCell(Cell):
-    r"""Long short-term memory: a second state c to which gates add, so that gradients need not shrink at each step.
+    r"""Cell of the long short-term memory, whose second state c is updated by addition, so that gradients survive.
 
     .. math::
         i, f, o &= \sigma(U_{i,f,o}\, x + W_{i,f,o}\, h + b_{i,f,o}), \quad g = \tanh(U_g x + W_g h + b_g) \\
@@ -129,7 +132,7 @@ class LSTMCell(Cell):
 
     def step(self, projected: Float[Tensor, "batch gates"], state: State) -> State:
         h, c = state
-        i, f, g, o = (projected + self.recur(h)).chunk(4, -1)  # (batch, d_hidden) each
+        i, f, g, o = (projected + self.project_state(h)).chunk(4, -1)  # (batch, d_hidden) each
         # c' = σ(f) ⊙ c + σ(i) ⊙ tanh(g)
         c = f.sigmoid() * c + i.sigmoid() * g.tanh()
         # h' = σ(o) ⊙ tanh(c')
@@ -137,7 +140,7 @@ class LSTMCell(Cell):
 
 
 class GRUCell(Cell):
-    r"""Gated recurrent unit: two gates and no second state; what is not updated is kept.
+    r"""Cell of the gated recurrent unit, which interpolates between the old state and a candidate.
 
     .. math::
         r, z &= \sigma(U_{r,z}\, x + W_{r,z}\, h + b_{r,z}), \quad
@@ -145,7 +148,7 @@ class GRUCell(Cell):
         h' &= (1 - z) \odot n + z \odot h
 
     The gates are stored in the order r, z, n: reset, update, candidate. The paper resets the state before the product,
-    :math:`W_n (r \odot h)`; PyTorch and this cell do so after it, which lets one product serve all gates.
+    :math:`W_n (r \odot h)`. PyTorch and this cell reset it after the product, so that one product serves all gates.
 
     Args:
         d_input, d_hidden: widths of a token and of the state.
@@ -162,28 +165,30 @@ class GRUCell(Cell):
 
     def step(self, projected: Float[Tensor, "batch gates"], state: State) -> State:
         (h,) = state
-        of_x, of_h = projected.chunk(3, -1), self.recur(h).chunk(3, -1)  # (batch, d_hidden) each
-        r, z = ((of_x[gate] + of_h[gate]).sigmoid() for gate in (0, 1))
+        r_x, z_x, n_x = projected.chunk(3, -1)  # (batch, d_hidden) each
+        r_h, z_h, n_h = self.project_state(h).chunk(3, -1)
+        # r, z = σ(U x + W h)
+        r, z = (r_x + r_h).sigmoid(), (z_x + z_h).sigmoid()
         # n = tanh(U_n x + r ⊙ W_n h)
-        n = torch.tanh(of_x[2] + r * of_h[2])
+        n = torch.tanh(n_x + r * n_h)
         # h' = (1 - z) ⊙ n + z ⊙ h
         return (n + z * (h - n),)
 
 
 class Recurrent(nn.Module):
-    r"""Layers of cells over a sequence: each layer reads the hidden states of the one below.
+    r"""Recurrent network of several layers, each of which reads the hidden states of the layer below.
 
     .. math:: h_t^{(l)} = \mathrm{cell}_l(h_t^{(l-1)}, h_{t-1}^{(l)}), \quad h_t^{(0)} = x_t
 
-    Where the mask is False, the state stays as it was and the output is zero: after the last token each row holds the
-    state of its own last real token, wherever the padding stands.
+    At padding, the state does not change and the output is zero. The final state of each sequence is therefore the
+    state after its own last token, wherever the padding is.
 
     Args:
         cell: class of the cells: :class:`ElmanCell`, :class:`LSTMCell` or :class:`GRUCell`.
         d_input: width of a token.
         d_hidden: width of the state, and of the output.
-        n_layers: how many layers.
-        fused: whether PyTorch's kernel runs in place of the steps written here: same parameters, same results.
+        n_layers: number of layers.
+        fused: whether PyTorch's kernel replaces the explicit steps; parameters and results are the same.
 
     Raises:
         ValueError: for sizes below one.
@@ -198,10 +203,10 @@ class Recurrent(nn.Module):
 
     def __init__(self, cell: type[Cell], d_input: int, d_hidden: int, n_layers: int = 1, *, fused: bool = False):
         super().__init__()
-        if n_layers < 1:
-            raise ValueError(f"{n_layers=} must be >= 1")
+        _check_at_least_one(n_layers=n_layers)
         self.fused = fused
-        self.cells = nn.ModuleList(cell(d_hidden if i else d_input, d_hidden) for i in range(n_layers))
+        cells = nn.ModuleList(cell(d_hidden if i else d_input, d_hidden) for i in range(n_layers))
+        self.cells = cast("Sequence[Cell]", cells)
 
     def forward(
         self,
@@ -209,12 +214,12 @@ class Recurrent(nn.Module):
         state: LayerStates | None = None,
         mask: Bool[Tensor, "batch tokens"] | None = None,
     ) -> tuple[Float[Tensor, "batch tokens d_hidden"], LayerStates]:
-        """Read ``x`` from left to right.
+        """Run the network over ``x`` from left to right.
 
         Args:
             x: the tokens, at least one.
-            state: before the first token, zeros by default.
-            mask: True = a real token, False = padding.
+            state: the state of all layers before the first token, zeros by default.
+            mask: True = a token, False = padding.
 
         Returns:
             The hidden states of the last layer, and the state of all layers after the last token.
@@ -231,32 +236,32 @@ class Recurrent(nn.Module):
 
     def _with_cells(self, x: Tensor, state: LayerStates, mask: Tensor | None) -> tuple[Tensor, LayerStates]:
         finals = []
-        for cell, *of_layer in zip(self.cells, *state, strict=True):
-            outputs = []
-            for t, projected in enumerate(cell.project(x).unbind(1)):
-                new = cell.step(projected, tuple(of_layer))
+        for cell, *parts in zip(self.cells, *state, strict=True):
+            layer_state, outputs = tuple(parts), []
+            for t, projected in enumerate(cell.project_input(x).unbind(1)):
+                new = cell.step(projected, layer_state)
                 if mask is not None:
-                    new = (torch.where(mask[:, t, None], *pair) for pair in zip(new, of_layer, strict=True))
-                of_layer = list(new)
-                outputs.append(of_layer[0])
+                    new = tuple(torch.where(mask[:, t, None], *pair) for pair in zip(new, layer_state, strict=True))
+                layer_state = new
+                outputs.append(new[0])
             x = torch.stack(outputs, 1)  # (batch, tokens, d_hidden)
-            finals.append(of_layer)
+            finals.append(layer_state)
         output = x if mask is None else x.masked_fill(~mask[..., None], 0)
         return output, tuple(torch.stack(part) for part in zip(*finals, strict=True))
 
     def _with_kernel(self, x: Tensor, state: LayerStates, mask: Tensor | None) -> tuple[Tensor, LayerStates]:
-        kernel, n_layers = self.cells[0].kernel, len(self.cells)
+        kernel, n_states, n_layers = self.cells[0].kernel, self.cells[0].n_states, len(self.cells)
         weights = [p for cell in self.cells for p in (cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh)]
         options = True, n_layers, 0.0, self.training, False  # biases, layers, dropout, training, bidirectional
         if mask is None:
-            output, *state = kernel(x, state if len(state) > 1 else state[0], weights, *options, True)
-            return output, tuple(state)
-        # real tokens first, packed without the padding; a row of padding alone keeps one token, forgotten afterwards
+            output, *after = kernel(x, state if n_states > 1 else state[0], weights, *options, True)
+            return output, tuple(after)
+        # tokens first, packed without padding; a row of padding alone keeps one token, whose result is dropped below
         order, lengths = mask.int().argsort(dim=1, descending=True, stable=True), mask.sum(1)
         ordered = x.gather(1, order[..., None].expand_as(x))
         packed = pack_padded_sequence(ordered, lengths.clamp(min=1).cpu(), batch_first=True, enforce_sorted=False)
         before = tuple(part[:, packed.sorted_indices] for part in state)
-        before = before if len(before) > 1 else before[0]
+        before = before if n_states > 1 else before[0]
         data, *after = kernel(packed.data, packed.batch_sizes, before, weights, *options)
         output, _ = pad_packed_sequence(packed._replace(data=data), batch_first=True, total_length=x.shape[1])
         output = output.gather(1, order.argsort(1)[..., None].expand_as(output)).masked_fill(~mask[..., None], 0)
@@ -267,11 +272,11 @@ class Recurrent(nn.Module):
         cell = self.cells[0]
         if x.ndim != 3 or x.shape[1] < 1 or x.shape[2] != cell.d_input:
             raise ValueError(f"x has shape {tuple(x.shape)}; it must be (batch, tokens >= 1, d_input={cell.d_input})")
-        found, fits = [tuple(part.shape) for part in state], (len(self.cells), x.shape[0], cell.d_hidden)
-        if found != [fits] * cell.n_states:
-            raise ValueError(f"state has the shapes {found}; it must have {cell.n_states} of {fits}")
+        shapes, expected = [tuple(part.shape) for part in state], (len(self.cells), x.shape[0], cell.d_hidden)
+        if shapes != [expected] * cell.n_states:
+            raise ValueError(f"state has shapes {shapes}; it must hold {cell.n_states} of shape {expected}")
         if mask is not None and mask.dtype != torch.bool:
-            raise TypeError(f"mask has dtype {mask.dtype}; it must be torch.bool, True = a real token")
+            raise TypeError(f"mask has dtype {mask.dtype}; it must be torch.bool, True = a token")
         if mask is not None and mask.shape != x.shape[:2]:
             raise ValueError(f"mask has shape {tuple(mask.shape)}; it must be (batch, tokens) = {tuple(x.shape[:2])}")
 
@@ -283,23 +288,23 @@ def truncated_backpropagation(
     state: tuple[Tensor, ...] | None = None,
     mask: Bool[Tensor, "batch tokens"] | None = None,
 ) -> Iterator[tuple[Tensor, tuple[Tensor, ...]]]:
-    r"""Read a long sequence chunk by chunk; the state is carried on, its gradient is not.
+    r"""Run a model over a long sequence in chunks that pass on the state, but not its gradient.
 
     .. math:: \frac{\partial L_t}{\partial h_s} \text{ is taken as } 0 \text{ for } s \text{ in a chunk before that of }
         t
 
-    Call ``backward`` on the loss of each chunk before asking for the next: memory is then that of one chunk.
+    Call ``backward`` on the loss of each chunk before the next iteration, so that memory holds one chunk at a time.
 
     Args:
-        model: called as ``model(chunk, state)``, or ``model(chunk, state, mask)`` where a mask is given; returns
-            output and state, as :class:`Recurrent` does.
-        inputs: what is cut along its second axis, tokens.
-        chunk_size: tokens in a chunk, at least 1; the last may be shorter.
-        state: before the first token.
-        mask: cut like the inputs; True = a real token.
+        model: called as ``model(chunk, state)``, or as ``model(chunk, state, mask)`` if a mask is given; returns output
+            and state, as :class:`Recurrent` does.
+        inputs: the sequence, which is split along its second axis, tokens.
+        chunk_size: number of tokens in a chunk, at least 1; the last chunk may be shorter.
+        state: the state before the first token.
+        mask: True = a token, False = padding; split like the inputs.
 
     Returns:
-        An iterator over output and detached state of each chunk.
+        An iterator over the output and the detached state of each chunk.
 
     Raises:
         ValueError: for a chunk size below 1, or a mask of another length.
@@ -314,14 +319,13 @@ def truncated_backpropagation(
     3 False
     1 False
     """
-    if chunk_size < 1:
-        raise ValueError(f"{chunk_size=} must be >= 1")
+    _check_at_least_one(chunk_size=chunk_size)
     if mask is not None and mask.shape[1] != inputs.shape[1]:
-        raise ValueError(f"mask has {mask.shape[1]} tokens and inputs {inputs.shape[1]}; they must have as many")
-    cut = [tensor.split(chunk_size, 1) for tensor in (inputs, mask) if tensor is not None]
+        raise ValueError(f"mask has {mask.shape[1]} tokens; it must have as many as inputs, {inputs.shape[1]}")
+    parts = [tensor.split(chunk_size, 1) for tensor in (inputs, mask) if tensor is not None]
 
     def chunks(state):
-        for chunk in zip(*cut, strict=True):
+        for chunk in zip(*parts, strict=True):
             output, state = model(chunk[0], state, *chunk[1:])
             state = tuple(part.detach() for part in state)
             yield output, state

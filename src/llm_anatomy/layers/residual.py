@@ -1,13 +1,13 @@
-r"""Residual placement: where the norm stands between a sublayer and the stream that it adds to.
+r"""Residual placement: the position of the norm relative to a sublayer and the residual stream.
 
-A block holds its sublayers and one placement for each::
+A block holds its sublayers and one placement for each of them::
 
     x = self.attention_residual(x, self.attention, mask=mask)
     x = self.feedforward_residual(x, self.feedforward)
 
-A placement owns its norms, never the sublayer. Keyword arguments go on to the sublayer. A sublayer that returns a tuple
-means: the first entry is the branch, added to the stream; the others, such as attention weights, are handed back
-untouched behind it. So the placement returns a tensor where the sublayer does, and a tuple where the sublayer does.
+A placement owns its norms, but not the sublayer, to which it passes keyword arguments. If the sublayer returns a tuple,
+its first entry is the branch, which is added to the residual stream; the other entries, such as attention weights, are
+returned unchanged behind the result. A placement thus returns a tensor or a tuple as its sublayer does.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,11 +19,12 @@ from llm_anatomy.shapes import Float, Tensor
 
 
 class Residual(nn.Module):
-    r"""The sublayer's output is added to its input; the identity carries the gradient past it.
+    r"""Residual connection without a norm: add the output of a sublayer to its input.
 
     .. math:: y = x + F(x)
 
-    The placements below change what the branch reads (``enter``) or how it comes back to the stream (``join``).
+    The gradient bypasses the sublayer through the identity. The placements below change the input of the sublayer
+    (``before_sublayer``) or the way in which its output is added to the residual stream (``after_sublayer``).
 
     Raises:
         ValueError: when called, if the sublayer's output does not have the shape of its input.
@@ -34,41 +35,43 @@ class Residual(nn.Module):
     [[11.0, 22.0]]
     """
 
-    def enter(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        """What the sublayer reads."""
+    def before_sublayer(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+        """Compute the input of the sublayer from the residual stream."""
         return x
 
-    def join(
+    def after_sublayer(
         self, x: Float[Tensor, "*batch d_model"], branch: Float[Tensor, "*batch d_model"]
     ) -> Float[Tensor, "*batch d_model"]:
-        """The stream after the sublayer."""
+        """Compute the residual stream after the sublayer."""
         return x + branch
 
     def forward(
         self, x: Float[Tensor, "*batch d_model"], sublayer: Callable[..., Tensor | tuple], **kwargs
     ) -> Float[Tensor, "*batch d_model"] | tuple:
-        """Run the sublayer and add what it finds.
+        """Run the sublayer and add its output to the residual stream.
 
         Args:
-            x: the stream.
-            sublayer: called as ``sublayer(x, **kwargs)``; gives a tensor of the shape of ``x``, or a tuple that begins
-                with one.
+            x: the residual stream.
+            sublayer: called as ``sublayer(x, **kwargs)``; returns a tensor of the shape of ``x``, or a tuple whose
+                first entry is such a tensor.
         """
-        result = sublayer(self.enter(x), **kwargs)
+        result = sublayer(self.before_sublayer(x), **kwargs)
         branch, *rest = result if isinstance(result, tuple) else (result,)
         if branch.shape != x.shape:
-            raise ValueError(f"the sublayer made {tuple(branch.shape)} of {tuple(x.shape)}; the shapes must be equal")
-        joined = self.join(x, branch)
-        return (joined, *rest) if isinstance(result, tuple) else joined
+            raise ValueError(
+                f"the sublayer returned shape {tuple(branch.shape)}; it must be that of its input, {tuple(x.shape)}"
+            )
+        x = self.after_sublayer(x, branch)
+        return (x, *rest) if isinstance(result, tuple) else x
 
 
 class PostNorm(Residual):
-    r"""Normalize the sum: the original Transformer. The stream passes through every norm.
+    r"""Normalize the sum, as in the original Transformer. The residual stream passes through every norm.
 
     .. math:: y = \mathrm{Norm}(x + F(x))
 
     Args:
-        norm: of the width of the stream.
+        norm: a norm over the width of the residual stream.
 
     Source: Vaswani et al. (2017), section 3.1; Xiong et al. (2020); CMU-18, GT-13, GT-15.
 
@@ -81,19 +84,19 @@ class PostNorm(Residual):
         super().__init__()
         self.norm = norm
 
-    def join(
+    def after_sublayer(
         self, x: Float[Tensor, "*batch d_model"], branch: Float[Tensor, "*batch d_model"]
     ) -> Float[Tensor, "*batch d_model"]:
         return self.norm(x + branch)
 
 
 class PreNorm(Residual):
-    r"""Normalize what the branch reads. The stream stays an identity, and needs one norm after the last block.
+    r"""Normalize the input of the sublayer. The residual stream stays an identity, with a norm after the last block.
 
     .. math:: y = x + F(\mathrm{Norm}(x))
 
     Args:
-        norm: of the width of the stream.
+        norm: a norm over the width of the residual stream.
 
     Source: Xiong et al. (2020), section 3; Baevski and Auli (2018); Child et al. (2019); Wang et al. (2019); CMU-19
     (erratum E-42), GT-13, GT-14, GT-21, UCL-28.
@@ -107,17 +110,17 @@ class PreNorm(Residual):
         super().__init__()
         self.norm = norm
 
-    def enter(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+    def before_sublayer(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
         return self.norm(x)
 
 
 class PostSublayerNorm(Residual):
-    r"""Normalize what the branch found, before it is added. The stream stays an identity.
+    r"""Normalize the output of the sublayer, before it is added. The residual stream stays an identity.
 
     .. math:: y = x + \mathrm{Norm}(F(x))
 
     Args:
-        norm: of the width of the stream.
+        norm: a norm over the width of the residual stream.
 
     Source: OLMo team (2025), "2 OLMo 2 Furious", after Liu et al. (2021), "Swin Transformer V2"; GT-13.
 
@@ -131,19 +134,19 @@ class PostSublayerNorm(Residual):
         super().__init__()
         self.norm = norm
 
-    def join(
+    def after_sublayer(
         self, x: Float[Tensor, "*batch d_model"], branch: Float[Tensor, "*batch d_model"]
     ) -> Float[Tensor, "*batch d_model"]:
         return x + self.norm(branch)
 
 
 class SandwichNorm(Residual):
-    r"""Normalize what the branch reads and what it found. The stream stays an identity.
+    r"""Normalize the input and the output of the sublayer. The residual stream stays an identity.
 
     .. math:: y = x + \mathrm{Norm}_\mathrm{out}(F(\mathrm{Norm}_\mathrm{in}(x)))
 
     Args:
-        norm_in, norm_out: two norms of the width of the stream, each with weights of its own.
+        norm_in, norm_out: two norms over the width of the residual stream, each with its own weights.
 
     Source: Ding et al. (2021), "CogView"; used by Gemma 2; GT-13.
 
@@ -157,22 +160,22 @@ class SandwichNorm(Residual):
         super().__init__()
         self.norm_in, self.norm_out = norm_in, norm_out
 
-    def enter(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+    def before_sublayer(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
         return self.norm_in(x)
 
-    def join(
+    def after_sublayer(
         self, x: Float[Tensor, "*batch d_model"], branch: Float[Tensor, "*batch d_model"]
     ) -> Float[Tensor, "*batch d_model"]:
         return x + self.norm_out(branch)
 
 
 class ReZero(Residual):
-    r"""One learned number scales the branch, and starts at zero: the whole stack starts as the identity.
+    r"""Scale the output of the sublayer by a learned number, initially zero: an untrained stack is the identity.
 
     .. math:: y = x + \alpha F(\mathrm{Norm}(x)), \quad \alpha = 0 \text{ at first}
 
     Args:
-        norm: what stands before the branch; nothing in the paper's ReZero, a LayerNorm or an RMSNorm in its variants.
+        norm: a norm before the sublayer; none in the paper's ReZero, a LayerNorm or an RMSNorm in its variants.
 
     Source: Bachlechner et al. (2020), "ReZero is All You Need"; the variants with a norm are rows of Narang et al.
     (2021), table 1, which does not say where the norm stands; GT-19.
@@ -187,21 +190,21 @@ class ReZero(Residual):
         self.norm = nn.Identity() if norm is None else norm
         self.alpha = nn.Parameter(torch.zeros(()))
 
-    def enter(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+    def before_sublayer(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
         return self.norm(x)
 
-    def join(
+    def after_sublayer(
         self, x: Float[Tensor, "*batch d_model"], branch: Float[Tensor, "*batch d_model"]
     ) -> Float[Tensor, "*batch d_model"]:
         return x + self.alpha * branch
 
 
 class FixupResidual(Residual):
-    r"""A learned number scales the branch, another shifts what it reads: what stands for a norm under Fixup.
+    r"""Scale the output of the sublayer and shift its input by learned numbers, as Fixup does instead of a norm.
 
     .. math:: y = x + s\, F(x + b), \quad s = 1,\ b = 0 \text{ at first}
 
-    The shifts between the layers of the branch are those layers' biases. ``fixup_`` sets the weights that go with it.
+    The shifts between the layers of a branch are the biases of these layers. ``fixup_`` initializes their weights.
 
     Source: Zhang, Dauphin and Ma (2019), section 3, rule 3; GT-19.
 
@@ -213,10 +216,10 @@ class FixupResidual(Residual):
         super().__init__()
         self.scale, self.shift = nn.Parameter(torch.ones(())), nn.Parameter(torch.zeros(()))
 
-    def enter(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+    def before_sublayer(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
         return x + self.shift
 
-    def join(
+    def after_sublayer(
         self, x: Float[Tensor, "*batch d_model"], branch: Float[Tensor, "*batch d_model"]
     ) -> Float[Tensor, "*batch d_model"]:
         return x + self.scale * branch
@@ -224,18 +227,18 @@ class FixupResidual(Residual):
 
 @torch.no_grad()
 def fixup_(branches: Sequence[Sequence[nn.Module]]) -> None:
-    r"""Make deep stacks trainable without norms: every branch starts at zero, and moves little at the first step.
+    r"""Initialize a deep stack to train without norms: every branch is zero, and changes little in the first step.
 
-    With L branches of m layers each, and :math:`W` as a standard method has set it:
+    With L branches of m layers each, and :math:`W` from a standard initialization:
 
     .. math:: W_\mathrm{last} = 0, \quad W_\mathrm{other} = L^{-1/(2m-2)}\, W
 
-    Biases become zero. Call it once, right after the layers were made, and set the weight of the layer that makes the
-    logits to zero as well: the paper's first rule says both.
+    Biases become zero. Call this function once, right after the layers are made, and also set the weight of the layer
+    that computes the logits to zero: the paper's first rule asks for both.
 
     Args:
-        branches: for each branch its layers in order, each with a ``weight`` and perhaps a ``bias``; of attention the
-            two that the values pass through, ``[w_value, w_output]``.
+        branches: for each branch, its layers in order, each with a ``weight`` and possibly a ``bias``. For attention,
+            these are the two layers that act on the values, ``[w_value, w_output]``.
 
     Raises:
         ValueError: for a branch without layers, or a layer without a weight.
@@ -250,10 +253,12 @@ def fixup_(branches: Sequence[Sequence[nn.Module]]) -> None:
     """
     for i, branch in enumerate(branches):
         if not branch or not all(isinstance(getattr(layer, "weight", None), Tensor) for layer in branch):
-            raise ValueError(f"branches[{i}]={list(branch)} must be one layer or more, each with a weight")
+            raise ValueError(f"branches[{i}]={list(branch)} must hold at least one layer, each with a weight")
     for branch in branches:
         for layer in branch:
             last = layer is branch[-1]
-            layer.weight.mul_(0 if last else len(branches) ** (-1 / (2 * len(branch) - 2)))
-            if getattr(layer, "bias", None) is not None:
-                layer.bias.zero_()
+            weight, bias = layer.get_parameter("weight"), getattr(layer, "bias", None)
+            # W_last = 0, W_other = L^(-1 / (2 m - 2)) W
+            weight.mul_(0 if last else len(branches) ** (-1 / (2 * len(branch) - 2)))
+            if bias is not None:
+                bias.zero_()

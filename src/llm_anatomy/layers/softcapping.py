@@ -1,4 +1,4 @@
-"""A bound on scores and logits."""
+"""Softcapping: a smooth bound on scores and logits."""
 
 import torch
 from torch import nn
@@ -12,7 +12,7 @@ class Softcapping(nn.Module):
     .. math:: s' = \mathrm{cap} \cdot \tanh(s / \mathrm{cap})
 
     Args:
-        cap: the bound, above 0. Gemma 2 has 50 for the scores of attention and 30 for the logits.
+        cap: the bound, above 0. Gemma 2 uses 50 for the scores of attention and 30 for the logits.
 
     Raises:
         ValueError: for a cap that is not above 0.

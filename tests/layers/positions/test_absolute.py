@@ -484,7 +484,7 @@ def test_compiles_without_a_graph_break(run_without_shape_checks):
         (lambda: Learned(4, -1), "d_model=-1 must be at least 1"),
         (lambda: Sinusoidal(4, base=1.0), "base=1.0 must be above 1"),
         (lambda: Sinusoidal(4, base=math.nan), "base=nan must be above 1"),
-        (lambda: SingleSine(4, period=0.0), "period=0.0 must be a number of positions above 0"),
+        (lambda: SingleSine(4, period=0.0), "period=0.0 must be above 0"),
         (lambda: SingleSine(4, period=math.inf), "period=inf"),
         (lambda: LengthScaledIndex(4).encoding(torch.tensor([0, -2])), "positions hold -2; they must be at least 0"),
     ],
@@ -495,7 +495,7 @@ def test_what_does_not_fit_is_refused(make, sentence):
 
 
 def test_a_scheme_must_say_its_vectors():
-    with pytest.raises(NotImplementedError, match="AbsoluteScheme must say which vector"):
+    with pytest.raises(NotImplementedError, match="AbsoluteScheme must implement encoding"):
         AbsoluteScheme(3).embed(torch.zeros(1, 2, 3), torch.tensor([[0, 1]]))
 
 

@@ -228,8 +228,8 @@ def test_score_matrix_of_nothing_but_positions_is_their_dot_products():
         (torch.zeros(3, 4), r"proximity has shape \(3, 4\); it must be square"),
         (torch.zeros(1, 1), r"proximity has shape \(1, 1\).*at least 2 positions"),
         (torch.zeros(2, 3, 3), r"proximity has shape \(2, 3, 3\)"),
-        (torch.tensor([[0.0, -math.inf], [0.0, 0.0]]), "proximity must be finite"),
-        (torch.tensor([[0.0, math.nan], [0.0, 0.0]]), "proximity must be finite"),
+        (torch.tensor([[0.0, -math.inf], [0.0, 0.0]]), "proximity has entries that are not finite"),
+        (torch.tensor([[0.0, math.nan], [0.0, 0.0]]), "proximity has entries that are not finite"),
     ],
 )
 def test_matrices_that_do_not_fit_are_refused(measure, phi, sentence):

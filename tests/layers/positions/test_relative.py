@@ -277,12 +277,12 @@ def slopes_of_a_power_of_two(n_heads, *_):
         ("Transformer-XL", TransformerXL, "_sinusoids", cosines_first),
         ("scalar bias", base, "offsets", reversed_offsets),
         ("T5", T5Bias, "scale", ScalarBias.scale),
-        ("T5", T5Buckets, "__call__", lambda self, r: self._of_distance(r.abs(), 8)),
+        ("T5", T5Buckets, "__call__", lambda self, r: self._row_of_distance(r.abs(), 8)),
         ("T5, causal", base, "offsets", reversed_offsets),
         ("ALiBi", relative, "alibi_slopes", slopes_of_a_power_of_two),
-        ("DeBERTa", DeBERTa, "rows_seen_from_key", ReleasedDeBERTa.rows_seen_from_key),
+        ("DeBERTa", DeBERTa, "position_to_content_rows", ReleasedDeBERTa.position_to_content_rows),
         ("DeBERTa", DeBERTa, "scale", ScalarBias.scale),
-        ("DeBERTa, released", ReleasedDeBERTa, "rows_seen_from_key", DeBERTa.rows_seen_from_key),
+        ("DeBERTa, released", ReleasedDeBERTa, "position_to_content_rows", DeBERTa.position_to_content_rows),
         ("DeBERTa, released", relative, "_per_query_head", every_other_group),
         ("DeBERTa, log buckets", DeBERTaLogBuckets, "__call__", lambda self, r: Clip(-4, 3)(r)),
         ("TUPE-A", TUPE, "scale", ScalarBias.scale),
@@ -814,8 +814,8 @@ def test_all_schemes_compile_without_a_graph_break(run_without_shape_checks):
 @pytest.mark.parametrize(
     ("build", "sentence"),
     [
-        (lambda: Clip(1, 3), "r_min=1 must be <= 0 and r_max=3 >= 0"),
-        (lambda: Clip(-3, -1), "r_max=-1 >= 0"),
+        (lambda: Clip(1, 3), "r_min=1 must be at most 0, and r_max=3 at least 0"),
+        (lambda: Clip(-3, -1), "r_max=-1 at least 0"),
         (lambda: T5Buckets(9, 128), "n_rows=9 must be even and at least 4"),
         (lambda: T5Buckets(2, 128), "n_rows=2 must be even and at least 4"),
         (lambda: T5Buckets(32, 8), "max_distance=8 must be above 8"),
@@ -894,14 +894,14 @@ def test_other_misfits():
     shaw = make("Shaw")
     with pytest.raises(ValueError, match=r"key_positions have shape \(3, 6\)"):
         bare(Shaw.add_to_output)(shaw, torch.zeros(3, 6, 5, 7), PositionContext(QUERY_POSITIONS, KEY_POSITIONS[:, 1:]))
-    with pytest.raises(ValueError, match="key_positions run from 0 to 64; they must lie in 0 to n_ctx - 1 = 63"):
+    with pytest.raises(ValueError, match="key_positions are from 0 to 64; they must be 0 to n_ctx - 1 = 63"):
         make("TUPE-A").bias(query, key, PositionContext(QUERY_POSITIONS, torch.tensor([[0, 1, 2, 3, 4, 5, 64]])))
-    with pytest.raises(ValueError, match="query_positions run from -1 to 3"):
+    with pytest.raises(ValueError, match="query_positions are from -1 to 3"):
         make("TUPE, untied").bias(query, key, PositionContext(torch.tensor([[-1, 0, 1, 2, 3]]), KEY_POSITIONS))
     table = nn.Embedding(8, D_MODEL)
-    with pytest.raises(ValueError, match="projections=None: DeBERTa needs its own or attention's"):
+    with pytest.raises(ValueError, match="projections=None must be given to DeBERTa"):
         DeBERTa(table, Clip(-4, 3)).bias(query, key, PositionContext(QUERY_POSITIONS, KEY_POSITIONS))
-    with pytest.raises(ValueError, match=r"projections are \(24, 24\) wide; .* must be \(24, 8\)"):
+    with pytest.raises(ValueError, match=r"projections have widths \(24, 24\); .* must be \(24, 8\)"):
         DeBERTa(table, Clip(-4, 3), pair(HEADS)).bias(
             query, key[:, :2], PositionContext(QUERY_POSITIONS, KEY_POSITIONS)
         )

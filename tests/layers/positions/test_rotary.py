@@ -436,10 +436,10 @@ def test_linear_attention_with_rotated_numerator():
     torch.testing.assert_close(direct(torch.arange(TOKENS)[None] + 30), weights)
     assert (weights < 0).any() and not torch.allclose(weights.sum(-1), torch.ones(TOKENS, dtype=torch.float64))
     positions, memory, norm = torch.arange(TOKENS)[None], 0, 0
-    turned_query, turned_key = (scheme.rotate(x, positions)[0, 0] for x in (query, key))
+    rotated_query, rotated_key = (scheme.rotate(x, positions)[0, 0] for x in (query, key))
     for t in range(TOKENS):
-        memory, norm = memory + torch.outer(turned_key[t], value[t]), norm + key[0, 0, t]
-        torch.testing.assert_close(turned_query[t] @ memory / (query[0, 0, t] @ norm), (weights @ value)[t])
+        memory, norm = memory + torch.outer(rotated_key[t], value[t]), norm + key[0, 0, t]
+        torch.testing.assert_close(rotated_query[t] @ memory / (query[0, 0, t] @ norm), (weights @ value)[t])
 
 
 @pytest.mark.syllabus("GT-52")

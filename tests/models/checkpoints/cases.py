@@ -1070,7 +1070,7 @@ def deberta_v2(**more):
 def papers_reading(model):
     """The term of the positions that ask reads the row of the key's view, as the paper has it."""
     for block in model.stack.blocks:
-        block.attention.position.rows_seen_from_key = block.attention.position.buckets
+        block.attention.position.position_to_content_rows = block.attention.position.buckets
 
 
 def table_not_normalized(model):

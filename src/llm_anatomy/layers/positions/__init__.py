@@ -1,1 +1,1 @@
-"""Position schemes, from the integer index to rotations, behind one set of hooks (``base``)."""
+"""Position schemes, from the integer index to rotations, with one interface (``base``)."""

@@ -1,11 +1,11 @@
-r"""Absolute schemes: each position has a vector of its own, added to the embedding of the token that stands there.
+r"""Absolute schemes: each position has a vector, which is added to the embedding of the token at this position.
 
 Legend of shapes: ``batch``, ``tokens``, ``d_model`` (width of an embedding, and of the vector of a position). The
-ladder of the lecture: two codes that are rejected, kept here for their defects, two that lead to the sinusoids, then
-the sinusoids, and a table that is trained.
+schemes are those of the lecture, in its order: two codes that it rejects, two that lead to the sinusoids, the
+sinusoids, and a trained table.
 
-Every scheme here is done when attention starts, so that keys can be cached, except where the vectors depend on how
-long the sentence is.
+All schemes act before attention, so that keys can be cached. The exception is the scheme whose vectors depend on the
+length of the sentence.
 """
 
 import math
@@ -22,12 +22,14 @@ from llm_anatomy.shapes import Float, Int, Tensor
 
 
 class AbsoluteScheme(PositionScheme):
-    r"""What absolute schemes share: the vector of the position is added to the embedding, once, at the input.
+    r"""What absolute schemes share: the vector of a position is added to the embedding, once, at the input.
 
     .. math:: x_i' = x_i + p_i, \quad \text{so that } q_i = W_q (x_i + p_i), \text{ likewise } k_i \text{ and } v_i
 
+    A subclass implements ``encoding``.
+
     Args:
-        d_model: width of the embeddings, from 1.
+        d_model: width of the embeddings, at least 1.
 
     Raises:
         ValueError: for a width below 1; in ``embed``, for another width or positions that do not fit.
@@ -50,8 +52,8 @@ class AbsoluteScheme(PositionScheme):
     def encoding(
         self, positions: Int[Tensor, "*batch tokens"], dtype: torch.dtype = torch.float32
     ) -> Float[Tensor, "*batch tokens d_model"]:
-        """The vectors of the positions, one row per token; ``positions`` may be just ``(tokens,)``."""
-        raise NotImplementedError(f"{type(self).__name__} must say which vector a position has")
+        """Compute the vectors of positions, one row per token. ``positions`` may also be ``(tokens,)``."""
+        raise NotImplementedError(f"{type(self).__name__} must implement encoding")
 
     def embed(
         self, x: Float[Tensor, "batch tokens d_model"], positions: Int[Tensor, "#batch tokens"]
@@ -70,15 +72,15 @@ class AbsoluteScheme(PositionScheme):
 
 
 class IntegerIndex(AbsoluteScheme):
-    r"""Option 1, rejected: the index itself, in every coordinate.
+    r"""Option 1, rejected: the index itself in every coordinate.
 
     .. math:: p_i = i\,\mathbf{1}
 
-    The values have no bound and drown the content, positions beyond the training range are unseen, and all coordinates
-    say the same. In bfloat16 the index cannot even count beyond 256.
+    The values are unbounded and dominate the content, positions beyond the training range are unseen, and all
+    coordinates carry the same information. In bfloat16, successive indices above 256 are not even distinct.
 
     Args:
-        d_model: width of the embeddings, from 1.
+        d_model: width of the embeddings, at least 1.
 
     Raises:
         ValueError, TypeError: as ``AbsoluteScheme``.
@@ -98,18 +100,18 @@ class IntegerIndex(AbsoluteScheme):
 
 
 class LengthScaledIndex(AbsoluteScheme):
-    r"""Option 2, rejected: the index, scaled by the length n of the sentence to lie between 0 and 1.
+    r"""Option 2, rejected: the index scaled by the length n of the sentence to the range from 0 to 1.
 
     .. math:: p_i = \frac{i}{n - 1}\,\mathbf{1}, \quad n = 1 + \max_j j, \quad p_0 = 0 \text{ where } n = 1
 
-    The same position has another vector in a sentence of another length, and so has a step to the neighbour. The length
-    is read off the positions, row by row: a row is one sentence, given whole; padding takes places within it.
+    The vector of a position, and the difference between neighbours, change with the length of the sentence. The length
+    is computed from the positions of each row, which must hold one complete sentence; padding counts as part of it.
 
     Args:
-        d_model: width of the embeddings, from 1.
+        d_model: width of the embeddings, at least 1.
 
     Raises:
-        ValueError: besides those of ``AbsoluteScheme``, for positions below 0, which no length scales to 0 to 1.
+        ValueError: in addition to those of ``AbsoluteScheme``, for positions below 0.
 
     Source: IITD-05 (the slide shows a picture; the formula is supplied).
 
@@ -134,15 +136,15 @@ class LengthScaledIndex(AbsoluteScheme):
 
 
 class BinaryCounter(AbsoluteScheme):
-    r"""The index in binary digits, the fastest first: each coordinate alternates half as often as the one before.
+    r"""Binary digits of the index, lowest first: each coordinate alternates half as often as the previous one.
 
     .. math:: p_{i,k} = \left\lfloor i / 2^k \right\rfloor \bmod 2
 
-    Bit k has period :math:`2^{k+1}`, and the counter starts anew after :math:`2^{d_\mathrm{model}}` positions. Written
-    numbers, and the slide's table, have the fastest digit last.
+    Bit k has period :math:`2^{k+1}`, and the code repeats after :math:`2^{d_\mathrm{model}}` positions. In written
+    numbers, and in the slide's table, the lowest digit is the last one.
 
     Args:
-        d_model: width of the embeddings: how many digits, from 1.
+        d_model: width of the embeddings, the number of digits; at least 1.
 
     Raises:
         ValueError, TypeError: as ``AbsoluteScheme``.
@@ -162,17 +164,18 @@ class BinaryCounter(AbsoluteScheme):
 
 
 class SingleSine(AbsoluteScheme):
-    r"""One sine over the positions, in every coordinate: bounded, the same for any length, and it repeats.
+    r"""One sine of the position in every coordinate: bounded and independent of the length, but periodic.
 
     .. math:: p_i = \sin\left(\frac{2\pi}{\mathrm{period}}\, i\right) \mathbf{1}
 
     Args:
-        d_model: width of the embeddings, from 1.
-        period: after how many positions it repeats, above 0. By default :math:`2\pi`, one radian per position, as in
-            the first coordinate of the sinusoids: no two whole positions then agree exactly, but some come close.
+        d_model: width of the embeddings, at least 1.
+        period: number of positions after which the sine repeats, above 0. The default :math:`2\pi` is one radian per
+            position, as in the first coordinate of the sinusoids; no two integer positions then agree exactly, but some
+            almost do.
 
     Raises:
-        ValueError: besides those of ``AbsoluteScheme``, for a period that is not above 0.
+        ValueError: in addition to those of ``AbsoluteScheme``, for a period that is not above 0.
 
     Source: IITD-09 (errata E-08: positions 0 and 6 agree if 6 is a whole number of half periods; E-09).
 
@@ -183,7 +186,7 @@ class SingleSine(AbsoluteScheme):
     def __init__(self, d_model: int, period: float = 2 * math.pi):
         super().__init__(d_model)
         if not 0 < period < math.inf:
-            raise ValueError(f"period={period} must be a number of positions above 0")
+            raise ValueError(f"{period=} must be above 0 and finite")
         self.period = period
 
     def encoding(
@@ -194,26 +197,27 @@ class SingleSine(AbsoluteScheme):
         return repeat(angles.sin().to(dtype), "... tokens -> ... tokens d_model", d_model=self.d_model)
 
 
-# --- The two that models use ---
+# --- Two schemes that models use ---
 
 
 class Sinusoidal(AbsoluteScheme):
-    r"""A sine and a cosine for each of many frequencies, from one radian per position down to almost none.
+    r"""Sinusoidal encoding: a sine and a cosine for each of many frequencies, the highest one radian per position.
 
     .. math:: p_{i,2t} = \sin\left(i / \mathrm{base}^{2t/d_\mathrm{model}}\right), \quad
         p_{i,2t+1} = \cos\left(i / \mathrm{base}^{2t/d_\mathrm{model}}\right)
 
-    Coordinates 2t and 2t + 1 form pair t. Where the width is odd, the last sine has no cosine beside it. Marian's
-    and RoFormer's tables hold all sines first, then all cosines: a fixed reordering of the same numbers.
+    Coordinates 2t and 2t + 1 form pair t. If the width is odd, the last sine has no cosine. The tables of Marian and
+    RoFormer hold all sines first, followed by all cosines: a fixed reordering of the same numbers.
 
-    Defined at any position; that a model trained on short texts reads longer ones does not follow (erratum E-21).
+    The encoding is defined at any position. It does not follow that a model trained on short texts works on longer ones
+    (erratum E-21).
 
     Args:
-        d_model: width of the embeddings, from 1; odd widths too.
-        base: how far the wavelengths spread, from 2π up to almost 2π · base; above 1.
+        d_model: width of the embeddings, even or odd, at least 1.
+        base: sets the range of the wavelengths, from 2π to almost 2π · base; above 1.
 
     Raises:
-        ValueError: besides those of ``AbsoluteScheme``, for a base that is not above 1.
+        ValueError: in addition to those of ``AbsoluteScheme``, for a base that is not above 1.
 
     Source: Vaswani et al. (2017), section 3.5; IITD-08 (errata E-09, and E-10: t counts pairs), IITD-10, IITD-11,
     IITD-12 (erratum E-11), IITD-16, IITD-17, CMU-23, GT-28.
@@ -225,35 +229,36 @@ class Sinusoidal(AbsoluteScheme):
     def __init__(self, d_model: int, base: float = 10000.0):
         super().__init__(d_model)
         if not 1 < base < math.inf:
-            raise ValueError(f"base={base} must be above 1, so that wavelengths grow")
+            raise ValueError(f"{base=} must be above 1 and finite")
         self.base = base
 
     def encoding(
         self, positions: Int[Tensor, "*batch tokens"], dtype: torch.dtype = torch.float32
     ) -> Float[Tensor, "*batch tokens d_model"]:
         _check_integers(positions=positions)
-        exact = dict(device=positions.device, dtype=_angle_dtype(positions.device))
-        exponents = torch.arange(0, self.d_model, 2, **exact) / self.d_model  # (pairs,)
-        angles = positions.to(**exact)[..., None] / self.base**exponents  # (..., tokens, pairs)
+        positions = positions.to(_angle_dtype(positions.device))
+        exponents = torch.arange(0, self.d_model, 2, dtype=positions.dtype, device=positions.device) / self.d_model
+        angles = positions[..., None] / self.base**exponents  # (..., tokens, pairs)
         pairs = torch.stack((angles.sin(), angles.cos()), -1).to(dtype)
         return rearrange(pairs, "... tokens pairs two -> ... tokens (pairs two)")[..., : self.d_model]
 
 
 class Learned(AbsoluteScheme):
-    r"""One trained vector per position, for as many positions as there are in training and no more.
+    r"""Learned encoding: one trained vector for each position up to ``n_ctx``.
 
     .. math:: p_i = P_{:,i}, \quad P \in \mathbb{R}^{d_\mathrm{model} \times n_\mathrm{ctx}}
 
-    ``table`` is P with the positions as rows. The same thing is a linear layer over one-hot positions,
-    :math:`p_i = P e_i`. It starts from a normal distribution of standard deviation 0.02, BERT's.
+    ``table`` is the transpose of P, with the positions as rows. The scheme is equivalent to a linear layer on one-hot
+    positions, :math:`p_i = P e_i`. The table is initialized from a normal distribution with standard deviation 0.02, as
+    in BERT.
 
     Args:
-        n_ctx: how many positions, from 1.
-        d_model: width of the embeddings, from 1.
+        n_ctx: number of positions, at least 1.
+        d_model: width of the embeddings, at least 1.
 
     Raises:
-        ValueError: besides those of ``AbsoluteScheme``, for no positions; in ``embed`` and ``encoding``, for positions
-            outside 0 to n_ctx - 1. A compiled graph leaves this check out.
+        ValueError: in addition to those of ``AbsoluteScheme``, if ``n_ctx`` is below 1; in ``embed`` and ``encoding``,
+            for positions outside 0 to n_ctx - 1. A compiled graph omits this check.
 
     Source: Gehring et al. (2017), section 3.1; Devlin et al. (2019), section 3; IITD-13, IITD-16, CMU-24, GT-28,
     GT-29 (erratum E-99), UCL-23.
@@ -282,12 +287,13 @@ class Learned(AbsoluteScheme):
 
 
 def _angle_dtype(device: torch.device) -> torch.dtype:
-    """In float32, values at positions up to 2000 are off by up to some 1e-4; Apple's GPUs have nothing better."""
+    """Return float64: float32 has errors of about 1e-4 at positions up to 2000. Apple's GPUs have float32 only."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 
 def _check_bounds(positions: Tensor, inside: Tensor, allowed: str) -> None:
-    """Looks at values, for which a GPU must be waited for; a compiled graph cannot, and the meta device has none."""
+    """Raise a ValueError for a position outside the allowed range. A compiled graph and the meta device, which have no
+    values, omit this check."""
     if torch.compiler.is_compiling() or positions.is_meta:
         return
     if not inside.all():

@@ -1,15 +1,16 @@
-r"""How far a scheme has the three properties of the lecture, and how fast proximity falls with distance.
+r"""Metrics of position schemes: the three properties of the lecture, and the decay of proximity with distance.
 
-A matrix :math:`\phi` says how near the scheme puts each position to each other: ``proximity[i, j]`` is that of position
-i, as a query, to position j, as a key, over positions 0, 1, 2, … It may be the dot products of an absolute scheme
-(``encoding @ encoding.T``), a bias, a head's mean weights, or what :func:`score_matrix` gives for any scheme.
+A matrix :math:`\phi` holds the proximity of each pair of positions under a scheme: ``proximity[i, j]`` is that of
+position i, as a query, to position j, as a key, over positions 0, 1, 2, … It may be the dot products of an absolute
+scheme (``encoding @ encoding.T``), a bias, the mean weights of a head, or the :func:`score_matrix` of any scheme.
 
-Legend of shapes: ``positions``, ``heads``, ``width`` (of a query or key). Monotonicity and decay look forward, to keys
-after the query; ``proximity.flip(0, 1)`` looks back. Measure in float64 where a property is to hold exactly.
+Legend of shapes: ``positions``, ``heads``, ``width`` (of a query or key). Monotonicity and decay are measured for keys
+after the query; for keys before it, use ``proximity.flip(0, 1)``. Use float64 to test whether a property holds exactly.
 """
 
 import torch
 
+from llm_anatomy.layers._checks import _check_at_least_one
 from llm_anatomy.layers.positions.base import PositionContext, PositionScheme
 from llm_anatomy.shapes import Float, Tensor
 
@@ -17,19 +18,20 @@ from llm_anatomy.shapes import Float, Tensor
 def score_matrix(
     scheme: PositionScheme, query: Float[Tensor, "heads width"], key: Float[Tensor, "heads width"], n_positions: int
 ) -> Float[Tensor, "heads positions positions"]:
-    r"""The scores before the softmax if the same query stood at every position, and the same key: what differs between
-    its entries comes from the positions.
+    r"""Compute the scores of the same query and the same key at all positions.
+
+    Differences between the entries are then due to the positions alone.
 
     .. math:: \phi_{ij} = \mathrm{rotate}(q + p_i, i)^\top\, \mathrm{rotate}(k + p_j, j) \cdot \mathrm{scale} +
         \mathrm{bias}(i, j)
 
-    Vectors of absolute schemes are added to query and key as they are, without projections, so that ``width`` is
-    their ``d_model``; zeros for query and key leave their dot products alone.
+    The vectors of absolute schemes are added to query and key without projections, so that ``width`` is their
+    ``d_model``. If query and key are zero, the scores are the dot products of these vectors.
 
     Args:
-        scheme: any whose hooks need no projections of attention's.
-        query, key: one per head.
-        n_positions: how many positions, from 1.
+        scheme: any scheme that does not use attention's projections.
+        query, key: one vector for each head.
+        n_positions: number of positions, at least 1.
 
     Raises:
         ValueError: for fewer than one position, or a query and a key of different shapes.
@@ -41,8 +43,7 @@ def score_matrix(
     >>> score_matrix(IntegerIndex(4), zeros, zeros, 3)[0].tolist()  # 4 i j, over the square root of 4
     [[0.0, 0.0, 0.0], [0.0, 2.0, 4.0], [0.0, 4.0, 8.0]]
     """
-    if n_positions < 1:
-        raise ValueError(f"n_positions={n_positions} must be at least 1")
+    _check_at_least_one(n_positions=n_positions)
     if query.ndim != 2 or query.shape != key.shape:
         raise ValueError(f"query {tuple(query.shape)} and key {tuple(key.shape)} must both be (heads, width)")
     positions = torch.arange(n_positions, device=query.device)[None]
@@ -56,7 +57,7 @@ def score_matrix(
 
 
 def monotonicity(proximity: Float[Tensor, "positions positions"]) -> float:
-    r"""For which share of the pairs of keys, from the query onwards, the further one is strictly less near.
+    r"""Compute the fraction of pairs of keys, from the query on, whose farther key has strictly lower proximity.
 
     .. math:: \frac{\#\{(x, m, n) : m > n,\; \phi_{x,x+m} < \phi_{x,x+n}\}}{\#\{(x, m, n) : m > n\}},
         \quad 0 \leq n < m
@@ -65,7 +66,7 @@ def monotonicity(proximity: Float[Tensor, "positions positions"]) -> float:
         proximity: finite, at least 2 positions.
 
     Returns:
-        1 where proximity falls at each step, 0 where it never does, about one half for noise.
+        1 if proximity falls at each step, 0 if it never falls, and about one half for noise.
 
     Raises:
         ValueError: if it is not square, not finite, or smaller than 2 positions.
@@ -84,7 +85,7 @@ def monotonicity(proximity: Float[Tensor, "positions positions"]) -> float:
 
 
 def translation_variance(proximity: Float[Tensor, "positions positions"]) -> float:
-    r"""How much pairs at one offset differ at most, as a share of all the differences there are.
+    r"""Compute the largest difference between pairs with the same offset, relative to the range of all pairs.
 
     .. math:: \frac{\max_r \left(\max_x \phi_{x,x+r} - \min_x \phi_{x,x+r}\right)}{\max \phi - \min \phi}
 
@@ -92,7 +93,7 @@ def translation_variance(proximity: Float[Tensor, "positions positions"]) -> flo
         proximity: finite, at least 2 positions.
 
     Returns:
-        0 where proximity depends on the offset alone (translation invariance), at most 1.
+        0 if proximity depends on the offset alone (translation invariance), and at most 1.
 
     Raises:
         ValueError: if it is not square, not finite, or smaller than 2 positions.
@@ -107,11 +108,11 @@ def translation_variance(proximity: Float[Tensor, "positions positions"]) -> flo
     _check_matrix(proximity)
     n_positions = len(proximity)
     diagonals = (proximity.diagonal(offset) for offset in range(1 - n_positions, n_positions))
-    return _share(max((d.max() - d.min()).item() for d in diagonals), proximity)
+    return _relative_to_range(max((d.max() - d.min()).item() for d in diagonals), proximity)
 
 
 def asymmetry(proximity: Float[Tensor, "positions positions"]) -> float:
-    r"""How much the two directions of a pair differ at most, as a share of all the differences there are.
+    r"""Compute the largest difference between the two directions of a pair, relative to the range of all pairs.
 
     .. math:: \frac{\max_{x,y} |\phi_{x,y} - \phi_{y,x}|}{\max \phi - \min \phi}
 
@@ -119,7 +120,7 @@ def asymmetry(proximity: Float[Tensor, "positions positions"]) -> float:
         proximity: finite, at least 2 positions.
 
     Returns:
-        0 where it is symmetric, at most 1.
+        0 if proximity is symmetric, and at most 1.
 
     Raises:
         ValueError: if it is not square, not finite, or smaller than 2 positions.
@@ -130,16 +131,16 @@ def asymmetry(proximity: Float[Tensor, "positions positions"]) -> float:
     (0.0, 1.0)
     """
     _check_matrix(proximity)
-    return _share((proximity - proximity.T).abs().max().item(), proximity)
+    return _relative_to_range((proximity - proximity.T).abs().max().item(), proximity)
 
 
 def mean_by_distance(proximity: Float[Tensor, "positions positions"]) -> Float[Tensor, "distances"]:
-    r"""The curve of decay: proximity to the key r positions after the query, averaged over queries.
+    r"""Compute the mean proximity of the key r positions after the query, for each r.
 
     .. math:: f(r) = \frac{1}{T - R} \sum_{x=0}^{T-R-1} \phi_{x,x+r}, \quad
         r = 0, \dots, R, \quad R = \lfloor T / 2 \rfloor
 
-    Distances end at half the positions, so that all are averaged over the same queries.
+    Distances go up to half the number of positions, so that all means are over the same queries.
 
     Args:
         proximity: finite, at least 2 positions.
@@ -153,24 +154,24 @@ def mean_by_distance(proximity: Float[Tensor, "positions positions"]) -> Float[T
     [4.0, 2.5]
     """
     _check_matrix(proximity)
-    furthest = len(proximity) // 2
-    diagonals = [proximity.diagonal(r)[: len(proximity) - furthest] for r in range(furthest + 1)]
+    max_distance = len(proximity) // 2
+    diagonals = [proximity.diagonal(r)[: len(proximity) - max_distance] for r in range(max_distance + 1)]
     return torch.stack(diagonals).mean(-1)
 
 
 def half_distance(proximity: Float[Tensor, "positions positions"]) -> int | None:
-    r"""From which distance on mean proximity stays in the lower half of its range, ripples included.
+    r"""Compute the distance from which mean proximity stays in the lower half of its range.
 
     .. math:: \min\left\{r : f(r') \leq \tfrac12\left(f(0) + \min f\right) \text{ for all } r' \geq r\right\}
 
-    A factor and a constant added to all scores change nothing, as the softmax does not see the constant. The range is
-    that of :func:`mean_by_distance` over the positions given: compare schemes over equally many.
+    A positive factor and a constant added to all scores do not change the result. The range is that of
+    :func:`mean_by_distance`, so schemes should be compared over the same number of positions.
 
     Args:
         proximity: finite, at least 2 positions.
 
     Returns:
-        The distance, or None where there is none: proximity is high again at the end, or never below f(0).
+        The distance, or None if there is none because proximity is high again at the end or never below f(0).
 
     Raises:
         ValueError: if it is not square, not finite, or smaller than 2 positions.
@@ -185,18 +186,18 @@ def half_distance(proximity: Float[Tensor, "positions positions"]) -> int | None
     curve = mean_by_distance(proximity)
     if curve.min() == curve[0]:
         return None
-    high = (curve > (curve[0] + curve.min()) / 2).nonzero()  # holds distance 0 at least
-    after = high.max().item() + 1
-    return after if after < len(curve) else None
+    upper_half = (curve > (curve[0] + curve.min()) / 2).nonzero()  # never empty, since it holds distance 0
+    distance = int(upper_half.max()) + 1
+    return distance if distance < len(curve) else None
 
 
-def _share(difference: float, proximity: Tensor) -> float:
-    everything = (proximity.max() - proximity.min()).item()
-    return difference / everything if everything else 0.0
+def _relative_to_range(difference: float, proximity: Tensor) -> float:
+    full_range = (proximity.max() - proximity.min()).item()
+    return difference / full_range if full_range else 0.0
 
 
 def _check_matrix(proximity: Tensor) -> None:
     if proximity.ndim != 2 or proximity.shape[0] != proximity.shape[1] or len(proximity) < 2:
-        raise ValueError(f"proximity has shape {tuple(proximity.shape)}; it must be square, of at least 2 positions")
+        raise ValueError(f"proximity has shape {tuple(proximity.shape)}; it must be square, with at least 2 positions")
     if not proximity.isfinite().all():
-        raise ValueError("proximity must be finite: measure scores before they are masked")
+        raise ValueError("proximity has entries that are not finite; use scores without a mask")

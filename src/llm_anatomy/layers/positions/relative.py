@@ -1,13 +1,14 @@
-r"""Relative schemes: what they add to the scores (one of them to the values too) says how far apart two tokens are.
+r"""Relative schemes: a term in the scores (in one scheme, also in the values) depends on the distance of two tokens.
 
-Legend of shapes as in ``layers.attention``; ``rows`` counts the entries of a table over offsets. An offset is key
-position minus query position, so that keys of the past have negative ones. Query i stands at position
-:math:`p_i`, key j at :math:`p_j`. Papers that write m - n or i - j mean query minus key; their tables run backwards.
+Legend of shapes as in ``layers.functional``; ``rows`` is the number of rows of a table over offsets. An offset is key
+position minus query position, so that offsets to the past are negative. Query i is at position :math:`p_i`, and key j
+at :math:`p_j`. Papers that write m - n or i - j mean query minus key; their tables are in reverse order.
 
-Every scheme here can be cached: keys are stored as they are, and each step adds one new row to the scores.
+Every scheme here works with a cache: keys are stored unchanged, and each step adds one row of scores.
 """
 
 import math
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -20,13 +21,13 @@ from llm_anatomy.layers.positions.base import PositionContext, PositionScheme
 from llm_anatomy.layers.positions.buckets import Clip, DeBERTaLogBuckets, T5Buckets
 from llm_anatomy.shapes import Float, Int, Tensor
 
-# What the hook ``bias`` takes and returns, as in ``base``.
+# Types of the hook ``bias``, as in ``base``.
 Query = Float[Tensor, "batch heads queries d_head"]
 Key = Float[Tensor, "batch kv_heads keys d_head"]
-Added = Float[Tensor, "#batch #heads queries keys"]
+Bias = Float[Tensor, "#batch #heads queries keys"]
 Projections = tuple[nn.Linear, nn.Linear] | None
 
-# --- A number per offset ---
+# --- Scalars per offset ---
 
 
 class ScalarBias(PositionScheme):
@@ -34,14 +35,14 @@ class ScalarBias(PositionScheme):
 
     .. math:: s_{ij} = \frac{q_i^\top k_j}{\sqrt{d_\mathrm{head}}} + b_{p_j - p_i}
 
-    Where all positions follow each other, the matrix of b is Toeplitz: it depends on the diagonal alone.
+    If all positions follow each other, the matrix of b is a Toeplitz matrix, constant along each diagonal.
 
     Args:
-        n_heads: how many query heads.
-        buckets: which offsets share a number, such as ``Clip(1 - T, T - 1)``.
+        n_heads: number of query heads.
+        buckets: maps offsets to rows, such as ``Clip(1 - T, T - 1)``; offsets in one row share a number.
 
     Raises:
-        ValueError: for fewer than one head; in ``bias``, for other heads or positions that do not fit.
+        ValueError: for fewer than one head; in ``bias``, for another number of heads or positions that do not fit.
 
     Source: CMU-26 (erratum E-38: the lecture's BLEU scores are of Shaw's vectors), GT-30 (erratum E-18).
 
@@ -58,7 +59,7 @@ class ScalarBias(PositionScheme):
         self.n_heads, self.buckets = n_heads, buckets
         self.table = _small_normal(buckets.n_rows, n_heads)
 
-    def bias(self, query: Query, key: Key, context: PositionContext) -> Added:
+    def bias(self, query: Query, key: Key, context: PositionContext) -> Bias:
         context.check(query, key, n_heads=self.n_heads)
         rows = self.buckets(context.offsets)  # (batch or 1, queries, keys)
         added = F.embedding(rows, self.table).to(query.dtype)
@@ -66,14 +67,14 @@ class ScalarBias(PositionScheme):
 
 
 class T5Bias(ScalarBias):
-    r"""T5: a number per head and bucket of offsets, and no scale: the initialization takes care of it.
+    r"""Bias of T5: one trained number per head and bucket of offsets, with unscaled scores.
 
     .. math:: s_{ij} = q_i^\top k_j + b_{\mathrm{row}(p_j - p_i)}
 
-    In T5 all layers of a stack share one table, and attention to the encoder has none.
+    T5's initialization makes the scale unnecessary. All layers of a stack share one table; cross-attention has none.
 
     Args:
-        n_heads: how many query heads.
+        n_heads: number of query heads.
         buckets: ``T5Buckets`` for an encoder, ``T5CausalBuckets`` for a decoder.
 
     Raises:
@@ -92,19 +93,19 @@ class T5Bias(ScalarBias):
 def alibi_slopes(
     n_heads: int, device: torch.device | str | None = None, dtype: torch.dtype = torch.float32
 ) -> Float[Tensor, "heads"]:
-    r"""How steeply each head forgets: a geometric sequence from :math:`2^{-8/n}` down to :math:`2^{-8}`.
+    r"""Compute the slopes of ALiBi, a geometric sequence from :math:`2^{-8/n}` to :math:`2^{-8}`.
 
     .. math:: m_h = 2^{-8h/n}, \quad h = 1, \dots, n \quad \text{for } n \text{ a power of two}
 
-    Else, with n the next power of two: every second slope from the second on, then those left out, until all heads
-    have one.
+    For other numbers of heads, n is the next power of two: the heads take every second slope, beginning with the second
+    one, and then the remaining slopes from the first on.
 
     Args:
-        n_heads: any number from 1.
-        device, dtype: where, and in which precision, they are made.
+        n_heads: number of heads, at least 1.
+        device, dtype: of the slopes.
 
     Returns:
-        Positive slopes.
+        Slopes above 0, one for each head.
 
     Raises:
         ValueError: for fewer than one head.
@@ -121,19 +122,19 @@ def alibi_slopes(
 
 
 class ALiBi(PositionScheme):
-    r"""Attention with linear biases: a penalty that grows with the distance, at a slope per head; nothing is trained.
+    r"""Attention with linear biases: a penalty proportional to the distance, with a fixed slope for each head.
 
     .. math:: s_{ij} = \frac{q_i^\top k_j}{\sqrt{d_\mathrm{head}}} - m_h\, |p_j - p_i|
 
-    The paper is causal and says nothing of the future; here it counts like the past. BLOOM and MPT add
-    :math:`m_h p_j`, which differs by :math:`m_h p_i`, the same for all keys, and so gives the same weights under a
-    causal mask. The penalty is computed in float32 at least: bfloat16 cannot count beyond 256.
+    The paper defines the penalty for the past only; here the future has the same penalty. BLOOM and MPT add
+    :math:`m_h p_j`, which differs by :math:`m_h p_i`. This term is the same for all keys, so that the weights are equal
+    under a causal mask. The penalty is computed in at least float32, since bfloat16 skips integers above 256.
 
     Args:
-        n_heads: how many query heads, any number from 1.
+        n_heads: number of query heads, at least 1.
 
     Raises:
-        ValueError: for fewer than one head; in ``bias``, for other heads or positions that do not fit.
+        ValueError: for fewer than one head; in ``bias``, for another number of heads or positions that do not fit.
 
     Source: Press et al. (2022), section 3; GT-31 (erratum E-55: it does not hinder the cache).
 
@@ -147,27 +148,28 @@ class ALiBi(PositionScheme):
         _check_at_least_one(n_heads=n_heads)
         self.n_heads = n_heads
 
-    def bias(self, query: Query, key: Key, context: PositionContext) -> Added:
+    def bias(self, query: Query, key: Key, context: PositionContext) -> Bias:
         context.check(query, key, n_heads=self.n_heads)
         distances = context.offsets.abs()[:, None]  # (batch or 1, 1, queries, keys)
         slopes = alibi_slopes(self.n_heads, query.device, _wide(query.dtype))[:, None, None]  # (heads, 1, 1)
+        # -m_h |p_j - p_i|
         return (-slopes * distances).to(query.dtype)
 
 
-# --- A vector per offset ---
+# --- Vectors per offset ---
 
 
 class Shaw(PositionScheme):
-    r"""A trained vector per offset, added to the keys, and another added to the values; all heads share them.
+    r"""Trained vectors per offset, one added to the keys and one to the values, shared by all heads.
 
     .. math:: s_{ij} = \frac{q_i^\top (k_j + a^K_r)}{\sqrt{d_\mathrm{head}}}, \quad
         o_i = \sum_j w_{ij} (v_j + a^V_r), \quad r = \mathrm{clip}(p_j - p_i, r_\mathrm{min}, r_\mathrm{max})
 
-    The sums are never formed. :math:`q_i^\top a^K_r` is computed once per row and handed to the keys at that offset,
-    and the weights of the keys at one offset are summed before they meet its :math:`a^V_r`.
+    The sums of vectors are never computed. :math:`q_i^\top a^K_r` is computed once for each row r and added for all
+    keys of this row; the weights of all keys of a row are summed before they are multiplied by :math:`a^V_r`.
 
     Args:
-        buckets: which offsets share a vector; ``Clip(-k, k)`` in the paper.
+        buckets: maps offsets to rows, ``Clip(-k, k)`` in the paper; offsets in one row share their vectors.
         d_head: width of a query or key.
         d_value: width of a value, ``d_head`` by default.
 
@@ -192,10 +194,11 @@ class Shaw(PositionScheme):
         self.key_vectors = _small_normal(buckets.n_rows, d_head)
         self.value_vectors = _small_normal(buckets.n_rows, d_value)
 
-    def bias(self, query: Query, key: Key, context: PositionContext) -> Added:
+    def bias(self, query: Query, key: Key, context: PositionContext) -> Bias:
         context.check(query, key, d_head=self.d_head)
         rows = self.buckets(context.offsets)  # (batch or 1, queries, keys)
-        scores = _pick(query @ self.key_vectors.T, rows)  # (batch, heads, queries, rows) -> keys
+        # q_i a^K_r
+        scores = _gather_by_row(query @ self.key_vectors.T, rows)  # (batch, heads, queries, rows) -> keys
         return (scores * self.scale(self.d_head)).to(query.dtype)
 
     def add_to_output(
@@ -205,30 +208,31 @@ class Shaw(PositionScheme):
         rows = self.buckets(context.offsets)
         rows = rows[:, None].long().expand(weights.shape)  # (batch, heads, queries, keys)
         wide = weights.to(_wide(weights.dtype))
-        at_offset = wide.new_zeros(*weights.shape[:3], self.buckets.n_rows).scatter_add(-1, rows, wide)
-        return at_offset.to(weights.dtype) @ self.value_vectors  # sum over rows of (sum of weights) a^V
+        row_weights = wide.new_zeros(*weights.shape[:3], self.buckets.n_rows).scatter_add(-1, rows, wide)
+        # sum_r (sum of the weights w_ij of row r) a^V_r
+        return row_weights.to(weights.dtype) @ self.value_vectors
 
 
 class TransformerXL(PositionScheme):
-    r"""The score's four terms, with offsets in place of the key's position and trained vectors in place of the query's.
+    r"""Scores of Transformer-XL: the key's position becomes an offset, and the query's position two trained vectors.
 
     .. math:: s_{ij} = \frac{q_i^\top k_j + q_i^\top W_R\, R_{p_i - p_j} + u^\top k_j + v^\top W_R\, R_{p_i - p_j}}
         {\sqrt{d_\mathrm{head}}}
 
-    In this order: content by content, content by position, what each key weighs for everyone, what each distance weighs
-    for everyone. R holds sines, then cosines, of the distance: :math:`R_t = (\sin t\omega_c, \cos t\omega_c)_c` with
-    :math:`\omega_c = 10000^{-2c/d_\mathrm{model}}`. No pair of tokens gets an R of its own: sine and cosine of a
-    difference are products of those of its parts, so what a query asks of the distances is turned by the query's own
-    position and meets the sinusoids of the keys' positions.
+    The four terms are content with content, content with position, a bias of each key and a bias of each distance. R
+    holds first the sines, then the cosines of the distance: :math:`R_t = (\sin t\omega_c, \cos t\omega_c)_c` with
+    :math:`\omega_c = 10000^{-2c/d_\mathrm{model}}`. It is not computed for each pair of tokens: by the angle difference
+    identities, each projected query is rotated by its own position and multiplied by the sinusoids of the keys'
+    positions.
 
     Args:
         d_model: width of R, even.
-        n_heads: how many query heads.
+        n_heads: number of query heads.
         d_head: width of a query or key.
 
     Raises:
-        ValueError: for sizes below one or an odd ``d_model``; in ``bias``, for other heads or widths or positions that
-            do not fit.
+        ValueError: for sizes below one or an odd ``d_model``; in ``bias``, for another number of heads, another width,
+            or positions that do not fit.
 
     Source: Dai et al. (2019), section 3.3; IITD-20. The slide's :math:`u^\top W_q^\top`, :math:`v^\top W_q^\top` are
     the paper's u and v (erratum E-17).
@@ -243,26 +247,24 @@ class TransformerXL(PositionScheme):
         super().__init__()
         _check_at_least_one(d_model=d_model, n_heads=n_heads, d_head=d_head)
         if d_model % 2:
-            raise ValueError(f"{d_model=} must be even: half sines, half cosines")
+            raise ValueError(f"{d_model=} must be even, for equal numbers of sines and cosines")
         self.d_model, self.n_heads, self.d_head = d_model, n_heads, d_head
         self.u, self.v = _small_normal(n_heads, d_head), _small_normal(n_heads, d_head)
         self.w_position = nn.Linear(d_model, n_heads * d_head, bias=False)
 
-    def bias(self, query: Query, key: Key, context: PositionContext) -> Added:
+    def bias(self, query: Query, key: Key, context: PositionContext) -> Bias:
         context.check(query, key, n_heads=self.n_heads, d_head=self.d_head)
         # u k_j
         content = self.u[:, None] @ _per_query_head(key, self.n_heads).mT  # (batch, heads, 1, keys)
-        # (q_i + v) W_R = (a, b), which asks for a sin(i - j) + b cos(i - j)
+        # (q_i + v) W_R = (a, b), for the term a sin(i - j) + b cos(i - j)
         w_position = rearrange(self.w_position.weight, "(heads d) d_model -> heads d d_model", heads=self.n_heads)
         a, b = ((query + self.v[:, None]) @ w_position).chunk(2, -1)  # each (batch, heads, queries, d_model / 2)
         # = (b sin i - a cos i) sin j + (a sin i + b cos i) cos j, with i and j counted from the first key
         first = context.key_positions[:, :1]
         sin_i, cos_i = self._sinusoids(context.query_positions - first, query.dtype)
-        key_sinusoids = torch.cat(
-            self._sinusoids(context.key_positions - first, query.dtype), -1
-        )  # (batch or 1, 1, keys, d_model)
-        turned = torch.cat((b * sin_i - a * cos_i, a * sin_i + b * cos_i), -1)  # (batch, heads, queries, d_model)
-        position = turned.to(query.dtype) @ key_sinusoids.to(query.dtype).mT  # (batch, heads, queries, keys)
+        sin_cos_j = torch.cat(self._sinusoids(context.key_positions - first, query.dtype), -1)
+        rotated = torch.cat((b * sin_i - a * cos_i, a * sin_i + b * cos_i), -1)  # (batch, heads, queries, d_model)
+        position = rotated.to(query.dtype) @ sin_cos_j.to(query.dtype).mT  # (batch, heads, queries, keys)
         return ((content + position) * self.scale(self.d_head)).to(query.dtype)
 
     def _sinusoids(self, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -272,20 +274,20 @@ class TransformerXL(PositionScheme):
 
 
 class DeBERTa(PositionScheme):
-    r"""Disentangled attention, as in the paper: content asks for positions, and positions ask for content.
+    r"""Disentangled attention, as in the paper: scores of content with position and of position with content.
 
     .. math:: s_{ij} = \frac{q_i^\top k_j + q_i^\top W_{K,r} P_{\delta(i,j)} + k_j^\top W_{Q,r} P_{\delta(j,i)}}
         {\sqrt{3\, d_\mathrm{head}}}, \quad \delta(i, j) = \mathrm{row}(p_i - p_j)
 
     Args:
-        table: P: from rows, integers, to vectors of width d_model. ``nn.Embedding(buckets.n_rows, d_model)``, in
-            DeBERTa-v2 and v3 followed by a layer normalization; one for all layers.
-        buckets: which distances share a row; ``Clip(-k, k - 1)``, in v2 and v3 ``DeBERTaLogBuckets``.
-        projections: :math:`W_{Q,r}` and :math:`W_{K,r}`, as wide as attention's own for queries and keys; by default
-            they *are* attention's own (v3).
+        table: P, a module that maps rows, integers, to vectors of width d_model: ``nn.Embedding(buckets.n_rows,
+            d_model)``, followed by a layer normalization in DeBERTa-v2 and v3. All layers share it.
+        buckets: maps distances to rows: ``Clip(-k, k - 1)``, or ``DeBERTaLogBuckets`` in v2 and v3.
+        projections: :math:`W_{Q,r}` and :math:`W_{K,r}`, as wide as attention's projections of queries and keys. By
+            default, they *are* attention's projections (v3).
 
     Raises:
-        ValueError: in ``bias``, if there are no projections, if they do not make the heads' widths, or for positions
+        ValueError: in ``bias``, if there are no projections, if their widths do not fit the heads, or for positions
             that do not fit.
 
     Source: He et al. (2021), section 3.1; IITD-23. The third term's offset is the key's view of the query, not
@@ -305,47 +307,48 @@ class DeBERTa(PositionScheme):
     ):
         super().__init__()
         self.table, self.buckets = table, buckets
-        self.projections = None if projections is None else nn.ModuleList(projections)
+        self.projections = None if projections is None else cast(Projections, nn.ModuleList(projections))
 
     def scale(self, d_head: int) -> float:
         return 1 / math.sqrt(3 * d_head)
 
-    def rows_seen_from_key(self, offset: Int[Tensor, "batch queries keys"]) -> Int[Tensor, "batch queries keys"]:
-        """The row of delta(j, i) for each pair: how far the key is from the query."""
+    def position_to_content_rows(self, offset: Int[Tensor, "batch queries keys"]) -> Int[Tensor, "batch queries keys"]:
+        """Return the row of delta(j, i) for each pair, which the position-to-content term reads."""
         return self.buckets(offset)
 
-    def bias(self, query: Query, key: Key, context: PositionContext) -> Added:
+    def bias(self, query: Query, key: Key, context: PositionContext) -> Bias:
         context.check(query, key)
-        w_query, w_key = self._fitting(context.projections, query, key)
+        w_query, w_key = self._matching_projections(context.projections, query, key)
         n_heads, offset = query.shape[1], context.offsets
         vectors = self.table(torch.arange(self.buckets.n_rows, device=query.device))  # (rows, d_model)
         position_query = rearrange(w_query(vectors), "rows (heads d) -> 1 heads rows d", heads=n_heads)
         position_key = rearrange(w_key(vectors), "rows (heads d) -> 1 heads rows d", heads=key.shape[1])
         position_key, key = _per_query_head(position_key, n_heads), _per_query_head(key, n_heads)
         # q_i W_K,r P_delta(i, j)
-        to_position = _pick(query @ position_key.mT, self.buckets(-offset))  # (batch, heads, queries, keys)
+        to_position = _gather_by_row(query @ position_key.mT, self.buckets(-offset))  # (batch, heads, queries, keys)
         # k_j W_Q,r P_delta(j, i)
-        from_position = _pick(key @ position_query.mT, self.rows_seen_from_key(offset).mT).mT
+        from_position = _gather_by_row(key @ position_query.mT, self.position_to_content_rows(offset).mT).mT
         return ((to_position + from_position) * self.scale(query.shape[-1])).to(query.dtype)
 
-    def _fitting(self, shared: Projections, query: Tensor, key: Tensor) -> tuple[nn.Linear, nn.Linear]:
+    def _matching_projections(self, shared: Projections, query: Tensor, key: Tensor) -> tuple[nn.Linear, nn.Linear]:
         pair = shared if self.projections is None else self.projections
         if pair is None:
-            raise ValueError("projections=None: DeBERTa needs its own or attention's, for queries and keys")
-        widths = tuple(p.out_features for p in pair)
-        fitting = (query.shape[1] * query.shape[-1], key.shape[1] * key.shape[-1])
-        if widths != fitting:
-            raise ValueError(f"projections are {widths} wide; for these queries and keys they must be {fitting}")
-        return tuple(pair)
+            raise ValueError("projections=None must be given to DeBERTa or to the context, for queries and keys")
+        w_query, w_key = pair
+        widths = (w_query.out_features, w_key.out_features)
+        expected = (query.shape[1] * query.shape[-1], key.shape[1] * key.shape[-1])
+        if widths != expected:
+            raise ValueError(f"projections have widths {widths}; for these queries and keys they must be {expected}")
+        return w_query, w_key
 
 
 class ReleasedDeBERTa(DeBERTa):
-    r"""Disentangled attention, as in the authors' code and all published models: both terms read the same row.
+    r"""Disentangled attention, as in the authors' code and all published models: both terms use the same row.
 
     .. math:: s_{ij} = \frac{q_i^\top k_j + q_i^\top W_{K,r} P_{\delta(i,j)} + k_j^\top W_{Q,r} P_{\delta(i,j)}}
         {\sqrt{3\, d_\mathrm{head}}}
 
-    Since P is one table for both terms, no change of weights leads from here to the paper's formula.
+    Since both terms share the table P, no change of the weights turns this formula into the paper's.
 
     Args:
         table, buckets, projections: as ``DeBERTa``.
@@ -356,34 +359,34 @@ class ReleasedDeBERTa(DeBERTa):
     Source: the code of He et al. (2021), versions 1 to 3; IITD-23, whose slide agrees (see erratum E-16).
 
     >>> scheme = ReleasedDeBERTa(nn.Embedding(8, 10), Clip(-4, 3))
-    >>> scheme.rows_seen_from_key(torch.tensor([[[-1, 0, 1]]])).tolist()
+    >>> scheme.position_to_content_rows(torch.tensor([[[-1, 0, 1]]])).tolist()
     [[[5, 4, 3]]]
     """
 
-    def rows_seen_from_key(self, offset: Int[Tensor, "batch queries keys"]) -> Int[Tensor, "batch queries keys"]:
-        """The row of delta(i, j) for each pair, as the other term has it."""
+    def position_to_content_rows(self, offset: Int[Tensor, "batch queries keys"]) -> Int[Tensor, "batch queries keys"]:
+        """Return the row of delta(i, j) for each pair, as in the content-to-position term."""
         return self.buckets(-offset)
 
 
-# --- Absolute positions, in the scores ---
+# --- Absolute positions in the scores ---
 
 
 class TUPE(PositionScheme):
-    r"""Untied positions: positions are compared with projections of their own, apart from words.
+    r"""Untied positional encoding: the scores add a product of positions, which have projections of their own.
 
     .. math:: s_{ij} = \frac{q_i^\top k_j + (U_Q\, P_{p_i})^\top (U_K\, P_{p_j})}{\sqrt{2\, d_\mathrm{head}}}
         + b_{p_j - p_i}
 
     Args:
-        n_ctx: how many positions are trained: 0 to ``n_ctx - 1``.
+        n_ctx: number of positions, 0 to ``n_ctx - 1``.
         d_model: width of P.
-        n_heads: how many query heads.
+        n_heads: number of query heads.
         d_head: width of a query or key, and of a projected position.
-        relative: the scheme of b, for TUPE-R, such as ``T5Bias``; without it, TUPE-A.
+        relative: the scheme of b, such as ``T5Bias``, for TUPE-R; without it, TUPE-A.
 
     Raises:
-        ValueError: for sizes below one; in ``bias``, for other heads or widths, positions that do not fit, or (unless
-            compiled) positions outside 0 to ``n_ctx - 1``.
+        ValueError: for sizes below one; in ``bias``, for another number of heads, another width, positions that do not
+            fit, or (unless compiled) positions outside 0 to ``n_ctx - 1``.
 
     Source: Ke et al. (2021), section 3.1; IITD-22, not named there (erratum E-15).
 
@@ -404,7 +407,7 @@ class TUPE(PositionScheme):
     def scale(self, d_head: int) -> float:
         return 1 / math.sqrt(2 * d_head)
 
-    def bias(self, query: Query, key: Key, context: PositionContext) -> Added:
+    def bias(self, query: Query, key: Key, context: PositionContext) -> Bias:
         context.check(query, key, n_heads=self.n_heads, d_head=self.d_head)
         query_positions, key_positions = context.query_positions, context.key_positions
         if not torch.compiler.is_compiling():
@@ -413,14 +416,14 @@ class TUPE(PositionScheme):
             rearrange(u(F.embedding(p, self.table)), "batch tokens (heads d) -> batch heads tokens d", d=self.d_head)
             for u, p in ((self.u_query, query_positions), (self.u_key, key_positions))
         )
-        added = position_query @ position_key.mT * self.scale(self.d_head)  # (batch or 1, heads, queries, keys)
-        if self.relative is not None:
-            added = added + self.relative.bias(query, key, context)
-        return added.to(query.dtype)
+        # (U_Q P_p_i)^T (U_K P_p_j) / sqrt(2 d_head)
+        bias = position_query @ position_key.mT * self.scale(self.d_head)  # (batch or 1, heads, queries, keys)
+        relative = None if self.relative is None else self.relative.bias(query, key, context)
+        return (bias if relative is None else bias + relative).to(query.dtype)
 
 
 class UntiedTUPE(TUPE):
-    r"""TUPE in full: [CLS], at position 0, stands nowhere, so what it adds does not depend on where the other is.
+    r"""TUPE with an untied [CLS] token, at position 0, whose terms do not depend on the other position.
 
     .. math:: \mathrm{added}_{ij} = \begin{cases} \theta_1 & p_i = 0 \\ \theta_2 & p_i \neq 0,\ p_j = 0 \\
         \text{as in TUPE} & \text{else} \end{cases}
@@ -445,11 +448,11 @@ class UntiedTUPE(TUPE):
         super().__init__(n_ctx, d_model, n_heads, d_head, relative)
         self.theta = _small_normal(2, n_heads)
 
-    def bias(self, query: Query, key: Key, context: PositionContext) -> Added:
-        added = super().bias(query, key, context)
-        from_cls, to_cls = rearrange(self.theta.to(added.dtype), "two heads -> two 1 heads 1 1")
-        added = torch.where(context.key_positions[:, None, None, :] == 0, to_cls, added)
-        return torch.where(context.query_positions[:, None, :, None] == 0, from_cls, added)
+    def bias(self, query: Query, key: Key, context: PositionContext) -> Bias:
+        bias = super().bias(query, key, context)
+        from_cls, to_cls = rearrange(self.theta.to(bias.dtype), "two heads -> two 1 heads 1 1")  # theta_1, theta_2
+        bias = torch.where(context.key_positions[:, None, None, :] == 0, to_cls, bias)
+        return torch.where(context.query_positions[:, None, :, None] == 0, from_cls, bias)
 
 
 # --- Shared by the schemes ---
@@ -460,14 +463,14 @@ def _small_normal(*shape: int) -> nn.Parameter:
 
 
 def _per_query_head(x: Float[Tensor, "batch kv_heads tokens d_head"], n_heads: int) -> Tensor:
-    """Head i reads key-value head ``i // (heads / kv_heads)``."""
+    """Repeat key-value heads, so that query head i reads key-value head ``i // (heads / kv_heads)``."""
     return repeat(x, "batch kv_heads tokens d -> batch (kv_heads group) tokens d", group=n_heads // x.shape[1])
 
 
-def _pick(
+def _gather_by_row(
     scores: Float[Tensor, "batch heads queries rows"], rows: Int[Tensor, "#batch queries keys"]
 ) -> Float[Tensor, "batch heads queries keys"]:
-    """From the score of each row, that of each key."""
+    """Return the score of each key from the scores of the rows and the row of each key."""
     return scores.to(_wide(scores.dtype)).gather(-1, rows[:, None].long().expand(*scores.shape[:2], -1, -1))
 
 
@@ -475,4 +478,4 @@ def _check_within_context(n_ctx: int, **positions: Tensor) -> None:
     for name, p in positions.items():
         lowest, highest = torch.stack(p.aminmax()).tolist()
         if lowest < 0 or highest >= n_ctx:
-            raise ValueError(f"{name} run from {lowest} to {highest}; they must lie in 0 to n_ctx - 1 = {n_ctx - 1}")
+            raise ValueError(f"{name} are from {lowest} to {highest}; they must be 0 to n_ctx - 1 = {n_ctx - 1}")

@@ -48,8 +48,8 @@ SCHEMES = {  # name: kind of its parts, their names, the formula ({…} is an in
         "head",
         [],
         "b{row(j − i)}",
-        "Added to the scores: a number per bucket of offsets, trained in a small model with the causal mask, where all "
-        "of the future falls into the bucket of offset 0.",
+        "Added to the scores: a number per bucket of offsets, trained in a small model under the mask, where all of "
+        "the future falls into the bucket of offset 0.",
     ),
     "ALiBi": (
         "head",

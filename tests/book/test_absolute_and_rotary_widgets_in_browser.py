@@ -141,7 +141,7 @@ def test_encoding_by_sliders_and_width(show):
     page, widget = show(EncodingExplorer()), EncodingExplorer()
     for first, second, width in ((4, 9, 128), (40, 12, 512), (0, 0, 4), (0, 49, 32)):
         page.get_by_role("radio", name=str(width), exact=True).check()
-        slide(page, "first place", first)
+        slide(page, "first position", first)
         slide(page, "second position", second)
         says(page, widget._sentence(first, second, width))
         apart = [facts(page)[2], facts(page)[3]]
@@ -157,9 +157,9 @@ def test_two_rows_that_move_together_keep_their_dot_product(show):
     page = show(EncodingExplorer())
     before = facts(page)
     page.get_by_label("move both").check()
-    slide(page, "first place", 30)
+    slide(page, "first position", 30)
     says(page, EncodingExplorer(first=30, second=35).text())
-    slide(page, "first place", 49)  # the second stops at the end, and so does the first
+    slide(page, "first position", 49)  # the second stops at the end, and so does the first
     says(page, EncodingExplorer(first=44, second=49).text())
     assert facts(page) == before
 
@@ -267,7 +267,7 @@ def test_arrows_bars_and_arcs_follow_the_planes(show):
     page, widget = show(RotorExplorer(6, 100)), RotorExplorer(6, 100)
     page.get_by_role("radio", name="unlike").check()
     slide(page, "key at", 3)
-    planes, _ = widget.turn(2, 3, False)
+    planes, _ = widget.rotate(2, 3, False)
     reach = max(math.hypot(*arrow) for plane in planes for arrow in plane[:2])
     for i, (query, key, angle, share) in enumerate(planes):
         dial = page.locator(".la-rotor-explorer > div").nth(i)

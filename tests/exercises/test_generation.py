@@ -239,7 +239,7 @@ def test_what_is_observed_stands_in_the_public_checks(master):
     edit(master / "checks.py", "return 7", "return returned + 100")
     assert json.loads(public_checks(load(master)))["expected"][0]["returned"]["data"] == [101, 101, 101, 101]
     edit(master / "checks.py", "return returned", 'assert returned.ndim == 3, "No."\n    return returned')
-    with pytest.raises(Refusal, match="in case 1 hard_lookup returns what cannot be used: No"):
+    with pytest.raises(Refusal, match="in case 1 hard_lookup returns something that cannot be used: No"):
         public_checks(load(master))
 
 
@@ -256,7 +256,7 @@ def test_what_is_made_follows_its_master(root, master):
 
     edit(master / "hidden.py", "9, 2, 3, 5", "8, 2, 3, 5")
     assert generate(check=True, root=root) == []
-    edit(master / "mistakes.py", "should hand over", "should give")
+    edit(master / "mistakes.py", "should return", "should give")
     (problem,) = generate(check=True, root=root)
     assert problem == f"{MADE[1]} is not what its master makes: run `python -m bookbinder exercises`"
     assert generate(root=root) == MADE[1:2]

@@ -62,9 +62,9 @@ def test_live_control_asks_python_for_another_sentence():
     assert words.value.endswith("weight 1.00 on pig.")
     assert bytes(image.value) != before
     sentence.value = "the pig chased a cat"
-    assert words.value == "&#x27;cat&#x27; is not in the vocabulary; its words are the, pig, chased, a, dog"
+    assert words.value == "&#x27;cat&#x27; is not in the vocabulary; its tokens are the, pig, chased, a, dog"
     sentence.value = "the pig"
-    assert words.value == "sentence=&#x27;the pig&#x27; has 2 words; it must have 5"
+    assert words.value == "sentence=&#x27;the pig&#x27; has 2 tokens; it must have 5"
     assert not plt.get_fignums()
 
 
@@ -75,9 +75,9 @@ def test_without_a_vocabulary_there_is_no_other_sentence():
 @pytest.mark.parametrize(
     "changes, sentence",
     [
-        ({"tokens": "the pig"}, "tokens='the pig'; it must be a list of words, at least one"),
-        ({"tokens": ["the", ""]}, r"tokens=\['the', ''\]; it must be a list of words, at least one"),
-        ({"tokens": ["the", "cat"]}, "'cat' is not in the vocabulary; its words are the, pig, chased, a, dog"),
+        ({"tokens": "the pig"}, "tokens='the pig'; it must be a non-empty list of non-empty strings"),
+        ({"tokens": ["the", ""]}, r"tokens=\['the', ''\]; it must be a non-empty list of non-empty strings"),
+        ({"tokens": ["the", "cat"]}, "'cat' is not in the vocabulary; its tokens are the, pig, chased, a, dog"),
         ({"attend": 3}, r"attend=3; it must be a function of \(tokens, masked\)"),
         (
             {"attend": lambda *_: torch.ones(5, 5)},
@@ -92,7 +92,7 @@ def test_without_a_vocabulary_there_is_no_other_sentence():
             r"attend returned weights from nan to nan; they must stay within \[0, 1\]",
         ),
         ({"heads": ["one back"]}, r"heads=\['one back'\]; attend returned weights of 2 heads"),
-        ({"vocabulary": []}, r"vocabulary=\[\]; it must be a list of words, at least one"),
+        ({"vocabulary": []}, r"vocabulary=\[\]; it must be a non-empty list of non-empty strings"),
     ],
 )
 def test_attention_explorer_refuses(changes, sentence):

@@ -113,7 +113,7 @@ def test_what_is_observed_is_compared_in_place_of_what_is_returned(observed):
     assert check("demo/scaled_sums", lambda x, factor: (x, x[:, 0])).mistake == "factor_forgotten"
     assert told(lambda x, factor: (3 * x, x)) == (
         f"{FIRST}leads to [2.0, 3.0, 3.0, 3.0, 3.0, 3.0] where [2.0, 2.0, 2.0, 2.0, 2.0, 2.0] is expected. "
-        "Compared is what remains of the factor, and whether each row has a sum."
+        "We compare what remains of the factor, and whether each row has a sum."
     )
     assert told(lambda x, factor: (factor * x, x[0])).startswith(f"{FIRST}leads to False where True is expected.")
 
@@ -121,8 +121,8 @@ def test_what_is_observed_is_compared_in_place_of_what_is_returned(observed):
 @pytest.mark.parametrize(
     ("returned", "words"),
     [
-        (lambda x: (x[0], x), "returns what cannot be used: The shape has changed."),
-        (lambda x: 7, "returns what cannot be used: TypeError."),
+        (lambda x: (x[0], x), "returns something that cannot be used: The shape has changed."),
+        (lambda x: 7, "returns something that cannot be used: TypeError."),
         (lambda x: None, "returns nothing (None): a `return` may be missing."),
         (lambda x: x.nothing, "raises AttributeError in line"),
         (lambda x: (2 * x, x.add_(1)), "changes its argument x;"),
@@ -303,7 +303,7 @@ def test_a_property_that_cannot_use_the_result():
     def answer(x, factor):
         return right(x, factor) if factor == 2.0 else None
 
-    assert "Tested for the property “doubling”, it returns what cannot be used (TypeError)." in told(answer)
+    assert "Tested for the property “doubling”, it returns something that cannot be used (TypeError)." in told(answer)
 
 
 def endless(x, factor):

@@ -132,7 +132,10 @@ def test_figure_gives_one_axes_or_an_array():
     [
         ({"title": " "}, "title=' '; it must say which question the figure answers"),
         ({"alt": ""}, "alt=''; it must say what the figure shows, in words"),
-        ({"alt": "<Figure size 600x340>"}, "alt='<Figure size 600x340>' starts with '<'; it must be words, not markup"),
+        (
+            {"alt": "<Figure size 600x340>"},
+            "alt='<Figure size 600x340>' starts with '<'; it must be plain text, not markup",
+        ),
     ],
 )
 def test_figure_demands_words(shown, changes, sentence):
@@ -194,7 +197,7 @@ def test_numbers_on_the_map_can_be_read():
 @pytest.mark.parametrize(
     "weights, sentence",
     [
-        (torch.zeros(3, 2), r"weights has shape \(3, 2\); the words call for \(2, 3\)"),
+        (torch.zeros(3, 2), r"weights has shape \(3, 2\); for these tokens it must be \(2, 3\)"),
         (torch.full((2, 3), 1.5), r"weights runs from 1.5 to 1.5; it must stay within \[0, 1\]"),
         (torch.full((2, 3), float("nan")), r"it must stay within \[0, 1\]"),
     ],

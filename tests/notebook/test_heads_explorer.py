@@ -45,7 +45,7 @@ def test_live_control_takes_other_sizes():
     assert "x[1, 2·6 + 1] ↔ heads[2, 1, 1]" in words.value
     assert bytes(image.value) != before
     plain.value = True
-    assert words.value.endswith("It belongs to head 2, row 1. Of 168 numbers, 144 stand elsewhere.")
+    assert words.value.endswith("It belongs to head 2, row 1. Of 168 numbers, 144 are elsewhere.")
     column.value = 23
     n_heads.value = 2
     assert words.value == "column=23; it must be below 12"

@@ -20,7 +20,7 @@ def test_numbers_are_those_of_the_packages_scheme(d_head, base, alike):
     rotary = InterleavedRotary(d_head, base)
     for m, n in ((0, 0), (2, 5), (100, 3)):
         turned = [rotary.rotate(x, torch.tensor([[p]])).view(-1, 2) for x, p in ((query, m), (key, n))]
-        planes, product = widget.turn(m, n, alike)
+        planes, product = widget.rotate(m, n, alike)
         shares = (turned[0] * turned[1]).sum(-1)
         assert [share for *_, share in planes] == pytest.approx(shares.tolist(), abs=1e-5)  # its angles are float32
         assert product == pytest.approx(shares.sum().item(), abs=1e-5)
@@ -32,7 +32,7 @@ def test_numbers_are_those_of_the_packages_scheme(d_head, base, alike):
 @pytest.mark.syllabus("CMU-29", "GT-34")
 def test_moving_both_turns_the_arrows_and_keeps_angles_and_product():
     widget = RotorExplorer()
-    (here, product), (there, moved) = widget.turn(2, 5, False), widget.turn(62, 65, False)
+    (here, product), (there, moved) = widget.rotate(2, 5, False), widget.rotate(62, 65, False)
     assert moved == pytest.approx(product)
     for (q, _, angle, share), (other, _, same_angle, same_share) in zip(here, there, strict=True):
         assert (same_angle, same_share) == pytest.approx((angle, share))
@@ -60,7 +60,7 @@ def test_live_control_takes_any_base():
     d_head.value = 2  # one dial
     assert "The planes are" in words.value
     base.value = 1.0
-    assert words.value == "base=1.0; it must be above 1, so that planes differ in pace"
+    assert words.value == "base=1.0; it must be above 1, so that the planes differ in frequency"
     assert "Look." in caption.value
     assert not plt.get_fignums()
 

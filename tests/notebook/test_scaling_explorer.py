@@ -71,10 +71,10 @@ def test_live_control_takes_any_width_and_scores():
 @pytest.mark.parametrize(
     "changes, sentence",
     [
-        ({"scores": [1.0]}, r"scores=\[1.0\]; it must be a list of numbers, at least two"),
-        ({"scores": 3}, "scores=3; it must be a list of numbers, at least two"),
+        ({"scores": [1.0]}, r"scores=\[1.0\]; it must be a list of at least two numbers"),
+        ({"scores": 3}, "scores=3; it must be a list of at least two numbers"),
         ({"scores": [1.0, float("nan")]}, r"scores\[1\]=nan; it must be a finite number"),
-        ({"widths": [4]}, r"widths=\[4\]; it must be a list of numbers, at least two"),
+        ({"widths": [4]}, r"widths=\[4\]; it must be a list of at least two numbers"),
         ({"widths": (0, 4)}, "width=0.0; it must be a positive number"),
         ({"widths": (4, 4)}, r"widths=\[4, 4\]; each must be larger than the one before"),
     ],

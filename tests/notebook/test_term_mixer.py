@@ -16,7 +16,7 @@ TERMS = {
 
 
 def mixer(**changes):
-    return TermMixer(**{"terms": TERMS, "words": WORDS} | changes)
+    return TermMixer(**{"terms": TERMS, "tokens": WORDS} | changes)
 
 
 @pytest.mark.syllabus("IITD-20", "IITD-23")
@@ -73,12 +73,15 @@ def test_live_control_ticks_terms():
 @pytest.mark.parametrize(
     "changes, sentence",
     [
-        ({"words": ["dog"]}, r"words=\['dog'\]; it must be a list of 2 to 16 words"),
-        ({"words": "the dog"}, "words='the dog'; it must be a list of words, at least one"),
-        ({"words": ["the", " ", "dog"]}, r"words=\['the', ' ', 'dog'\]; it must be a list of words, at least one"),
+        ({"tokens": ["dog"]}, r"tokens=\['dog'\]; it must be a list of 2 to 16 tokens"),
+        ({"tokens": "the dog"}, "tokens='the dog'; it must be a non-empty list of non-empty strings"),
+        (
+            {"tokens": ["the", " ", "dog"]},
+            r"tokens=\['the', ' ', 'dog'\]; it must be a non-empty list of non-empty strings",
+        ),
         ({"terms": {}}, r"terms=\{\}; it must hold 1 to 6 matrices by name"),
         ({"terms": 3}, "terms=3; it must hold 1 to 6 matrices by name"),
-        ({"terms": {"a": torch.zeros(3, 2)}}, r"terms\['a'\] has shape \(3, 2\); for 3 words it must be \(3, 3\)"),
+        ({"terms": {"a": torch.zeros(3, 2)}}, r"terms\['a'\] has shape \(3, 2\); for 3 tokens it must be \(3, 3\)"),
         ({"terms": {"a": "high"}}, r"terms\['a'\]='high'; it must be a matrix of numbers"),
         (
             {"terms": {"a": torch.full((3, 3), float("nan"))}},

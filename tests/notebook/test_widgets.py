@@ -118,7 +118,7 @@ def test_live_control_computes_what_the_page_cannot_reach():
     "changes, sentence",
     [
         ({"keys": [[1, 0, 3], [0, 1, 2]]}, r"keys\[0\]=\[1, 0, 3\]; it must be two numbers, x and y"),
-        ({"keys": []}, r"keys=\[\]; it must be a list of points, at least one"),
+        ({"keys": []}, r"keys=\[\]; it must be a non-empty list of points"),
         ({"values": [[1, 1]]}, "2 keys cannot have 1 values; each key needs one value"),
         ({"values": [[1, 1], ["a", 1]]}, r"values\[1\]='a'; it must be a finite number"),
         ({"query": 0.8}, "query=0.8; it must be two numbers, x and y"),

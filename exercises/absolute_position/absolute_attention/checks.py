@@ -22,8 +22,8 @@ def cases(generator):
 
 
 def observe(returned, x, positions, w_query, w_key, w_value):
-    """what the words receive; padding has 0 in its place"""
-    assert isinstance(returned, torch.Tensor), "a tensor is asked, (batch, n_tokens, d_value)"
+    """what the tokens receive, with 0 for padding"""
+    assert isinstance(returned, torch.Tensor), "return a tensor of shape (batch, n_tokens, d_value)"
     shape = (*positions.shape, w_value.shape[1])
     assert returned.shape == shape, f"it has shape {tuple(returned.shape)} where {shape} is expected"
     return torch.where((positions >= 0)[..., None], returned, torch.zeros_like(returned))
@@ -44,7 +44,7 @@ def property_padding_has_no_influence(answer, generator):
     changed = torch.where((positions < 0)[..., None], 30.0, x)
     before, after = answer(x, positions, *matrices), answer(changed, positions, *matrices)
     assert close(before[positions >= 0], after[positions >= 0]), (
-        "Changing the embedding of padding changes what words receive. It should have no influence at all."
+        "Changing the embedding of padding changes what the tokens receive. It should have no influence at all."
     )
 
 
@@ -52,7 +52,7 @@ def property_no_padding_the_same(answer, generator):
     x, *matrices = drawn(generator)
     padded = answer(x, torch.tensor([[-1, 0, 1, 2], [-1, 5, 6, 7]]), *matrices)[:, 1:]
     assert close(padded, answer(x[:, 1:], torch.tensor([[0, 1, 2], [5, 6, 7]]), *matrices)), (
-        "A sentence should receive the same with padding before it as without."
+        "A sequence should receive the same with padding before it as without."
     )
 
 
@@ -65,11 +65,11 @@ def property_tokens_may_stand_in_any_row(answer, generator):
     )
 
 
-def property_the_order_of_words_matters(answer, generator):
+def property_the_order_of_tokens_matters(answer, generator):
     x, *matrices = drawn(generator)
     positions, order = torch.arange(4).expand(2, 4), torch.tensor([2, 0, 3, 1])
     assert not close(answer(x[:, order], positions, *matrices), answer(x, positions, *matrices)[:, order]), (
-        "Shuffling the words among the positions only shuffles your output. What is attended to should change."
+        "Shuffling the tokens among the positions only shuffles your output. The weights should change, too."
     )
 
 

@@ -51,8 +51,8 @@ def one_position_for_all(x, positions, w_query, w_key, w_value):
 
 
 def counted_within_the_row(x, positions, w_query, w_key, w_value):
-    """You number the tokens of a row yourself. The positions are given, and need not start at 0 or where the row
-    does."""
+    """You number the tokens of a row yourself. The positions are given; they need not start at 0, nor where the row
+    starts."""
     placed = x + _code(torch.arange(x.shape[1])[None], x)
     return _attend(placed @ w_query, placed @ w_key, placed @ w_value, positions)
 
@@ -96,19 +96,19 @@ def scale_by_d_model(x, positions, w_query, w_key, w_value):
 
 
 def softmax_over_queries(x, positions, w_query, w_key, w_value):
-    """Your softmax runs over the tokens that ask. The sum below the fraction runs over those that are asked."""
+    """Your softmax runs over the queries. The sum in the denominator runs over the keys."""
     placed = x + _code(positions, x)
     return torch.softmax(_hide(_scores(placed @ w_query, placed @ w_key), positions), 1) @ (placed @ w_value)
 
 
 def queries_and_keys_exchanged(x, positions, w_query, w_key, w_value):
-    """Your keys ask and your queries are asked. Those who ask have the rows of the scores."""
+    """You have exchanged queries and keys. The scores have a row for each query and a column for each key."""
     placed = x + _code(positions, x)
     return _attend(placed @ w_key, placed @ w_query, placed @ w_value, positions)
 
 
 def padding_seen(x, positions, w_query, w_key, w_value):
-    """Padding gets weight as if it were words. Hide it among the keys: look at the axis of your mask."""
+    """Padding gets weight like any other token. Hide it among the keys: look at the axis of your mask."""
     placed = x + _code(positions, x)
     return torch.softmax(_scores(placed @ w_query, placed @ w_key), -1) @ (placed @ w_value)
 
@@ -127,7 +127,7 @@ def first_position_hidden(x, positions, w_query, w_key, w_value):
 
 
 def future_hidden(x, positions, w_query, w_key, w_value):
-    """You hide the future. It is not asked for here: every token attends to all words."""
+    """You hide the future. There is no causal mask here: every token attends to all tokens but padding."""
     placed = x + _code(positions, x)
     ahead = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
     scores = _hide(_scores(placed @ w_query, placed @ w_key), positions).masked_fill(ahead, -math.inf)

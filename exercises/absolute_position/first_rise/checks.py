@@ -37,5 +37,5 @@ def property_never(answer, generator):
 def property_the_past_has_no_influence(answer, generator):
     proximity = torch.randn(8, 8, generator=generator)
     assert torch.equal(answer(proximity), answer(proximity.triu())), (
-        "Changing the proximity to keys before the query changes your answer. Only later keys are asked."
+        "Changing the proximity to keys before the query changes your answer. Only later keys count."
     )

@@ -11,12 +11,12 @@ def _distances(rises, first=1):
 
 
 def one_too_near(proximity):
-    """Each rise lies one position too near. Which key does column 0 of your comparison belong to?"""
+    """Each of your rises is one position too near. Which key does column 0 of your comparison belong to?"""
     return _distances(_rises(proximity), 0)
 
 
 def position_not_distance(proximity):
-    """You return the position of the key. Asked is how far it stands from its query."""
+    """You return the position of the key. Return its distance from the query."""
     rises = _rises(proximity)
     return torch.where(rises.any(-1), rises.int().argmax(-1) + 1, -1)
 
@@ -27,12 +27,12 @@ def whole_row(proximity):
 
 
 def keys_before_the_query(proximity):
-    """You look at the keys before the query. Later keys are asked: look at which corner you clear."""
+    """You look at the keys before the query. Only later keys count: look at which corner you clear."""
     return _distances((proximity[:, 1:] > proximity[:, :-1]).tril(-1))
 
 
 def queries_in_columns(proximity):
-    """You walk down the columns. A query has a row, and its keys the columns."""
+    """You walk down the columns. Each query has a row, and each key a column."""
     return _distances(_rises(proximity.T))
 
 
@@ -52,14 +52,14 @@ def nearer_than_itself(proximity):
 
 
 def last_rise(proximity):
-    """You find the last rise of each row. The first is asked."""
+    """You find the last rise of each row. Return the first."""
     rises = _rises(proximity)
     key = proximity.shape[1] - 1 - rises.flip(-1).int().argmax(-1)
     return torch.where(rises.any(-1), key - torch.arange(len(proximity)), -1)
 
 
 def number_of_rises(proximity):
-    """You count the rises of each row. Asked is where the first is."""
+    """You count the rises of each row. Return where the first one is."""
     rises = _rises(proximity)
     return torch.where(rises.any(-1), rises.sum(-1), -1)
 
@@ -70,7 +70,7 @@ def never_not_marked(proximity):
 
 
 def zero_for_never(proximity):
-    """Rises are right. Where there is none you return 0; asked is −1."""
+    """Your rises are right. Where there is none, return −1 instead of 0."""
     return _distances(_rises(proximity)).clamp(min=0)
 
 

@@ -35,18 +35,18 @@ def refusal(answer, positions):
 def property_a_position_beyond_the_table_is_refused(answer, generator):
     error = refusal(answer, [4, 5, 6])
     assert error is not None, (
-        "A table for 6 positions, 0 to 5, was asked for position 6, and you answered. There is no vector for it: "
-        "refuse."
+        "A table for the 6 positions 0 to 5 has no vector for position 6, but your function returns one. Raise a "
+        "ValueError."
     )
     assert isinstance(error, ValueError), (
-        f"Position 6 of a table for 6 ends in {type(error).__name__}. Raise a ValueError yourself, before you look up."
+        f"Position 6 of a table for 6 raises {type(error).__name__}. Raise a ValueError yourself, before you look up."
     )
-    assert "6" in str(error), "Your refusal does not name the position that has no vector."
+    assert "6" in str(error), "Your error message does not name the position that has no vector."
 
 
 def property_a_position_below_padding_is_refused(answer, generator):
     assert isinstance(refusal(answer, [-2, 0, 1]), ValueError), (
-        "Position −2 is neither padding nor a position. It should be refused with a ValueError, too."
+        "Position −2 is neither padding nor a position. It should raise a ValueError, too."
     )
 
 

@@ -18,7 +18,7 @@ def first_position_for_padding(x, positions, table):
 
 
 def padding_wiped_out(x, positions, table):
-    """You set padding to zero. Nothing is to be added to it, and nothing taken from it."""
+    """You set padding to zero. It should stay as it is."""
     return (x + _columns(positions, table)) * (positions >= 0)[..., None]
 
 
@@ -44,23 +44,22 @@ def one_column_further(x, positions, table):
 
 
 def reshaped_table(x, positions, table):
-    """You reshape the table to have positions in rows, which mixes them. Rows and columns have to change places."""
+    """You reshape the table to have positions in rows, which mixes them. Transpose it instead."""
     return x + _columns(positions, table.reshape(table.shape[1], -1).T)
 
 
 def replaced(x, positions, table):
-    """You return the vectors of the positions alone. They are added to the tokens."""
+    """You return the vectors of the positions alone. Add them to the tokens."""
     return x * (positions < 0)[..., None] + _columns(positions, table)
 
 
 def multiplied(x, positions, table):
-    """You multiply tokens and vectors of positions. They are added."""
+    """You multiply the tokens by the vectors of their positions. Add them."""
     return torch.where(positions[..., None] < 0, x, x * _columns(positions, table))
 
 
 def concatenated(x, positions, table):
-    """You put the vectors of the positions beside the tokens. They are added, so that the width stays (erratum
-    E-20)."""
+    """You concatenate the vectors of the positions. Add them, so that the width stays (erratum E-20)."""
     return torch.cat((x, _columns(positions, table)), -1)
 
 

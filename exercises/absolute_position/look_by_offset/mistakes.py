@@ -10,12 +10,13 @@ def _turn(offset, d_model, exponents=None):
 
 
 def other_direction(offset, d_model):
-    """Your head looks the other way. Is your matrix made for columns, or is it the keys that you have moved?"""
+    """Your head attends in the other direction. Is your matrix made for columns, or have you moved the keys?"""
     return 1000 * _turn(offset, d_model).T, torch.eye(d_model)
 
 
 def twice_as_far(offset, d_model):
-    """Your head looks twice as far. Queries and keys are both moved, in opposite directions: one of them is enough."""
+    """Your head attends twice as far away. Queries and keys are both moved, in opposite directions: one of them is
+    enough."""
     return 1000 * _turn(offset, d_model), _turn(-offset, d_model)
 
 
@@ -30,12 +31,12 @@ def too_soft(offset, d_model):
 
 
 def one_position_only(offset, d_model):
-    """Your head looks one position on, whatever the offset. The angle has to grow with the offset."""
+    """Your head attends one position ahead, whatever the offset. The angle has to grow with the offset."""
     return 1000 * _turn(1, d_model), torch.eye(d_model)
 
 
 def one_position_too_far(offset, d_model):
-    """Your head looks one position too far on. Offset 0 is the token itself."""
+    """Your head attends one position too far ahead. Offset 0 is the token itself."""
     return 1000 * _turn(offset + 1, d_model), torch.eye(d_model)
 
 
@@ -61,5 +62,5 @@ def pairs_of_halves(offset, d_model):
 
 
 def coordinates_moved(offset, d_model):
-    """You move the coordinates along. It is the position that moves: each coordinate stays and takes a new value."""
+    """You move the coordinates. The position should move: each coordinate stays where it is and takes a new value."""
     return 1000 * torch.eye(d_model).roll(offset, 1), torch.eye(d_model)

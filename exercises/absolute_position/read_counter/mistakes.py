@@ -6,12 +6,12 @@ def _weigh(digits, weights):
 
 
 def fastest_digit_first(digits):
-    """You read the digits from left to right as bit 0, 1, 2, … Here, as in written numbers, bit 0 stands last."""
+    """You read the digits from left to right as bit 0, 1, 2, … Here, as in written numbers, bit 0 comes last."""
     return _weigh(digits, 2 ** torch.arange(digits.shape[-1]))
 
 
 def digits_added(digits):
-    """You add up the digits, so that 1, 2 and 4 look alike. A digit counts by where it stands."""
+    """You add up the digits, so that 1, 2 and 4 look alike. The value of a digit depends on its place."""
     return digits.sum(-1)
 
 

@@ -24,17 +24,17 @@ def without_a_sign(query_codes, key_codes):
 
 
 def fastest_pair(query_codes, key_codes):
-    """You ask the fastest pair, which is back after 2π positions. Beyond three positions it misleads (erratum E-08)."""
+    """You use the fastest pair, which repeats after 2π positions. Beyond three positions it misleads (erratum E-08)."""
     return torch.atan2(*_sine_cosine(query_codes, key_codes, 0)).round().long()
 
 
 def arcsine(query_codes, key_codes):
-    """You read the angle from the sine alone, so far distances fold back. It takes sine and cosine together."""
+    """You read the angle from the sine alone, so far distances fold back. Use sine and cosine together."""
     return (_sine_cosine(query_codes, key_codes)[0].asin() * _slowest(query_codes)).round().long()
 
 
 def quotient(query_codes, key_codes):
-    """You divide sine by cosine, so angles half a turn apart look alike. One function takes the two apart."""
+    """You divide sine by cosine, so angles half a turn apart look alike. One function tells the two apart."""
     sine, cosine = _sine_cosine(query_codes, key_codes)
     return ((sine / cosine).atan() * _slowest(query_codes)).round().long()
 
@@ -50,7 +50,7 @@ def frequency_of_no_pair(query_codes, key_codes):
 
 
 def position_of_the_key(query_codes, key_codes):
-    """You return where the key stands. Asked is how far it stands from the query."""
+    """You return the position of the key. Return its distance from the query, with its sign."""
     sine, cosine = key_codes[:, -2:].T
     return (torch.atan2(sine, cosine) * _slowest(query_codes)).round().long()
 

@@ -22,7 +22,7 @@ def _each_of_its_own(angles):
 
 
 def factor_in_place_of_power(positions, d_model):
-    """You multiply by 2t/d, as the garbled slide does (erratum E-09). Where does 2t/d stand in the formula?"""
+    """You multiply by 2t/d, as the garbled slide does (erratum E-09). Where is 2t/d in the formula?"""
     return _code(positions[..., None] / 10000 * (torch.arange(0, d_model, 2) / d_model), d_model)
 
 
@@ -54,7 +54,7 @@ def exponent_up_to_one(positions, d_model):
 
 
 def halves(positions, d_model):
-    """You put all sines before all cosines. Here the two of a pair stand side by side."""
+    """You put all sines before all cosines. Here the two of a pair are side by side."""
     angles = _angles(positions, d_model)
     return torch.cat((angles.sin(), angles.cos()), -1)[..., :d_model]
 
@@ -102,7 +102,7 @@ def one_column_too_many(positions, d_model):
 
 
 def width_made_even(positions, d_model):
-    """At an odd width you compute for the next even one and cut. The exponent has the width that is asked."""
+    """At an odd width you compute for the next even one and cut. The exponent has the width that is given."""
     return _code(_angles(positions, d_model + d_model % 2), d_model)
 
 
@@ -112,5 +112,5 @@ def first_row_for_all(positions, d_model):
 
 
 def first_sequence_alone(positions, d_model):
-    """You return the codes of one sequence. Each row of positions wants a table of its own, on a first axis."""
+    """You return the codes of one sequence. Each row of positions needs a table of its own, on a first axis."""
     return _code(_angles(positions[0], d_model), d_model)

@@ -26,7 +26,7 @@ def step_from_the_length(is_word):
 
 
 def step_of_option_1(is_word):
-    """Your step is that of option 1. Asked is by how much neighbours differ once the index is scaled."""
+    """Your step is that of option 1. Return by how much neighbours differ after the index is scaled."""
     return _index(is_word), _index(is_word) / _last(is_word)[:, None], (is_word.sum(-1) > 1).float()
 
 
@@ -43,7 +43,7 @@ def padding_counted(is_word):
 
 
 def padding_below_zero(is_word):
-    """Words are right, but padding has −1 before it is scaled. It should get 0 in both options."""
+    """The words are right, but padding has −1 before it is scaled. It should get 0 in both options."""
     index = (is_word.cumsum(-1) - 1).float()
     return index, index / _last(is_word)[:, None], _step(is_word)
 

@@ -14,27 +14,27 @@ def averaged(outputs, order):
 
 
 def pooled(outputs, order):
-    """You return one row, the mean of all. Asked is a row for each token."""
+    """You return one row, the mean of all. Return a row for each token."""
     return outputs.mean(0)
 
 
 def turned_round(outputs, order):
-    """You turn the text round, whatever the order was. The order is given: use it."""
+    """You reverse the text, whatever the order was. The order is given: use it."""
     return outputs.flip(0)
 
 
 def last_token_first(outputs, order):
-    """The tokens stand in your result from the last to the first. Look at the direction in which you sort."""
+    """The tokens in your result run from the last to the first. Look at the direction in which you sort."""
     return outputs[order.argsort(descending=True)]
 
 
 def numbers_sorted(outputs, order):
-    """You sort the numbers in the outputs. The rows should stay whole, and what is sorted is the order."""
+    """You sort the numbers in the outputs. The rows should stay whole; sort the order instead."""
     return outputs.sort(0).values
 
 
 def columns_moved(outputs, order):
-    """You move the columns as if they were tokens. Tokens have the rows."""
+    """You move the columns as if they were tokens. The tokens are the rows."""
     return outputs[:, order.argsort()[: outputs.shape[1]] % outputs.shape[1]]
 
 

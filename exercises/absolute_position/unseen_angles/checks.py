@@ -18,7 +18,7 @@ def property_trained_positions_are_seen(answer, generator):
 
 def property_the_fastest_pair_has_seen_everything(answer, generator):
     assert not answer(torch.arange(8, 3000, 7), 8, 8)[:, 0].any(), (
-        "After 8 positions the fastest pair has passed through the whole circle. Nothing further is new on it."
+        "After 8 positions the fastest pair has gone through the whole circle. No later angle of it is new."
     )
 
 

@@ -13,12 +13,13 @@ def _beyond(positions, last, wavelengths):
 
 
 def every_new_position(positions, d_model, n_trained):
-    """You call every new position unseen on every pair. A fast pair has passed through the whole circle long before."""
+    """You call every new position unseen on every pair. A fast pair has gone through the whole circle long before."""
     return (positions[:, None] >= n_trained).expand(-1, d_model // 2)
 
 
 def long_waves_at_every_new_position(positions, d_model, n_trained):
-    """You ask whether the wavelength is longer than training. A slow pair comes round too, to where it has been."""
+    """You ask whether the wavelength is longer than training. But a slow pair, too, comes back to angles that it has
+    had."""
     return (positions[:, None] >= n_trained) & (_wavelengths(d_model) > n_trained)
 
 
@@ -58,7 +59,7 @@ def each_pair_twice(positions, d_model, n_trained):
 
 
 def pairs_in_rows(positions, d_model, n_trained):
-    """Your pairs have the rows. Positions have the rows, and pairs the columns."""
+    """Your rows are pairs. Return a row for each position and a column for each pair."""
     return _beyond(positions, n_trained - 1, _wavelengths(d_model)).T
 
 

@@ -8,7 +8,7 @@ def _all(n_queries, n_keys):
 
 
 def nothing_hidden(n_queries, n_keys):
-    """Every query sees every key, so the answer would lie on the table. Which corner of the mask should be closed?"""
+    """Every query sees every key, so it sees the answer. Which corner of the mask should be hidden?"""
     return _all(n_queries, n_keys)
 
 
@@ -38,7 +38,7 @@ def one_token_ahead(n_queries, n_keys):
 
 
 def counted_from_the_first_key(n_queries, n_keys):
-    """You position the first query at the first key. Where queries are fewer, the last one stands at the last key."""
+    """You align the first query with the first key. Where queries are fewer, the last one belongs to the last key."""
     return _all(n_queries, n_keys).tril()
 
 
@@ -48,7 +48,7 @@ def shifted_the_wrong_way(n_queries, n_keys):
 
 
 def keys_in_rows(n_queries, n_keys):
-    """Your mask has a row for each key. Those who ask have the rows."""
+    """Your mask has a row for each key. It should have a row for each query."""
     return _all(n_queries, n_keys).tril(n_keys - n_queries).T
 
 
@@ -58,10 +58,10 @@ def square_of_queries(n_queries, n_keys):
 
 
 def square_of_keys(n_queries, n_keys):
-    """Your mask has as many rows as there are keys. Only the newest tokens ask, and only they have a row."""
+    """Your mask has as many rows as there are keys. Only the newest tokens have a query, and so a row."""
     return _all(n_keys, n_keys).tril()
 
 
 def numbers_to_add(n_queries, n_keys):
-    """You return zeros and minus infinities, as they are added to scores. Asked is the mask itself, as booleans."""
+    """You return zeros and minus infinities, as they are added to scores. Return the boolean mask itself."""
     return torch.zeros(n_queries, n_keys).masked_fill(~_all(n_queries, n_keys).tril(n_keys - n_queries), -math.inf)

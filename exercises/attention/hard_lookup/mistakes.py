@@ -2,17 +2,17 @@ import torch
 
 
 def index_not_value(queries, keys, values):
-    """You return the position of the winning key. The lookup should hand over what is stored there."""
+    """You return the index of the winning key. The lookup should return the value that is stored there."""
     return (queries @ keys.T).argmax(-1)
 
 
 def key_not_value(queries, keys, values):
-    """You return the winning key itself. A dictionary is asked by key and answers with the value beside it."""
+    """You return the winning key itself. A dictionary finds the key and returns the value beside it."""
     return keys[(queries @ keys.T).argmax(-1)]
 
 
 def score_not_value(queries, keys, values):
-    """You return how well the best key fits. The fit only decides which value is handed over."""
+    """You return how well the best key fits. The fit only decides which value is returned."""
     return (queries @ keys.T).max(-1).values
 
 
@@ -22,7 +22,7 @@ def worst_fit(queries, keys, values):
 
 
 def nearest_key(queries, keys, values):
-    """You pick the key at the smallest distance. The scalar product can prefer a longer key that lies further away."""
+    """You pick the key at the smallest distance. The scalar product can prefer a longer key that is further away."""
     return values[torch.cdist(queries, keys).argmin(-1)]
 
 
@@ -32,12 +32,12 @@ def cosine_not_product(queries, keys, values):
 
 
 def soft_lookup(queries, keys, values):
-    """You mix all values by softmax weights. That is the soft lookup; here one value is handed over whole."""
+    """You mix all values by softmax weights. That is the soft lookup; here a single value is returned."""
     return torch.softmax(queries @ keys.T, -1) @ values
 
 
 def wrong_axis(queries, keys, values):
-    """You find the best query for each key. Ask it the other way round and look at which axis argmax runs over."""
+    """You find the best query for each key. Find the best key for each query: look at the axis of argmax."""
     return values[(queries @ keys.T).argmax(0)]
 
 

@@ -1,5 +1,6 @@
 def reshaped_at_once(heads):
-    """The shape is right, but your rows mix several tokens: a reshape only counts on. What must come before it?"""
+    """The shape is right, but your rows mix several tokens: a reshape keeps the numbers in their order. What must come
+    before it?"""
     return heads.reshape(heads.shape[1], -1)
 
 
@@ -24,7 +25,8 @@ def heads_averaged(heads):
 
 
 def still_apart(heads):
-    """Each token now has its heads together, but still one below another. Three axes are left where two are asked."""
+    """Each token now has its heads together, but still one below another. You return three axes; there should be
+    two."""
     return heads.transpose(0, 1)
 
 
@@ -34,10 +36,10 @@ def tokens_in_columns(heads):
 
 
 def last_head_first(heads):
-    """Your heads stand in the opposite order. Head 0 comes first."""
+    """Your heads are in the opposite order. Head 0 comes first."""
     return heads.flip(0).transpose(0, 1).flatten(1)
 
 
 def first_head_only(heads):
-    """You return the first head alone. All of them have found something."""
+    """You return the first head alone. All of them belong to the result."""
     return heads[0]

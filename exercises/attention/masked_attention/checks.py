@@ -20,7 +20,7 @@ def cases(generator):
 
     # Each row hides something, and each column shows something: so also mistakes have finite, telling numbers.
     causal = torch.ones(5, 5, dtype=torch.bool).tril()
-    causal[1:, 0] = False  # the first token is padding, seen by itself alone
+    causal[1:, 0] = False  # the first token is padding, which only it may attend to
     window = torch.ones(4, 6, dtype=torch.bool).tril(2).triu()
     return [lecture, drawn(causal, 3, 2), drawn(window, 5, 3), drawn(window[:2, :4], 6, 7, torch.float64)]
 

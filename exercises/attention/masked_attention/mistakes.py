@@ -17,17 +17,18 @@ def no_scale(queries, keys, values, mask):
 
 
 def scale_without_root(queries, keys, values, mask):
-    """You divide by the width of the keys itself. It is the variance that grows so; what brings it back to one?"""
+    """You divide by the width of the keys itself. It is the variance that grows with the width; what brings it back to
+    one?"""
     return _attend(queries @ keys.T / keys.shape[-1], mask, values)
 
 
 def scale_by_width_of_values(queries, keys, values, mask):
-    """Your scale comes from the width of the values. The scores are made of queries and keys: theirs is the one."""
+    """Your scale comes from the width of the values. The scores are made of queries and keys: use their width."""
     return _attend(queries @ keys.T / math.sqrt(values.shape[-1]), mask, values)
 
 
 def scale_by_number_of_keys(queries, keys, values, mask):
-    """Your scale comes from the number of keys. It should come from how many terms one scalar product adds up."""
+    """Your scale comes from the number of keys. It should come from the number of terms in one scalar product."""
     return _attend(queries @ keys.T / math.sqrt(len(keys)), mask, values)
 
 
@@ -42,7 +43,8 @@ def scale_after_softmax(queries, keys, values, mask):
 
 
 def softmax_over_queries(queries, keys, values, mask):
-    """Your softmax runs over the queries. Each query shares its weight of one among the keys: look at the axis."""
+    """Your softmax runs over the queries. The weights of each query should sum to one over the keys: look at the
+    axis."""
     return torch.softmax(_scores(queries, keys).masked_fill(~mask, -math.inf), 0) @ values
 
 
@@ -52,7 +54,7 @@ def no_mask(queries, keys, values, mask):
 
 
 def mask_inverted(queries, keys, values, mask):
-    """You hide what may be seen and show what is hidden. True means: may attend."""
+    """Your mask is inverted. True means: may attend."""
     return _attend(_scores(queries, keys), ~mask, values)
 
 

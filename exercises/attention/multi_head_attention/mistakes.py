@@ -66,7 +66,7 @@ def scale_by_a_share_of_d_model(x, w_query, w_key, w_value, w_output, n_heads, m
 
 
 def scale_by_width_of_values(x, w_query, w_key, w_value, w_output, n_heads, mask):
-    """Your scale comes from the width of the values. The scores are made of queries and keys: theirs is the one."""
+    """Your scale comes from the width of the values. The scores are made of queries and keys: use their width."""
     width = w_value.shape[-1] // n_heads
     return _join(_attend(*_project(x, w_query, w_key, w_value, n_heads), mask, width)) @ w_output
 
@@ -92,12 +92,13 @@ def split_only_in_turn(x, w_query, w_key, w_value, w_output, n_heads, mask):
 
 
 def reshaped_at_once(x, w_query, w_key, w_value, w_output, n_heads, mask):
-    """You reshape straight to heads and straight back, which mixes tokens. Has each head one row for each token?"""
+    """You reshape straight to heads and straight back, which mixes tokens. Does each head have one row for each
+    token?"""
     return _join_at_once(_attend(*_project(x, w_query, w_key, w_value, n_heads, _split_at_once), mask)) @ w_output
 
 
 def split_by_reshape_at_once(x, w_query, w_key, w_value, w_output, n_heads, mask):
-    """You split by a single reshape, which mixes tokens. Has a head of yours one row for each token?"""
+    """You split by a single reshape, which mixes tokens. Does each of your heads have one row for each token?"""
     return _join(_attend(*_project(x, w_query, w_key, w_value, n_heads, _split_at_once), mask)) @ w_output
 
 
@@ -113,7 +114,8 @@ def heads_attend_to_heads(x, w_query, w_key, w_value, w_output, n_heads, mask):
 
 
 def one_head_for_all(x, w_query, w_key, w_value, w_output, n_heads, mask):
-    """All heads take their values by the weights of the first. Each has queries and keys, so weights, of its own."""
+    """All heads average their values with the weights of the first. Each head has queries and keys of its own, and so
+    weights of its own."""
     queries, keys, values = _project(x, w_query, w_key, w_value, n_heads)
     return _join(_weights(queries, keys, mask)[0] @ values) @ w_output
 
@@ -130,31 +132,32 @@ def heads_averaged(x, w_query, w_key, w_value, w_output, n_heads, mask):
 
 
 def softmax_over_queries(x, w_query, w_key, w_value, w_output, n_heads, mask):
-    """Your softmax runs over the tokens that ask. Each shares its weight among those asked: look at the axis."""
+    """Your softmax runs over the queries. The weights of each query should sum to one over the keys: look at the
+    axis."""
     queries, keys, values = _project(x, w_query, w_key, w_value, n_heads)
     scores = queries @ keys.transpose(-2, -1) / math.sqrt(keys.shape[-1])
     return _join(torch.softmax(scores.masked_fill(~mask, -math.inf), 1) @ values) @ w_output
 
 
 def softmax_over_heads(x, w_query, w_key, w_value, w_output, n_heads, mask):
-    """Your softmax lets the heads compete. Each has a full weight of one to share among the keys: look at the axis."""
+    """Your softmax runs over the heads. In each head the weights should sum to one over the keys: look at the axis."""
     queries, keys, values = _project(x, w_query, w_key, w_value, n_heads)
     scores = queries @ keys.transpose(-2, -1) / math.sqrt(keys.shape[-1])
     return _join(torch.softmax(scores.masked_fill(~mask, -math.inf), 0) @ values) @ w_output
 
 
 def queries_and_keys_exchanged(x, w_query, w_key, w_value, w_output, n_heads, mask):
-    """Your keys ask and your queries are asked. Those who ask have the rows of the scores."""
+    """You have exchanged queries and keys. The scores have a row for each query and a column for each key."""
     return _join(_attend(*_project(x, w_key, w_query, w_value, n_heads), mask)) @ w_output
 
 
 def no_mask(x, w_query, w_key, w_value, w_output, n_heads, mask):
-    """Your mask hides nothing: tokens look at what they may not see."""
+    """Your mask hides nothing: tokens attend to what they may not see."""
     return _join(_attend(*_project(x, w_query, w_key, w_value, n_heads), torch.ones_like(mask))) @ w_output
 
 
 def mask_inverted(x, w_query, w_key, w_value, w_output, n_heads, mask):
-    """You hide what may be seen and show what is hidden. True means: may attend."""
+    """Your mask is inverted. True means: may attend."""
     return _join(_attend(*_project(x, w_query, w_key, w_value, n_heads), ~mask)) @ w_output
 
 
@@ -165,5 +168,5 @@ def mask_after_softmax(x, w_query, w_key, w_value, w_output, n_heads, mask):
 
 
 def tokens_added(x, w_query, w_key, w_value, w_output, n_heads, mask):
-    """You add the tokens to the output. That is the residual connection; it stands outside this layer."""
+    """You add the tokens to the output. That is the residual connection; it is outside this layer."""
     return x + _join(_attend(*_project(x, w_query, w_key, w_value, n_heads), mask)) @ w_output

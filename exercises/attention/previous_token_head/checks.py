@@ -6,7 +6,7 @@ def cases(generator):
 
 
 def weights_of(returned, n_tokens):
-    assert isinstance(returned, tuple | list) and len(returned) == 2, "two matrices are asked, w_query and w_key"
+    assert isinstance(returned, tuple | list) and len(returned) == 2, "return two matrices, w_query and w_key"
     for name, w in zip(("w_query", "w_key"), returned, strict=True):
         assert isinstance(w, torch.Tensor) and w.is_floating_point(), f"{name} must be a tensor of floats"
         assert w.ndim == 2 and len(w) == n_tokens, f"{name} has shape {tuple(w.shape)}, not ({n_tokens}, d_head)"
@@ -20,7 +20,8 @@ def weights_of(returned, n_tokens):
 
 
 def observe(returned, n_tokens):
-    """where each token puts most weight (shared by several: minus their number), and whether all put 0.99 there"""
+    """the token that gets most weight from each token (or minus the number of tokens that share it), and whether all
+    give it 0.99"""
     weights = weights_of(returned, n_tokens)
     most, position = weights.max(-1)
     sharing = (weights > most[:, None] * (1 - 1e-6)).sum(-1)

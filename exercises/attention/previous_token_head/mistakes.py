@@ -10,12 +10,13 @@ def _head(n_tokens, offset):
 
 
 def nothing_preferred(n_tokens):
-    """Each token shares its weight among all that it sees. Do your queries ask for the next token, which is hidden?"""
+    """Each token spreads its weight over all that it sees. Do your queries match the next token, which is hidden?"""
     return torch.diag(torch.full((n_tokens - 1,), 1e3), 1), torch.eye(n_tokens)
 
 
 def next_token_in_a_circle(n_tokens):
-    """Your tokens ask for the next one, which is hidden, and the last asks for the first. Which way do you shift?"""
+    """Your queries match the next token, which is hidden, and the last query matches the first token. Which way do you
+    shift?"""
     return 1e3 * torch.eye(n_tokens).roll(-1, 0), torch.eye(n_tokens)
 
 
@@ -25,14 +26,14 @@ def itself(n_tokens):
 
 
 def first_token(n_tokens):
-    """Every token attends to the first. The query has to depend on the position of the token that asks."""
+    """Every token attends to the first. The query has to depend on the position of its token."""
     first = torch.zeros(n_tokens, n_tokens)
     first[0] = 1.0
     return torch.full((n_tokens, n_tokens), 1e3), first
 
 
 def two_back(n_tokens):
-    """Your tokens look two positions back. If both queries and keys are shifted, the two shifts add up."""
+    """Your tokens attend two positions back. If both queries and keys are shifted, the two shifts add up."""
     return _head(n_tokens, 2)
 
 

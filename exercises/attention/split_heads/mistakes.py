@@ -2,7 +2,7 @@ import torch
 
 
 def reshaped_at_once(x, n_heads):
-    """The shape is right, but the tokens are mixed: a reshape only counts on through the rows. It takes two steps."""
+    """The shape is right, but the tokens are mixed: a reshape keeps the numbers in their order. It takes two steps."""
     return x.reshape(n_heads, len(x), -1)
 
 
@@ -12,27 +12,28 @@ def columns_dealt_in_turn(x, n_heads):
 
 
 def tokens_first(x, n_heads):
-    """Each row is split as it should be, but tokens still come before heads. One matrix per head is asked."""
+    """Each row is split as it should be, but tokens still come before heads. Return one matrix per head."""
     return x.reshape(len(x), n_heads, -1)
 
 
 def turned_round_within_heads(x, n_heads):
-    """Your heads have a row for each column and a column for each token. Tokens have the rows, in each head too."""
+    """Your heads have a row for each column and a column for each token. In each head, too, each token has a row."""
     return x.reshape(len(x), n_heads, -1).permute(1, 2, 0)
 
 
 def columns_then_reshaped(x, n_heads):
-    """You turn the matrix round and reshape at once: columns end up where tokens should be. Take it in two steps."""
+    """You transpose the matrix and reshape at once: columns end up where tokens should be. Take it in two steps."""
     return x.T.reshape(n_heads, len(x), -1)
 
 
 def width_of_n_heads(x, n_heads):
-    """Your heads are n_heads wide. It is their number: the width follows from it and from the columns of x."""
+    """Your heads are n_heads wide. n_heads is their number; the width follows from it and from the number of columns of
+    x."""
     return x.reshape(len(x), -1, n_heads).transpose(0, 1)
 
 
 def tokens_dealt_out(x, n_heads):
-    """You deal the tokens out to the heads. Every head looks at all tokens, in columns of its own."""
+    """You deal the tokens out to the heads. Every head attends to all tokens, in columns of its own."""
     return torch.stack(x.chunk(n_heads))
 
 

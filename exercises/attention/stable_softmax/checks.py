@@ -35,7 +35,7 @@ def property_size_of_a_row(answer, generator):
 def property_queries_alone(answer, generator):
     scores = torch.randn(4, 6, generator=generator)
     assert torch.allclose(answer(scores)[2:3], answer(scores[2:3]), atol=1e-5), (
-        "The weights of one query depend on the scores of the others. Each row should be treated alone."
+        "The weights of one query depend on the scores of the others. Each row should be treated by itself."
     )
 
 

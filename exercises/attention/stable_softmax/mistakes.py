@@ -6,7 +6,7 @@ def _normalised(shifted):
 
 
 def nothing_subtracted(scores):
-    """You take the exponentials of the scores as they stand, and that of 1000 is too large for a float."""
+    """You take the exponentials of the scores as they are, and that of 1000 is too large for a float."""
     return _normalised(scores)
 
 
@@ -21,12 +21,12 @@ def maximum_of_each_column(scores):
 
 
 def minimum_subtracted(scores):
-    """You subtract the smallest score of a row. The others then lie above zero, and a large one overflows still."""
+    """You subtract the smallest score of a row. The others are then above zero, and a large one still overflows."""
     return _normalised(scores - scores.amin(-1, keepdim=True))
 
 
 def mean_subtracted(scores):
-    """You subtract the mean of a row. A score far above the mean overflows still."""
+    """You subtract the mean of a row. A score far above the mean still overflows."""
     return _normalised(scores - scores.mean(-1, keepdim=True))
 
 
@@ -41,7 +41,8 @@ def scores_clipped(scores):
 
 
 def over_the_queries(scores):
-    """Your columns add up to one. Each query shares its weight among the keys, so the rows should: look at the axes."""
+    """Your columns add up to one. The weights of each query should sum to one over the keys, so the rows should: look
+    at the axes."""
     return torch.softmax(scores, 0)
 
 
@@ -73,19 +74,20 @@ def logarithm_of_the_weights(scores):
 
 
 def axis_of_the_maximum_lost(scores):
-    """Your maxima stand in one row, and are subtracted along the columns. Look at their shape: one axis is lost."""
+    """Your maxima are in one row, and are subtracted along the columns. Look at their shape: one axis is lost."""
     shifted = (scores - scores.amax(-1)).exp()
     return shifted / shifted.sum(-1, keepdim=True)
 
 
 def axis_of_the_sum_lost(scores):
-    """Your sums stand in one row, and the columns are divided by them. Look at their shape: one axis is lost."""
+    """Your sums are in one row, and the columns are divided by them. Look at their shape: one axis is lost."""
     shifted = (scores - scores.amax(-1, keepdim=True)).exp()
     return shifted / shifted.sum(-1)
 
 
 def both_axes_lost(scores):
-    """Your maxima and sums stand in a row each and meet the wrong numbers. Look at their shape: one axis is lost."""
+    """Your maxima and sums are in one row each and are combined with the wrong numbers. Look at their shape: one axis
+    is lost."""
     shifted = (scores - scores.amax(-1)).exp()
     return shifted / shifted.sum(-1)
 

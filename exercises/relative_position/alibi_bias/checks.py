@@ -34,7 +34,7 @@ def property_never_a_reward(answer, generator):
 def property_moving_all(answer, generator):
     queries, keys = torch.randint(0, 50, (2, 6), generator=generator)
     assert torch.allclose(answer(3, queries, keys), answer(3, queries + 100, keys + 100)), (
-        "When all tokens move on by 100 positions, what you add changes. It should depend on distances alone."
+        "When all tokens move by 100 positions, your bias changes. It should depend on distances alone."
     )
 
 
@@ -48,7 +48,7 @@ def property_a_line(answer, generator):
 
 def property_all_slopes_differ(answer, generator):
     for n_heads in (7, 8, 12, 20):
-        assert len(slopes(answer, n_heads).unique()) == n_heads, f"Of {n_heads} heads two have the same slope."
+        assert len(slopes(answer, n_heads).unique()) == n_heads, f"Two of {n_heads} heads have the same slope."
 
 
 def property_lower_power_first(answer, generator):

@@ -25,7 +25,7 @@ def _times(slopes, distances):
 
 
 def reward(n_heads, query_positions, key_positions):
-    """The further away a key is, the more it gets from you. A penalty is negative."""
+    """Your bias grows with the distance. A penalty is negative."""
     return _times(_slopes(n_heads), _offsets(query_positions, key_positions).abs())
 
 
@@ -35,13 +35,13 @@ def signed_offset(n_heads, query_positions, key_positions):
 
 
 def key_position_alone(n_heads, query_positions, key_positions):
-    """Every query adds the same to a key. Under a causal mask the weights come out alike, but here the penalty itself
-    is asked, with 0 at the query's own position."""
+    """Every query adds the same to a key. Under a causal mask the weights come out the same, but here you return the
+    penalty itself, which is 0 at the query's own position."""
     return _times(_slopes(n_heads), key_positions.expand(len(query_positions), -1))
 
 
 def first_slope_is_one(n_heads, query_positions, key_positions):
-    """Your first head has slope 1 and all are one step too steep. Where does h begin?"""
+    """Your first head has slope 1, and all heads are one step too steep. Where does h begin?"""
     slopes = _slopes(n_heads) * 2 ** (8.0 / _lower(n_heads))
     return -_times(slopes, _offsets(query_positions, key_positions).abs())
 
@@ -53,7 +53,8 @@ def half_each_time(n_heads, query_positions, key_positions):
 
 
 def one_formula_for_any_number(n_heads, query_positions, key_positions):
-    """You use the formula for powers of two for every number of heads. Others borrow from two powers."""
+    """You use the formula for powers of two for every number of heads. Other numbers take their slopes from two
+    powers."""
     return -_times(_of_a_power(n_heads), _offsets(query_positions, key_positions).abs())
 
 
@@ -71,19 +72,19 @@ def borrowed_without_a_gap(n_heads, query_positions, key_positions):
 
 
 def borrowed_the_old_ones(n_heads, query_positions, key_positions):
-    """Of the higher power you take every second slope, but those the lower power has too. Where do you begin?"""
+    """Of the higher power you take every second slope, but those that the lower power also has. Where do you begin?"""
     lower = _lower(n_heads)
     slopes = torch.cat((_of_a_power(lower), _of_a_power(2 * lower)[1::2][: n_heads - lower]))
     return -_times(slopes, _offsets(query_positions, key_positions).abs())
 
 
 def sorted_slopes(n_heads, query_positions, key_positions):
-    """Your slopes are the right ones, but sorted. The borrowed ones come last, whatever their size."""
+    """Your slopes are the right ones, but sorted. Those of the higher power come last, whatever their size."""
     return -_times(_slopes(n_heads).sort(descending=True).values, _offsets(query_positions, key_positions).abs())
 
 
 def lowest_slope_first(n_heads, query_positions, key_positions):
-    """Your heads stand in reverse order. The steepest slope of a power of two belongs to its first head."""
+    """Your heads are in reverse order. The steepest slope of a power of two belongs to its first head."""
     return -_times(_slopes(n_heads).flip(0), _offsets(query_positions, key_positions).abs())
 
 
@@ -93,11 +94,11 @@ def one_slope_for_all(n_heads, query_positions, key_positions):
 
 
 def squared_distance(n_heads, query_positions, key_positions):
-    """Your penalty grows with the square of the distance. It is a line."""
+    """Your penalty grows with the square of the distance. It should be a line."""
     return -_times(_slopes(n_heads), _offsets(query_positions, key_positions) ** 2)
 
 
-def positions_not_positions(n_heads, query_positions, key_positions):
+def positions_not_used(n_heads, query_positions, key_positions):
     """You count queries and keys from 0. Take the positions that you were given."""
     positions = torch.arange(len(query_positions)), torch.arange(len(key_positions))
     return -_times(_slopes(n_heads), _offsets(*positions).abs())

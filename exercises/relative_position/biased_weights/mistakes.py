@@ -20,18 +20,18 @@ def bias_after_softmax(query, key, table, query_positions, key_positions):
 
 
 def bias_over_the_root(query, key, table, query_positions, key_positions):
-    """Your numbers are divided by the root too. Look at what stands inside the fraction and what beside it."""
+    """Your numbers are divided by the root too. Look at what is inside the fraction and what is outside."""
     root = query.shape[2] ** 0.5
     return (_scaled(query, key) + _bias(table, _offsets(query_positions, key_positions)) / root).softmax(-1)
 
 
 def no_scale(query, key, table, query_positions, key_positions):
-    """Your products are not scaled. T5 leaves the root out, this scheme has it."""
+    """Your products are not scaled. T5 leaves out the root, but this scheme has it."""
     return (query @ key.mT + _bias(table, _offsets(query_positions, key_positions))).softmax(-1)
 
 
 def bias_as_a_factor(query, key, table, query_positions, key_positions):
-    """You multiply the scores by the numbers of the table. They are added."""
+    """You multiply the scores by the numbers of the table. Add them."""
     return (_scaled(query, key) * _bias(table, _offsets(query_positions, key_positions))).softmax(-1)
 
 
@@ -41,12 +41,12 @@ def no_bias(query, key, table, query_positions, key_positions):
 
 
 def query_minus_key(query, key, table, query_positions, key_positions):
-    """Your table runs backwards: past and future have changed places. Look at the sign of your offsets."""
+    """Your table runs backwards: past and future are exchanged. Look at the sign of your offsets."""
     return (_scaled(query, key) + _bias(table, -_offsets(query_positions, key_positions))).softmax(-1)
 
 
 def distance_only(query, key, table, query_positions, key_positions):
-    """A key before the query gets the number of the key as far behind it. The sign of the offset is lost."""
+    """A key before the query gets the number of the key that is as far after it. The sign of the offset is lost."""
     return (_scaled(query, key) + _bias(table, _offsets(query_positions, key_positions).abs())).softmax(-1)
 
 
@@ -58,7 +58,7 @@ def offset_as_index(query, key, table, query_positions, key_positions):
 
 
 def no_clip(query, key, table, query_positions, key_positions):
-    """Keys that are further away than the table reaches are looked up outside it. They share the outermost number."""
+    """You look up keys beyond the range of the table outside of it. They share the outermost number."""
     return (_scaled(query, key) + table[:, _offsets(query_positions, key_positions) + table.shape[1] // 2]).softmax(-1)
 
 
@@ -73,28 +73,29 @@ def one_head_for_all(query, key, table, query_positions, key_positions):
     return (_scaled(query, key) + _bias(table[:1], _offsets(query_positions, key_positions))).softmax(-1)
 
 
-def positions_not_positions(query, key, table, query_positions, key_positions):
+def positions_not_used(query, key, table, query_positions, key_positions):
     """You count queries and keys from 0. Take the positions that you were given."""
     positions = torch.arange(query.shape[1]), torch.arange(key.shape[1])
     return (_scaled(query, key) + _bias(table, _offsets(*positions))).softmax(-1)
 
 
 def softmax_over_queries(query, key, table, query_positions, key_positions):
-    """Your softmax runs over the tokens that ask. Each shares its weight among those asked: look at the axis."""
+    """Your softmax runs over the queries. The weights of each query should sum to one over the keys: look at the
+    axis."""
     return (_scaled(query, key) + _bias(table, _offsets(query_positions, key_positions))).softmax(1)
 
 
 def scores_not_weights(query, key, table, query_positions, key_positions):
-    """These are the scores, and they are right. Asked are the weights: one step is left."""
+    """These are the scores, and they are right. Return the weights: one step is left."""
     return _scaled(query, key) + _bias(table, _offsets(query_positions, key_positions))
 
 
 def nothing_beyond_the_table(query, key, table, query_positions, key_positions):
-    """Keys further away than the table reaches get nothing from you. They share the outermost number."""
+    """Keys beyond the range of the table get no bias from you. They share the outermost number."""
     offsets = _offsets(query_positions, key_positions)
     return (_scaled(query, key) + _bias(table, offsets) * (offsets.abs() <= table.shape[1] // 2)).softmax(-1)
 
 
 def position_of_the_key(query, key, table, query_positions, key_positions):
-    """You look up the key's own position, whoever asks. How far is it from the query?"""
+    """You look up the key's own position, whatever the query. What is its offset from the query?"""
     return (_scaled(query, key) + _bias(table, _offsets(0 * query_positions, key_positions))).softmax(-1)

@@ -3,12 +3,12 @@ def _gains(bleu):
 
 
 def absolute_minus_relative(bleu):
-    """What was gained is negative in your table. Look at the order of your subtraction."""
+    """Your gains have the wrong sign. Look at the order of your subtraction."""
     return -_gains(bleu), (-_gains(bleu)).argmax(0)
 
 
 def per_cent(bleu):
-    """You give the gains in per cent of the absolute scheme's score. Asked are points."""
+    """You return the gains in per cent of the absolute scheme's score. Return BLEU points."""
     gains = 100 * _gains(bleu) / bleu[:, 0]
     return gains, gains.argmax(0)
 
@@ -26,12 +26,12 @@ def pair_against_pair(bleu):
 
 
 def best_score_not_gain(bleu):
-    """Your gains are right, but then you name the model with the best score. Asked is the one that gains most."""
+    """Your gains are right, but then you name the model with the best score. Name the one that gains most."""
     return _gains(bleu), bleu[:, 1].argmax(0)
 
 
 def best_pair_not_model(bleu):
-    """You name for each model the pair on which it gains most. It is asked the other way round: look at the axis."""
+    """You name for each model the pair on which it gains most. Name the model for each pair: look at the axis."""
     return _gains(bleu), _gains(bleu).argmax(1)
 
 
@@ -52,5 +52,5 @@ def one_model_for_all_pairs(bleu):
 
 
 def other_order(bleu):
-    """You return the models first and the gains second. It is asked the other way round."""
+    """You return the models first and the gains second. Return the gains first."""
     return _gains(bleu).argmax(0), _gains(bleu)

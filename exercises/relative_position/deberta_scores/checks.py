@@ -36,7 +36,7 @@ def close(a, b):
 def property_moving_all(answer, generator):
     parts = drawn(generator)
     assert close(answer(*parts, FIVE, FIVE), answer(*parts, FIVE + 30, FIVE + 30)), (
-        "When all tokens move on by 30 positions, your scores change. Only distances should count."
+        "When all tokens move by 30 positions, your scores change. Only distances should count."
     )
 
 
@@ -45,7 +45,7 @@ def property_sides_exchanged(answer, generator):
     exchanged = answer(key, query, position_key, position_query, FIVE, FIVE)
     assert close(answer(query, key, position_query, position_key, FIVE, FIVE), exchanged.mT), (
         "When queries and keys change roles, with their tables, the scores should only be transposed. This holds if "
-        "the third term sees from the key what the second sees from the query."
+        "the third term treats the key as the second treats the query."
     )
 
 

@@ -35,29 +35,31 @@ def _scaled(terms, query, count=3):
 
 
 def the_slides_row(query, key, position_query, position_key, query_positions, key_positions):
-    """Both of your terms read the same row, as on the slide and in the published models. In the paper's third term
-    the key looks at the query."""
+    """Both of your terms read the same row, as on the slide and in the published models. In the paper's third term the
+    query is seen from the key."""
     distances = _distances(query_positions, key_positions)
     rows = _rows(distances, position_key)
     return _scaled(_terms(query, key, position_query, position_key, rows, rows), query)
 
 
 def second_term_reversed(query, key, position_query, position_key, query_positions, key_positions):
-    """Your third term is right, but the second reads the row that belongs to it. There the query looks at the key."""
+    """Your third term is right, but the second reads the third term's row. In the second the key is seen from the
+    query."""
     distances = _distances(query_positions, key_positions)
     rows = _rows(-distances, position_key)
     return _scaled(_terms(query, key, position_query, position_key, rows, rows), query)
 
 
 def both_reversed(query, key, position_query, position_key, query_positions, key_positions):
-    """Both of your terms read the other one's row. The paper counts from the one who looks: whose position is first?"""
+    """Each of your terms reads the other's row. The paper counts from the token that looks: whose position comes
+    first?"""
     distances = _distances(query_positions, key_positions)
     return _scaled(_right(query, key, position_query, position_key, -distances), query)
 
 
 def mirrored_row(query, key, position_query, position_key, query_positions, key_positions):
-    """You get the second row from the first by counting backwards. The bounds are not symmetric: which row has
-    distance 0?"""
+    """You get the second row from the first by counting backwards. The bounds are not symmetric: which row has distance
+    0?"""
     distances = _distances(query_positions, key_positions)
     rows = _rows(distances, position_key)
     mirrored = position_key.shape[1] - 1 - rows
@@ -80,14 +82,15 @@ def row_from_zero(query, key, position_query, position_key, query_positions, key
 
 
 def no_clip(query, key, position_query, position_key, query_positions, key_positions):
-    """Keys further away than the tables reach are looked up outside them. They share the outermost row."""
+    """You look up keys beyond the range of the tables outside of them. They share the outermost row."""
     distances = _distances(query_positions, key_positions)
     span = position_key.shape[1] // 2
     return _scaled(_terms(query, key, position_query, position_key, distances + span, span - distances), query)
 
 
 def tables_exchanged(query, key, position_query, position_key, query_positions, key_positions):
-    """You multiply the query by the query's table and the key by the key's. A position stands in for the other side."""
+    """You multiply the query by the query's table and the key by the key's. The table of keys belongs to the query, and
+    the other way round."""
     distances = _distances(query_positions, key_positions)
     return _scaled(_right(query, key, position_key, position_query, distances), query)
 
@@ -99,7 +102,7 @@ def one_table_for_both(query, key, position_query, position_key, query_positions
 
 
 def query_in_the_third_term(query, key, position_query, position_key, query_positions, key_positions):
-    """Your third term multiplies the position by the query. There the word of the key is meant."""
+    """Your third term multiplies the position by the query. It should multiply it by the key."""
     distances = _distances(query_positions, key_positions)
     rows, reverse = _rows(distances, position_key), _rows(-distances, position_key)
     words, asks, _ = _terms(query, key, position_query, position_key, rows, reverse)
@@ -115,14 +118,14 @@ def position_with_position(query, key, position_query, position_key, query_posit
 
 
 def no_third_term(query, key, position_query, position_key, query_positions, key_positions):
-    """Your positions answer but do not ask: the term with the key's word is missing."""
+    """The third term, of the key with a position, is missing."""
     distances = _distances(query_positions, key_positions)
     terms = _right(query, key, position_query, position_key, distances)
     return _scaled(terms[:2], query)
 
 
 def no_second_term(query, key, position_query, position_key, query_positions, key_positions):
-    """Your positions ask but do not answer: the term of the query's word with a position is missing."""
+    """The second term, of the query with a position, is missing."""
     distances = _distances(query_positions, key_positions)
     terms = _right(query, key, position_query, position_key, distances)
     return _scaled(terms[::2], query)
@@ -143,19 +146,19 @@ def two_for_three(query, key, position_query, position_key, query_positions, key
 
 
 def words_alone_scaled(query, key, position_query, position_key, query_positions, key_positions):
-    """Only the product of the words is divided by the root. All three terms stand above it."""
+    """Only the product of the words is divided by the root. It divides all three terms."""
     distances = _distances(query_positions, key_positions)
     terms = _right(query, key, position_query, position_key, distances)
     return _scaled(terms[:1], query) + terms[1] + terms[2]
 
 
-def positions_not_positions(query, key, position_query, position_key, query_positions, key_positions):
+def positions_not_used(query, key, position_query, position_key, query_positions, key_positions):
     """You count queries and keys from 0. Take the positions that you were given."""
     distances = _distances(torch.arange(query.shape[1]), torch.arange(key.shape[1]))
     return _scaled(_right(query, key, position_query, position_key, distances), query)
 
 
 def position_of_the_key(query, key, position_query, position_key, query_positions, key_positions):
-    """You look up the key's own position, whoever asks. How far is it from the query?"""
+    """You look up the key's own position, whatever the query. What is its offset from the query?"""
     distances = _distances(0 * query_positions, key_positions)
     return _scaled(_right(query, key, position_query, position_key, distances), query)

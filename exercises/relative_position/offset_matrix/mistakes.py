@@ -16,11 +16,11 @@ def distance(query_positions, key_positions):
 
 
 def keys_in_rows(query_positions, key_positions):
-    """Your matrix has a row for each key. Those who ask have the rows; look where you put the new axes."""
+    """Your matrix has a row for each key. It should have a row for each query: look where you put the new axes."""
     return _right(query_positions, key_positions).mT
 
 
-def positions_not_positions(query_positions, key_positions):
+def positions_not_used(query_positions, key_positions):
     """You count queries and keys from 0 and leave the positions that you were given unused."""
     rows, columns = torch.arange(query_positions.shape[1]), torch.arange(key_positions.shape[1])
     return (columns - rows[:, None]).expand(len(query_positions), -1, -1)
@@ -37,11 +37,11 @@ def first_key_as_origin(query_positions, key_positions):
 
 
 def past_only(query_positions, key_positions):
-    """Keys of the future all have offset 0 in your matrix. To close the future is the business of a mask."""
+    """Keys of the future all have offset 0 in your matrix. Hiding the future is the task of a mask."""
     return _right(query_positions, key_positions).clamp(max=0)
 
 
 def rows_of_a_table(query_positions, key_positions):
-    """You move all offsets so that the smallest is 0, which makes them rows of a table. Asked are the offsets."""
+    """You move all offsets so that the smallest is 0, which makes them rows of a table. Return the offsets."""
     offsets = _right(query_positions, key_positions)
     return offsets - offsets.min()

@@ -48,7 +48,8 @@ def values_only(query, key, value, key_vectors, value_vectors, query_positions, 
 
 
 def position_not_scaled(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
-    """The root divides what the words give to a score, but not what the offset gives. Look at what stands above it."""
+    """You divide the product of query and key by the root, but not the product with the vector. The root divides
+    both."""
     rows = _rows(_offsets(query_positions, key_positions), key_vectors)
     vectors = key_vectors[rows] * query.shape[3] ** 0.5
     return _averaged(_weights(_scores(query, key, vectors), mask), value, value_vectors[rows])
@@ -62,13 +63,13 @@ def no_scale(query, key, value, key_vectors, value_vectors, query_positions, key
 
 
 def query_minus_key(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
-    """Your tables run backwards: past and future have changed places. Look at the sign of your offsets."""
+    """Your tables run backwards: past and future are exchanged. Look at the sign of your offsets."""
     rows = _rows(-_offsets(query_positions, key_positions), key_vectors)
     return _attention(query, key, value, key_vectors, value_vectors, rows, mask)
 
 
 def distance_only(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
-    """A key before the query gets the vector of the one as far behind it. The sign of the offset is lost."""
+    """A key before the query gets the vector of the key that is as far after it. The sign of the offset is lost."""
     rows = _rows(_offsets(query_positions, key_positions).abs(), key_vectors)
     return _attention(query, key, value, key_vectors, value_vectors, rows, mask)
 
@@ -81,7 +82,7 @@ def offset_as_index(query, key, value, key_vectors, value_vectors, query_positio
 
 
 def no_clip(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
-    """Keys further away than the tables reach are looked up outside them. They share the outermost vector."""
+    """You look up keys beyond the range of the tables outside of them. They share the outermost vector."""
     rows = _offsets(query_positions, key_positions) + len(key_vectors) // 2
     return _attention(query, key, value, key_vectors, value_vectors, rows, mask)
 
@@ -94,7 +95,7 @@ def clipped_one_too_early(query, key, value, key_vectors, value_vectors, query_p
 
 
 def key_asks(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
-    """You multiply the vector of the offset by the key. It stands beside the key: who asks both of them?"""
+    """You multiply the vector of the offset by the key. It is added to the key: what multiplies both of them?"""
     rows = _rows(_offsets(query_positions, key_positions), key_vectors)
     position = (key.unsqueeze(2) * key_vectors[rows].unsqueeze(1)).sum(-1)
     weights = _weights((query @ key.mT + position) * query.shape[3] ** -0.5, mask)
@@ -109,7 +110,7 @@ def value_vectors_unweighted(query, key, value, key_vectors, value_vectors, quer
 
 
 def value_vectors_by_words_alone(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
-    """You average the value vectors with weights that know only the words. Both sums have the same weights."""
+    """You average the value vectors with weights that know only the words. Both sums use the same weights."""
     rows = _rows(_offsets(query_positions, key_positions), key_vectors)
     weights = _weights(_scores(query, key, key_vectors[rows]), mask)
     words = _weights(query @ key.mT * query.shape[3] ** -0.5, mask)
@@ -128,7 +129,7 @@ def tables_exchanged(query, key, value, key_vectors, value_vectors, query_positi
     return _attention(query, key, value, value_vectors, key_vectors, rows, mask)
 
 
-def positions_not_positions(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+def positions_not_used(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
     """You count queries and keys from 0. Take the positions that you were given."""
     positions = torch.arange(query.shape[2])[None], torch.arange(key.shape[2])[None]
     rows = _rows(_offsets(*positions), key_vectors).expand(len(query), -1, -1)
@@ -142,13 +143,13 @@ def one_sequence_for_all(query, key, value, key_vectors, value_vectors, query_po
 
 
 def no_mask(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
-    """Your mask hides nothing: tokens look at their future or at padding."""
+    """Your mask hides nothing: tokens attend to their future or to padding."""
     rows = _rows(_offsets(query_positions, key_positions), key_vectors)
     return _attention(query, key, value, key_vectors, value_vectors, rows, torch.ones_like(mask))
 
 
 def position_not_masked(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
-    """You hide words with a zero, and then the offset's part is added. What is hidden must stay so: mask last."""
+    """You mask before you add the offset's part, so hidden keys become visible again. Mask last."""
     rows = _rows(_offsets(query_positions, key_positions), key_vectors)
     words = (query @ key.mT).masked_fill(~mask.unsqueeze(1), 0.0)
     position = (query.unsqueeze(3) * key_vectors[rows].unsqueeze(1)).sum(-1)
@@ -164,7 +165,7 @@ def mask_after_softmax(query, key, value, key_vectors, value_vectors, query_posi
 
 
 def nothing_beyond_the_tables(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
-    """Keys further away than the tables reach get no vector from you. They share the outermost one."""
+    """Keys beyond the range of the tables get no vector from you. They share the outermost one."""
     offsets = _offsets(query_positions, key_positions)
     rows, near = _rows(offsets, key_vectors), (offsets.abs() <= len(key_vectors) // 2).unsqueeze(-1)
     weights = _weights(_scores(query, key, key_vectors[rows] * near), mask)
@@ -172,6 +173,6 @@ def nothing_beyond_the_tables(query, key, value, key_vectors, value_vectors, que
 
 
 def position_of_the_key(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
-    """You look up the key's own position, whoever asks. How far is it from the query?"""
+    """You look up the key's own position, whatever the query. What is its offset from the query?"""
     rows = _rows(_offsets(0 * query_positions, key_positions), key_vectors)
     return _attention(query, key, value, key_vectors, value_vectors, rows, mask)

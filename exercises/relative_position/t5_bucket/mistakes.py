@@ -20,7 +20,8 @@ def _both_ways(offset, half, shared):
 
 
 def past_and_future_exchanged(offset, n_buckets, max_distance):
-    """You give the second half of the buckets to the past. An offset is key minus query: which sign has the future?"""
+    """You give the second half of the buckets to the past. An offset is key minus query: which sign does the future
+    have?"""
     half = n_buckets // 2
     return _one_way(offset.abs(), half, max_distance) + half * (offset < 0)
 
@@ -32,7 +33,8 @@ def own_position_in_the_future(offset, n_buckets, max_distance):
 
 
 def one_direction(offset, n_buckets, max_distance):
-    """All your buckets serve the past, and the future shares bucket 0. That is T5's decoder; here half are each."""
+    """All your buckets serve the past, and the future shares bucket 0. That is T5's decoder; here each direction has
+    half."""
     return _one_way((-offset).clamp(min=0), n_buckets, max_distance)
 
 
@@ -81,7 +83,7 @@ def logarithm_not_divided(offset, n_buckets, max_distance):
 
 
 def logarithm_of_the_distance(offset, n_buckets, max_distance):
-    """You take the logarithms of the distances as they are. They are counted in units of the first shared one."""
+    """You take the logarithms of the distances as they are. Divide them by the first shared distance."""
     half = n_buckets // 2
     growth = torch.log(offset.abs().clamp(min=1).float()) / math.log(max_distance)
     return _both_ways(offset, half, (half // 2 + (half - half // 2) * growth).clamp(max=half - 1))
@@ -95,13 +97,13 @@ def bins_of_equal_width(offset, n_buckets, max_distance):
 
 
 def none_shared(offset, n_buckets, max_distance):
-    """Each distance has its own bucket until they run out. Only the first half of a half is given out singly."""
+    """Each distance has its own bucket until they run out. Only the first half of each half holds single distances."""
     half = n_buckets // 2
     return offset.abs().clamp(max=half - 1) + half * (offset > 0)
 
 
 def sign_kept(offset, n_buckets, max_distance):
-    """Near keys of the past have negative buckets. Both formulas are for the distance."""
+    """Near keys of the past have negative buckets. Both formulas use the distance."""
     half = n_buckets // 2
     near = offset.abs() < half // 2
     return torch.where(near, offset, _one_way(offset.abs(), half, max_distance)) + half * (offset > 0)

@@ -30,25 +30,26 @@ def _right(query, key, u, v, w_position, query_positions, key_positions):
 
 
 def key_minus_query(query, key, u, v, w_position, query_positions, key_positions):
-    """Your distances are key minus query, the book's offsets. This paper counts the other way, and the sines notice."""
+    """Your distances are key minus query, the book's offsets. This paper counts the other way, which changes the sign
+    of the sines."""
     return _right(query, key, u, v, w_position, -query_positions, -key_positions)
 
 
 def distance_without_sign(query, key, u, v, w_position, query_positions, key_positions):
-    """Your distances have no sign, so that past and future look alike. Leave it, the sines can tell them apart."""
+    """Your distances have no sign, so that past and future look alike. Keep the sign; the sines tell them apart."""
     sinusoids = _sinusoids(_distances(query_positions, key_positions).abs(), w_position)
     return _terms(query, key, u, v, w_position, sinusoids) * query.shape[2] ** -0.5
 
 
 def in_pairs(query, key, u, v, w_position, query_positions, key_positions):
-    """Your sines and cosines take turns. Here all sines come first, then all cosines."""
+    """Your sines and cosines alternate. Here all sines come first, then all cosines."""
     angles = _angles(_distances(query_positions, key_positions), w_position)
     sinusoids = torch.stack([torch.sin(angles), torch.cos(angles)], -1).flatten(2)
     return _terms(query, key, u, v, w_position, sinusoids) * query.shape[2] ** -0.5
 
 
 def cosines_first(query, key, u, v, w_position, query_positions, key_positions):
-    """Your cosines stand before the sines. The first half of the vector holds sines."""
+    """Your cosines come before the sines. The first half of the vector holds sines."""
     sinusoids = _sinusoids(_distances(query_positions, key_positions), w_position).roll(w_position.shape[2] // 2, -1)
     return _terms(query, key, u, v, w_position, sinusoids) * query.shape[2] ** -0.5
 
@@ -70,7 +71,7 @@ def width_of_the_head_in_the_exponent(query, key, u, v, w_position, query_positi
 
 
 def u_and_v_exchanged(query, key, u, v, w_position, query_positions, key_positions):
-    """u and v have changed places: one weighs the words of the keys, the other the distances."""
+    """u and v are exchanged: u is multiplied by the keys, v by the vectors of the distances."""
     return _right(query, key, v, u, w_position, query_positions, key_positions)
 
 
@@ -80,25 +81,25 @@ def u_for_both(query, key, u, v, w_position, query_positions, key_positions):
 
 
 def query_in_the_last_two(query, key, u, v, w_position, query_positions, key_positions):
-    """The query is still part of your last two terms, so it counts twice in the sum. No query stands in them."""
+    """The query is still part of your last two terms, so it counts twice in the sum. They do not contain the query."""
     terms = _right(query, key, u, v, w_position, query_positions, key_positions)
     return torch.cat([terms[:2], terms[2:] + terms[:2]])
 
 
 def u_meets_the_queries(query, key, u, v, w_position, query_positions, key_positions):
-    """Your third term multiplies u by the query. It should say what a key weighs, whoever asks."""
+    """Your third term multiplies u by the query. It should multiply u by the key."""
     terms = _right(query, key, u, v, w_position, query_positions, key_positions)
     asked = (u.unsqueeze(1) * query).sum(-1) * query.shape[2] ** -0.5
     return torch.stack([terms[0], terms[1], asked.unsqueeze(2).expand_as(terms[2]), terms[3]])
 
 
 def position_of_the_key(query, key, u, v, w_position, query_positions, key_positions):
-    """You use the key's own position where its distance to the query is asked."""
+    """You use the key's own position. Use its distance from the query."""
     sinusoids = _sinusoids(key_positions.expand(len(query_positions), -1), w_position)
     return _terms(query, key, u, v, w_position, sinusoids) * query.shape[2] ** -0.5
 
 
-def positions_not_positions(query, key, u, v, w_position, query_positions, key_positions):
+def positions_not_used(query, key, u, v, w_position, query_positions, key_positions):
     """You count queries and keys from 0. Take the positions that you were given."""
     positions = torch.arange(query.shape[1]), torch.arange(key.shape[1])
     return _right(query, key, u, v, w_position, *positions)
@@ -110,7 +111,7 @@ def no_scale(query, key, u, v, w_position, query_positions, key_positions):
 
 
 def only_the_first_scaled(query, key, u, v, w_position, query_positions, key_positions):
-    """Only the first of your terms is divided by the root. All four stand above it."""
+    """Only the first of your terms is divided by the root. It divides all four."""
     terms = _right(query, key, u, v, w_position, query_positions, key_positions)
     return torch.cat([terms[:1], terms[1:] * query.shape[2] ** 0.5])
 
@@ -124,10 +125,10 @@ def scale_by_d_model(query, key, u, v, w_position, query_positions, key_position
 
 
 def terms_added_up(query, key, u, v, w_position, query_positions, key_positions):
-    """You return the score, and it is right. Asked are its four terms, one behind another on the first axis."""
+    """You return the score, and it is right. Return its four terms, stacked on the first axis."""
     return _right(query, key, u, v, w_position, query_positions, key_positions).sum(0)
 
 
 def another_order(query, key, u, v, w_position, query_positions, key_positions):
-    """Your four terms are right, but not in order: key for everyone comes before distance for everyone."""
+    """Your four terms are right, but not in order: the bias of the key comes before the bias of the distance."""
     return _right(query, key, u, v, w_position, query_positions, key_positions)[[0, 1, 3, 2]]

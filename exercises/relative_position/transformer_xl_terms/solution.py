@@ -14,7 +14,7 @@ def transformer_xl_terms(
     query_positions: Int[Tensor, "n_queries"],
     key_positions: Int[Tensor, "n_keys"],
 ) -> Float[Tensor, "4 n_heads n_queries n_keys"]:
-    """The four terms of the scores: word by word, word by distance, key for everyone, distance for everyone."""
+    """The four terms of the scores: query–key, query–distance, bias of the key, bias of the distance."""
     d_model, d_head = w_position.shape[-1], query.shape[-1]
     frequencies = 10000 ** (-torch.arange(0, d_model, 2, dtype=query.dtype, device=query.device) / d_model)
     angles = (query_positions[:, None] - key_positions)[..., None] * frequencies

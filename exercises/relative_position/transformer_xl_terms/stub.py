@@ -10,5 +10,5 @@ def transformer_xl_terms(
     query_positions: Int[Tensor, "n_queries"],
     key_positions: Int[Tensor, "n_keys"],
 ) -> Float[Tensor, "4 n_heads n_queries n_keys"]:
-    """The four terms of the scores: word by word, word by distance, key for everyone, distance for everyone."""
+    """The four terms of the scores: query–key, query–distance, bias of the key, bias of the distance."""
     raise NotImplementedError

@@ -7,7 +7,7 @@ def cases(generator):
         shapes = {
             "query": (n_heads, n_queries, d_head),
             "key": (n_heads, n_keys, d_head),
-            "positions": (n_ctx, d_model),
+            "position_table": (n_ctx, d_model),
             "u_query": (n_heads, d_model, d_head),
             "u_key": (n_heads, d_model, d_head),
             "bias": (n_heads, n_queries, n_keys),
@@ -38,20 +38,20 @@ def close(a, b):
 
 
 def property_words_do_not_meet_positions(answer, generator):
-    query, key, positions, *rest = drawn(generator)
-    both = answer(query, key, positions, *rest, QUERIES, KEYS)
-    words = answer(query, key, 0 * positions, *rest, QUERIES, KEYS)
-    here = answer(0 * query, key, positions, *rest, QUERIES, KEYS)
-    nothing = answer(0 * query, key, 0 * positions, *rest, QUERIES, KEYS)
+    query, key, position_table, *rest = drawn(generator)
+    both = answer(query, key, position_table, *rest, QUERIES, KEYS)
+    words = answer(query, key, 0 * position_table, *rest, QUERIES, KEYS)
+    here = answer(0 * query, key, position_table, *rest, QUERIES, KEYS)
+    nothing = answer(0 * query, key, 0 * position_table, *rest, QUERIES, KEYS)
     assert close(both - words, here - nothing), (
-        "What the positions add to a score depends on the words. The two products that mix them should be absent."
+        "What the positions add to a score depends on the words. Leave out the two products that mix them."
     )
 
 
 def property_u_query_of_zero(answer, generator):
-    query, key, positions, u_query, u_key, bias = drawn(generator)
-    one = answer(query, key, positions, 0 * u_query, u_key, bias, QUERIES, KEYS)
-    assert close(one, answer(query, key, 3 * positions, 0 * u_query, u_key, bias, QUERIES, KEYS)), (
+    query, key, position_table, u_query, u_key, bias = drawn(generator)
+    one = answer(query, key, position_table, 0 * u_query, u_key, bias, QUERIES, KEYS)
+    assert close(one, answer(query, key, 3 * position_table, 0 * u_query, u_key, bias, QUERIES, KEYS)), (
         "With all of u_query zero, the positions should have no influence: a bias as in T5 is left."
     )
 
@@ -64,10 +64,10 @@ def property_bias_as_it_is(answer, generator):
 
 
 def property_doubling(answer, generator):
-    query, key, positions, u_query, u_key, bias = drawn(generator)
-    once = answer(2 * query, key, positions, u_query, u_key, bias, QUERIES, KEYS) - bias
-    twice = answer(2 * query, key, positions, 2 * u_query, u_key, bias, QUERIES, KEYS) - bias
-    assert close(2 * (answer(query, key, positions, u_query, u_key, bias, QUERIES, KEYS) - bias), twice), (
+    query, key, position_table, u_query, u_key, bias = drawn(generator)
+    once = answer(2 * query, key, position_table, u_query, u_key, bias, QUERIES, KEYS) - bias
+    twice = answer(2 * query, key, position_table, 2 * u_query, u_key, bias, QUERIES, KEYS) - bias
+    assert close(2 * (answer(query, key, position_table, u_query, u_key, bias, QUERIES, KEYS) - bias), twice), (
         "With queries and u_query both doubled, everything but the bias should be doubled."
     )
     assert not close(once, twice), "Doubling u_query has no influence."

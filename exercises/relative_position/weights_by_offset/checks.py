@@ -39,7 +39,7 @@ def property_nothing_is_lost(answer, generator):
 def property_moving_all(answer, generator):
     weights = drawn(generator)
     assert close(answer(weights, FIVE, FIVE, 2), answer(weights, FIVE + 30, FIVE + 30, 2)), (
-        "When all tokens move on by 30 positions, your numbers change. Only offsets should count."
+        "When all tokens move by 30 positions, your numbers change. Only offsets should count."
     )
 
 

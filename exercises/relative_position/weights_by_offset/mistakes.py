@@ -16,7 +16,7 @@ def _summed(weights, offsets, r_max):
 
 
 def query_minus_key(weights, query_positions, key_positions, r_max):
-    """Your columns run backwards: past and future have changed places. Look at the sign of your offsets."""
+    """Your columns run backwards: past and future are exchanged. Look at the sign of your offsets."""
     return _summed(weights, -_offsets(query_positions, key_positions), r_max)
 
 
@@ -43,7 +43,7 @@ def offset_as_index(weights, query_positions, key_positions, r_max):
 
 
 def last_key_counts(weights, query_positions, key_positions, r_max):
-    """Where several keys have one offset, the last of them overwrites the others. They add up."""
+    """Where several keys have the same offset, the last of them overwrites the others. Add them up."""
     columns = _offsets(query_positions, key_positions).clamp(-r_max, r_max) + r_max
     found = weights.new_zeros(weights.shape[0], weights.shape[1], 2 * r_max + 1)
     for i in range(weights.shape[1]):
@@ -53,7 +53,7 @@ def last_key_counts(weights, query_positions, key_positions, r_max):
 
 
 def mean_of_equals(weights, query_positions, key_positions, r_max):
-    """Where several keys have one offset you take the mean of their weights. They add up."""
+    """Where several keys have the same offset, you take the mean of their weights. Add them up."""
     offsets = _offsets(query_positions, key_positions)
     return _summed(weights, offsets, r_max) / _summed(torch.ones_like(weights), offsets, r_max).clamp(min=1)
 
@@ -75,12 +75,12 @@ def mean_over_heads(weights, query_positions, key_positions, r_max):
     return found.mean(0, keepdim=True).expand_as(found)
 
 
-def positions_not_positions(weights, query_positions, key_positions, r_max):
+def positions_not_used(weights, query_positions, key_positions, r_max):
     """You count queries and keys from 0. Take the positions that you were given."""
     positions = torch.arange(weights.shape[1]), torch.arange(weights.shape[2])
     return _summed(weights, _offsets(*positions), r_max)
 
 
 def position_of_the_key(weights, query_positions, key_positions, r_max):
-    """You sort the weights by the key's own position. How far is it from the query?"""
+    """You collect the weights by the key's own position. What is its offset from the query?"""
     return _summed(weights, _offsets(0 * query_positions, key_positions), r_max)

@@ -7,7 +7,7 @@ def weights_by_offset(
     key_positions: Int[Tensor, "n_keys"],
     r_max: int,
 ) -> Float[Tensor, "n_heads n_queries n_offsets"]:
-    """How much weight each query puts on each clipped offset, from -r_max to r_max."""
+    """The weight that each query puts on each clipped offset, from -r_max to r_max."""
     columns = (key_positions - query_positions[:, None]).clamp(-r_max, r_max) + r_max  # (n_queries, n_keys)
     empty = weights.new_zeros(*weights.shape[:2], 2 * r_max + 1)
     return empty.scatter_add(-1, columns.expand_as(weights), weights)

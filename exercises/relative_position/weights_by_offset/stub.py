@@ -7,5 +7,5 @@ def weights_by_offset(
     key_positions: Int[Tensor, "n_keys"],
     r_max: int,
 ) -> Float[Tensor, "n_heads n_queries n_offsets"]:
-    """How much weight each query puts on each clipped offset, from -r_max to r_max."""
+    """The weight that each query puts on each clipped offset, from -r_max to r_max."""
     raise NotImplementedError

@@ -12,17 +12,18 @@ def _right(positions, d_head, base):
 
 
 def two_forgotten(positions, d_head, base):
-    """Your slowest plane is too fast: the paces should spread over the base, and yours over its root. Count planes."""
+    """Your slowest plane is too fast: the frequencies should span the base, and yours span its root. Count the
+    planes."""
     return _table(positions, d_head, base, torch.arange(d_head // 2) / d_head)
 
 
 def two_too_many(positions, d_head, base):
-    """Your paces fall too quickly, twice as fast as they should. Is the 2 of the formula there once or twice?"""
+    """Your frequencies fall twice as fast as they should. Is the 2 of the formula there once or twice?"""
     return _table(positions, d_head, base, torch.arange(d_head // 2) * 4 / d_head)
 
 
 def counted_from_one(positions, d_head, base):
-    """Your first plane is already slowed down. The formula with 2i counts from 0; counted from 1 it has i − 1."""
+    """Your first plane is already too slow. The formula with 2i counts from 0; counted from 1 it has i − 1."""
     return _table(positions, d_head, base, torch.arange(1, d_head // 2 + 1) * 2 / d_head)
 
 
@@ -37,12 +38,13 @@ def one_for_each_entry(positions, d_head, base):
 
 
 def each_twice(positions, d_head, base):
-    """You list each angle twice, ready to be multiplied with neighbours. Here each plane is wanted once."""
+    """You list each angle twice, ready to be multiplied with neighbours. Here you return each plane once."""
     return _right(positions, d_head, base).repeat_interleave(2, -1)
 
 
 def all_twice(positions, d_head, base):
-    """You list the angles and then all of them again, ready for pairing across halves. Here each is wanted once."""
+    """You list the angles and then all of them again, ready for pairing across halves. Here you return each angle
+    once."""
     return _right(positions, d_head, base).repeat(1, 2)
 
 
@@ -52,7 +54,7 @@ def exponent_positive(positions, d_head, base):
 
 
 def last_is_one_over_base(positions, d_head, base):
-    """You spread the paces evenly down to 1/base itself. The list stops one step before it."""
+    """Your frequencies go down to 1/base itself. The list stops one step before it."""
     return _table(positions, d_head, base, torch.linspace(0, 1, d_head // 2))
 
 
@@ -62,17 +64,18 @@ def base_fixed(positions, d_head, base):
 
 
 def order_in_the_list(positions, d_head, base):
-    """You count the tokens as they are listed. Their positions are given, and they need not begin at 0 or follow on."""
+    """You count the tokens as they are listed. Their positions are given; they need not begin at 0 and may have
+    gaps."""
     return _right(torch.arange(len(positions)), d_head, base)
 
 
 def frequencies_only(positions, d_head, base):
-    """You return the pace of each plane. How far has it turned at each position?"""
+    """You return the frequency of each plane. How far has it turned at each position?"""
     return _right(torch.ones(1), d_head, base)[0]
 
 
 def planes_in_the_rows(positions, d_head, base):
-    """Your rows are planes and your columns are positions. Tokens have the rows in this book."""
+    """Your rows are planes and your columns are positions. In this book the rows are tokens."""
     return _right(positions, d_head, base).T
 
 

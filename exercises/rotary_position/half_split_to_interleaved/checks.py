@@ -33,7 +33,7 @@ def property_same_scores(answer, generator):
     turns = torch.polar(torch.ones_like(angles), angles)  # (tokens, 1, planes)
 
     def scores(w_query, w_key, shape, axis):
-        """Of 2 heads of width 8, 6 turned: of what shape they are, and where the entries of a plane stand."""
+        """The scores of 2 heads of width 8 with 6 turned entries, for this shape and order of a plane's entries."""
         heads = [(x @ w.transpose(-2, -1)).reshape(7, 2, 8) for w in (w_query, w_key)]
         pairs = [head[..., :6].reshape(7, 2, *shape).unbind(axis) for head in heads]
         query, key = (torch.complex(*pair) * turns for pair in pairs)

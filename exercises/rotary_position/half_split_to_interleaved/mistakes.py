@@ -67,7 +67,7 @@ def halves_exchanged(weight, n_heads, d_rotary):
 
 
 def reshaped_only(weight, n_heads, d_rotary):
-    """You take the rows apart and put them together in the same order. Two axes have to change places between."""
+    """You take the rows apart and put them together in the same order. Exchange two axes in between."""
     return weight.clone()
 
 

@@ -11,8 +11,8 @@ def cases(generator):
 
 
 def scores_of(returned, d_head, base):
-    """Of a key so many positions before the query, from 199 to -199."""
-    assert isinstance(returned, tuple | list) and len(returned) == 2, "two vectors are asked, a query and a key"
+    """The scores of keys from 199 positions before the query to 199 after it."""
+    assert isinstance(returned, tuple | list) and len(returned) == 2, "return two vectors, a query and a key"
     for name, x in zip(("query", "key"), returned, strict=True):
         assert isinstance(x, torch.Tensor) and x.is_floating_point(), f"the {name} must be a tensor of floats"
         assert tuple(x.shape) == (d_head,), f"the {name} has shape {tuple(x.shape)}, not ({d_head},)"
@@ -24,9 +24,10 @@ def scores_of(returned, d_head, base):
 
 
 def observe(returned, n_back, d_head, base):
-    """how many positions back most weight goes (−1 if it is shared), and whether all give 0.99 to the right word"""
+    """the distance back that gets most weight (−1 if it is shared), and whether all tokens give 0.99 to the right
+    one"""
     back, scores = scores_of(returned, d_head, base)
-    weights = torch.softmax(scores[back >= 0], -1)  # of the last word, which has most to choose from
+    weights = torch.softmax(scores[back >= 0], -1)  # of the last token, which has most to choose from
     most = weights.max()
     position = int(back[weights.argmax()]) if (weights > most * (1 - 1e-6)).sum() == 1 else -1
     right = position == n_back and bool(most >= 0.99)
@@ -38,7 +39,7 @@ def property_weight_so_many_positions_back(answer, generator):
         back, scores = scores_of(answer(n_back, d_head, base), d_head, base)
         share = torch.softmax(scores[back >= 0], -1)[back[back >= 0] == n_back].item()
         assert share >= 0.99, (
-            f"For {n_back} positions back, width {d_head} and base {base}, the last of 200 words puts {share:.3f} of "
+            f"For {n_back} positions back, width {d_head} and base {base}, the last of 200 tokens puts {share:.3f} of "
             "its "
             "weight on the right word. It should be at least 0.99."
         )

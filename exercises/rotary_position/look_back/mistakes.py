@@ -12,27 +12,28 @@ def _turned(positions, d_head, base, exponents=None):
 
 
 def itself(n_back, d_head, base):
-    """Each word attends to itself, since its query is its key. The query has to be turned against the key."""
+    """Each token attends to itself, since its query is its key. The query has to be turned relative to the key."""
     return 1e4 * _key(d_head), _key(d_head)
 
 
 def looks_ahead(n_back, d_head, base):
-    """Your head looks ahead, where the mask hides all words. Turn the other way."""
+    """Your head attends ahead, where the mask hides all tokens. Turn the other way."""
     return 1e4 * _turned(n_back, d_head, base), _key(d_head)
 
 
 def one_too_far(n_back, d_head, base):
-    """Your head looks one position further back than it should. The word itself is at 0 positions."""
+    """Your head attends one position further back than it should. The token itself is 0 positions back."""
     return 1e4 * _turned(-n_back - 1, d_head, base), _key(d_head)
 
 
 def twice_as_far(n_back, d_head, base):
-    """Your head looks twice as far. Query and key are both turned, and in opposite directions: one of them will do."""
+    """Your head attends twice as far back. Query and key are both turned, in opposite directions: turn only one of
+    them."""
     return 1e4 * _turned(-n_back, d_head, base), _turned(n_back, d_head, base)
 
 
 def too_soft(n_back, d_head, base):
-    """Your head prefers the right word but gives it less than 0.99. What makes a softmax sharper?"""
+    """Your head prefers the right token but gives it less than 0.99. What makes a softmax sharper?"""
     return _turned(-n_back, d_head, base), _key(d_head)
 
 
@@ -48,10 +49,10 @@ def paired_across_halves(n_back, d_head, base):
 
 
 def nothing_preferred(n_back, d_head, base):
-    """Your scores are all alike, so each word shares its weight among all that it sees."""
+    """Your scores are all the same, so each token spreads its weight evenly over all that it sees."""
     return torch.zeros(d_head), _key(d_head)
 
 
 def same_turn_in_all_planes(n_back, d_head, base):
-    """You turn all planes by the same angle. Each needs its own, as far as it turns in so many positions."""
+    """You turn all planes by the same angle. Each needs its own, the angle by which it turns in n_back positions."""
     return 1e4 * _turned(-n_back, d_head, base, torch.zeros(d_head // 2)), _key(d_head)

@@ -1,5 +1,5 @@
 def nothing_left_out(scores):
-    """Each of your means takes all tasks. One is to be left out, another in each column."""
+    """Each of your means takes all tasks. Leave one out, a different one in each column."""
     return scores.mean(-1, keepdim=True).expand_as(scores)
 
 
@@ -14,7 +14,7 @@ def not_divided(scores):
 
 
 def models_left_out(scores):
-    """You average over the other models. It is a task that is left out, and each model has a mean of its own."""
+    """You average over the other models. Leave out a task instead; each model has a mean of its own."""
     return (scores.sum(0) - scores) / max(len(scores) - 1, 1)
 
 
@@ -24,7 +24,7 @@ def models_together(scores):
 
 
 def best_left_out(scores):
-    """You leave out each model's best task in every column. Column by column, the task of that column is left out."""
+    """You leave out each model's best task in every column. In each column, leave out the task of that column."""
     rest = scores.sum(-1, keepdim=True) - scores.amax(-1, keepdim=True)
     return (rest / (scores.shape[-1] - 1)).expand_as(scores)
 
@@ -35,10 +35,10 @@ def mean_minus_score(scores):
 
 
 def one_mean_for_each_model(scores):
-    """You return one number for each model, its mean over everything. One for each task left out is asked."""
+    """You return one number for each model, its mean over everything. Return one for each task that is left out."""
     return scores.mean(-1)
 
 
 def tasks_in_the_rows(scores):
-    """Your rows are tasks. Models have the rows, as they came."""
+    """Your rows are tasks. Return a row for each model, as in the input."""
     return ((scores.sum(-1, keepdim=True) - scores) / (scores.shape[-1] - 1)).T

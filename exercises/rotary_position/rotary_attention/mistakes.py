@@ -28,33 +28,33 @@ def _counted(positions):
 
 
 def not_turned(queries, keys, values, query_positions, key_positions, mask, base):
-    """Your output does not depend on the positions. Is what you turned also what you go on with?"""
+    """Your output does not depend on the positions. Do you use the turned queries and keys?"""
     return _attend(queries, keys, values, mask)
 
 
 def values_turned_too(queries, keys, values, query_positions, key_positions, mask, base):
-    """You turn the values as well. They carry what is said, not where: only queries and keys are turned."""
+    """You turn the values as well. Only queries and keys are turned."""
     queries, keys = _turn(queries, query_positions, base), _turn(keys, key_positions, base)
     return _attend(queries, keys, _turn(values, key_positions, base), mask)
 
 
 def output_turned(queries, keys, values, query_positions, key_positions, mask, base):
-    """You turn what comes out. Positions belong into the scores, before the softmax, and nowhere else."""
+    """You turn the output. Positions belong in the scores, before the softmax, and nowhere else."""
     return _turn(_attend(queries, keys, values, mask), query_positions, base)
 
 
 def keys_and_values_turned(queries, keys, values, query_positions, key_positions, mask, base):
-    """You turn keys and values. One of the two takes no turn, and one that should is missing."""
+    """You turn keys and values. Turn queries and keys instead."""
     return _attend(queries, _turn(keys, key_positions, base), _turn(values, key_positions, base), mask)
 
 
 def queries_only(queries, keys, values, query_positions, key_positions, mask, base):
-    """You turn the queries only, so their absolute positions are seen. The keys turn too, each by its own position."""
+    """You turn the queries only, so their absolute positions matter. Turn the keys too, each by its own position."""
     return _attend(_turn(queries, query_positions, base), keys, values, mask)
 
 
 def keys_only(queries, keys, values, query_positions, key_positions, mask, base):
-    """You turn the keys only, so their absolute positions are seen. The queries turn too, each by its own position."""
+    """You turn the keys only, so their absolute positions matter. Turn the queries too, each by its own position."""
     return _attend(queries, _turn(keys, key_positions, base), values, mask)
 
 
@@ -71,7 +71,8 @@ def positions_of_the_first_sequence(queries, keys, values, query_positions, key_
 
 
 def keys_one_position_on(queries, keys, values, query_positions, key_positions, mask, base):
-    """Your keys stand one position too far on, or your queries one too few. Both count in the same way."""
+    """Your keys are one position too far ahead, or your queries one too far back. Use the positions as they are
+    given."""
     queries, keys = _turn(queries, query_positions, base), _turn(keys, key_positions + 1, base)
     return _attend(queries, keys, values, mask)
 
@@ -100,8 +101,8 @@ def two_forgotten(queries, keys, values, query_positions, key_positions, mask, b
     return _attend(queries, keys, values, mask)
 
 
-def paces_over_all_heads(queries, keys, values, query_positions, key_positions, mask, base):
-    """Your planes are numbered on through all heads, so later heads turn slower. Each head begins at pace 1 again."""
+def frequencies_over_all_heads(queries, keys, values, query_positions, key_positions, mask, base):
+    """You number the planes across all heads, so later heads turn slower. Each head begins at frequency 1 again."""
     exponents = (torch.arange(0, queries[0, :, 0].numel(), 2) / queries[0, :, 0].numel()).view(queries.shape[1], 1, -1)
     queries, keys = (_turn(x, p, base, exponents) for x, p in ((queries, query_positions), (keys, key_positions)))
     return _attend(queries, keys, values, mask)
@@ -128,11 +129,12 @@ def angles_as_bias(queries, keys, values, query_positions, key_positions, mask, 
 
 
 def no_scale(queries, keys, values, query_positions, key_positions, mask, base):
-    """The scores go into the softmax as they are. A turn keeps lengths, so they need the same scale as without it."""
+    """The scores go into the softmax as they are. A rotation preserves lengths, so they need the same scale as without
+    it."""
     return _attend(_turn(queries, query_positions, base), _turn(keys, key_positions, base), values, mask, scale=1.0)
 
 
 def no_mask(queries, keys, values, query_positions, key_positions, mask, base):
-    """Your mask hides nothing: padding and later tokens are seen. A position does not hide a key."""
+    """Your mask hides nothing: tokens attend to padding and to later tokens. A position does not hide a key."""
     queries, keys = _turn(queries, query_positions, base), _turn(keys, key_positions, base)
     return _attend(queries, keys, values, torch.ones_like(mask))

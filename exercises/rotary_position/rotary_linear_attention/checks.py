@@ -35,8 +35,8 @@ def property_only_the_offsets_matter(answer, generator):
 def property_first_token(answer, generator):
     queries, keys, values = drawn(generator)
     assert torch.allclose(answer(queries, keys, values, PLACES, 100)[:, 0], values[:, 0], atol=1e-4), (
-        "The first token sees itself alone, at offset 0: above and below the line stands the same weight, and its own "
-        "value should come out."
+        "The first token attends only to itself, at offset 0: numerator and denominator have the same weight, and its "
+        "own value should come out."
     )
 
 
@@ -62,4 +62,4 @@ def property_no_looking_ahead(answer, generator):
 def property_no_division_by_zero(answer, generator):
     queries, keys = torch.tensor([[[1.0, 1.0], [1.0, 1.0]]]), torch.tensor([[[-1.0, 0.0], [4.0, -9.0]]])
     output = answer(queries, keys, torch.ones(1, 2, 2), torch.tensor([0, 300]), 10000)
-    assert output.isfinite().all(), "Your output is not finite: the sum below the line should always be positive."
+    assert output.isfinite().all(), "Your output is not finite: the denominator should always be positive."

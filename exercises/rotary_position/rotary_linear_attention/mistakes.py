@@ -32,13 +32,14 @@ def _divide(above, below, values):
 
 
 def turned_below_too(queries, keys, values, positions, base):
-    """You turn above and below the line, so your weights add up to one. Below, the terms have to stay positive."""
+    """You turn numerator and denominator, so your weights add up to one. In the denominator the terms must stay
+    positive."""
     above = _turned(queries, keys, positions, base)
     return _divide(above, above, values)
 
 
 def turned_below_only(queries, keys, values, positions, base):
-    """You turn below the line and not above it. It is the other way round."""
+    """You turn the denominator and not the numerator. It is the other way round."""
     return _divide(_plain(queries, keys), _turned(queries, keys, positions, base), values)
 
 
@@ -48,33 +49,33 @@ def not_turned(queries, keys, values, positions, base):
 
 
 def turned_before_phi(queries, keys, values, positions, base):
-    """You turn first and make positive afterwards, and so lose that only the offset matters. Look at the formula."""
+    """You turn first and apply φ afterwards; then the result depends on more than the offset. Look at the formula."""
     return _divide(_plain(_turn(queries, positions, base), _turn(keys, positions, base)), _plain(queries, keys), values)
 
 
 def queries_only(queries, keys, values, positions, base):
-    """You turn the queries only, so that their absolute positions are seen. The keys turn as well."""
+    """You turn the queries only, so that their absolute positions matter. Turn the keys as well."""
     return _divide(_table(_turn(_phi(queries), positions, base), _phi(keys)).tril(), _plain(queries, keys), values)
 
 
 def keys_only(queries, keys, values, positions, base):
-    """You turn the keys only, so that their absolute positions are seen. The queries turn as well."""
+    """You turn the keys only, so that their absolute positions matter. Turn the queries as well."""
     return _divide(_table(_phi(queries), _turn(_phi(keys), positions, base)).tril(), _plain(queries, keys), values)
 
 
 def no_division(queries, keys, values, positions, base):
-    """You return what stands above the line. The division is missing."""
+    """You return the numerator. The division is missing."""
     return _turned(queries, keys, positions, base) @ values
 
 
 def looks_ahead(queries, keys, values, positions, base):
-    """Your tokens see those that come after them. The sums end at the token itself."""
+    """Your tokens attend to those that come after them. The sums end at the token itself."""
     above = _table(_turn(_phi(queries), positions, base), _turn(_phi(keys), positions, base))
     return _divide(above, _table(_phi(queries), _phi(keys)), values)
 
 
 def looks_ahead_below(queries, keys, values, positions, base):
-    """Below the line you add up all tokens, later ones too. Both sums end at the token itself."""
+    """In the denominator you add up all tokens, later ones too. Both sums end at the token itself."""
     return _divide(_turned(queries, keys, positions, base), _table(_phi(queries), _phi(keys)), values)
 
 
@@ -100,7 +101,7 @@ def one_forgotten(queries, keys, values, positions, base):
 
 
 def values_turned_too(queries, keys, values, positions, base):
-    """You turn the values as well. They carry what is said, not where."""
+    """You turn the values as well. Only queries and keys are turned."""
     return _divide(_turned(queries, keys, positions, base), _plain(queries, keys), _turn(values, positions, base))
 
 
@@ -122,5 +123,5 @@ def two_forgotten(queries, keys, values, positions, base):
 
 
 def divided_by_their_number(queries, keys, values, positions, base):
-    """You divide by how many tokens are seen. Below the line stands the sum of the unturned weights."""
+    """You divide by the number of tokens. The denominator is the sum of the unturned weights."""
     return _divide(_turned(queries, keys, positions, base), torch.ones(len(positions), len(positions)).tril(), values)

@@ -18,7 +18,7 @@ def rotary_linear_attention(
     positions: Int[Tensor, "n_tokens"],
     base: int,
 ) -> Float[Tensor, "n_heads n_tokens d_value"]:
-    """Causal linear attention with features elu + 1, turned above the line only."""
+    """Causal linear attention with features elu + 1, turned in the numerator only."""
     queries, keys = elu(queries) + 1, elu(keys) + 1
     below = (queries * keys.cumsum(1)).sum(-1, keepdim=True)
     state = torch.einsum("htd,htv->htdv", turn(keys, positions, base), values).cumsum(1)

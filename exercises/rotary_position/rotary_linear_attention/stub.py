@@ -10,5 +10,5 @@ def rotary_linear_attention(
     positions: Int[Tensor, "n_tokens"],
     base: int,
 ) -> Float[Tensor, "n_heads n_tokens d_value"]:
-    """Causal linear attention with features elu + 1, turned above the line only."""
+    """Causal linear attention with features elu + 1, turned in the numerator only."""
     raise NotImplementedError

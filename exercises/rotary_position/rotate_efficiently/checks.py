@@ -16,7 +16,7 @@ def cases(generator):
 
 
 def drawn(generator):
-    """Two sequences of four tokens, three heads of width 6, and the paces of its planes."""
+    """Two sequences of four tokens, three heads of width 6, and the frequencies of its planes."""
     x = torch.randn(2, 3, 4, 6, generator=generator)
     return x, torch.tensor([1.0, 0.3, 0.09])
 

@@ -25,7 +25,7 @@ def _turned(x, angles):
 
 
 def last_pair_as_on_the_slide(x, angles):
-    """Your last pair follows the slide (erratum E-01): its entries do not change places. Compare it with the first."""
+    """Your last pair follows the slide (erratum E-01): its entries are not exchanged. Compare it with the first."""
     cos, sin = _tables(angles)
     shuffled = _shuffled(x)
     shuffled[..., -2], shuffled[..., -1] = -x[..., -2], x[..., -1]
@@ -33,7 +33,7 @@ def last_pair_as_on_the_slide(x, angles):
 
 
 def clockwise(x, angles):
-    """You turn the other way: the minus in your shuffled vector stands at the wrong entry of each pair."""
+    """You turn the other way: the minus in your shuffled vector is at the wrong entry of each pair."""
     return _turned(x, -angles)
 
 
@@ -50,7 +50,7 @@ def both_minus(x, angles):
 
 
 def not_exchanged(x, angles):
-    """The signs alternate, but the entries of a pair have not changed places in your shuffled vector."""
+    """The signs alternate, but the entries of a pair are not exchanged in your shuffled vector."""
     cos, sin = _tables(angles)
     first, second = _pairs(x)
     return x * cos + _woven(-first, second) * sin
@@ -82,7 +82,7 @@ def not_woven(x, angles):
 
 
 def sine_and_cosine_exchanged(x, angles):
-    """Sine and cosine have changed places. Angles of zero should leave x as it is: try it."""
+    """Sine and cosine are exchanged. Angles of zero should leave x as it is: try it."""
     cos, sin = _tables(angles)
     return x * sin + _shuffled(x) * cos
 
@@ -96,13 +96,13 @@ def first_entry_already_turned(x, angles):
 
 
 def angles_given_to_the_heads(x, angles):
-    """You hand the angles of a sequence to a head. Heads come before tokens in x: where is an axis missing?"""
+    """You give the angles of a sequence to a head. Heads come before tokens in x: where is an axis missing?"""
     stretched = angles.repeat_interleave(2, -1)
     return x * stretched.cos() + _shuffled(x) * stretched.sin()
 
 
 def angles_of_the_first_sequence(x, angles):
-    """You turn all sequences by the angles of the first. Each may stand at positions of its own."""
+    """You turn all sequences by the angles of the first. Each has positions of its own."""
     return _turned(x, angles[:1])
 
 

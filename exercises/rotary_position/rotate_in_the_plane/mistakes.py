@@ -15,12 +15,13 @@ def clockwise(x, positions, theta):
 
 
 def same_turn_for_all(x, positions, theta):
-    """You turn every vector by theta. The position of the token must come in."""
+    """You turn every vector by theta. The angle must depend on the position of the token."""
     return _turn(x, torch.full_like(x[:, 0], theta))
 
 
 def order_in_the_list(x, positions, theta):
-    """You count the tokens as they are listed. Their positions are given, and they need not begin at 0 or follow on."""
+    """You count the tokens as they are listed. Their positions are given; they need not begin at 0 and may have
+    gaps."""
     return _turn(x, _angles(x, torch.arange(len(x)), theta))
 
 
@@ -30,7 +31,7 @@ def counted_from_one(x, positions, theta):
 
 
 def sine_and_cosine_exchanged(x, positions, theta):
-    """Sine and cosine have changed places. At position 0, where the angle is zero, nothing should move: try it."""
+    """Sine and cosine are exchanged. At position 0, where the angle is zero, nothing should move: try it."""
     return _turn(x, torch.pi / 2 - _angles(x, positions, theta))
 
 
@@ -41,7 +42,7 @@ def no_minus(x, positions, theta):
 
 
 def mirrored(x, positions, theta):
-    """Your matrix mirrors the plane instead of turning it: the minus stands with the wrong entry."""
+    """Your matrix mirrors the plane instead of turning it: the minus is at the wrong entry."""
     return _turn(x * torch.tensor([1, -1], dtype=x.dtype), _angles(x, positions, theta))
 
 

@@ -27,13 +27,13 @@ def no_minus(angles):
 
 
 def mirrored(angles):
-    """Your blocks mirror a plane: the minus stands at a cosine. Angles of zero should give the identity: try it."""
+    """Your blocks mirror a plane: the minus is at a cosine. Angles of zero should give the identity: try it."""
     mirror = torch.tensor([[1, 0], [0, -1]], dtype=angles.dtype)
     return _each(angles, lambda row: torch.block_diag(*(_blocks(row) @ mirror)))
 
 
 def sine_and_cosine_exchanged(angles):
-    """Sine and cosine have changed places. Angles of zero should give the identity: try it."""
+    """Sine and cosine are exchanged. Angles of zero should give the identity: try it."""
     return _each(torch.pi / 2 - angles)
 
 
@@ -49,7 +49,7 @@ def one_angle_for_all(angles):
 
 
 def one_position_for_all(angles):
-    """All your matrices are those of the first place. Each row of angles is a position of its own."""
+    """All your matrices are those of the first position. Each row of angles belongs to a position of its own."""
     return _each(angles[:1].expand_as(angles))
 
 

@@ -20,7 +20,9 @@ def property_factor_one(answer, generator):
 def property_both_ends(answer, generator):
     before, after = answer(64, 10000, 1, 500), answer(64, 10000, 6, 500)
     slower = before / after
-    assert torch.isclose(slower[0], torch.tensor(1.0)), "The fastest plane should keep its pace, and yours does not."
+    assert torch.isclose(slower[0], torch.tensor(1.0)), (
+        "The fastest plane should keep its frequency, and yours does not."
+    )
     assert torch.isclose(slower[-1], torch.tensor(6.0), rtol=1e-4), (
         f"With a factor of 6, the slowest plane should be slower by 6; yours is slower by {slower[-1]:.2f}."
     )
@@ -34,7 +36,7 @@ def property_slower_and_slower(answer, generator):
 
 
 def property_middle_of_the_ramp(answer, generator):
-    n_trained = round(2.5 * 2 * torch.pi * 1000)  # 2.5 turns at a pace of 0.001, which is the last of these four
+    n_trained = round(2.5 * 2 * torch.pi * 1000)  # 2.5 turns at a frequency of 0.001, which is the last of these four
     slower = 0.001 / answer(8, 10000, 3, n_trained)[-1]
     assert torch.isclose(slower, torch.tensor(1.5), rtol=1e-3), (
         "A plane with 2.5 turns is in the middle of the ramp: its frequency should be the mean of kept and slowed. "

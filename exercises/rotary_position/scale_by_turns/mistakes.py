@@ -20,7 +20,7 @@ def _blend(frequencies, kept, factor):
 
 
 def radians_not_turns(d_head, base, factor, n_trained):
-    """You count radians where full turns are asked, so planes are kept that should be slowed."""
+    """You count radians instead of full turns, so you keep planes that should be slowed."""
     frequencies = _frequencies(d_head, base)
     return _blend(frequencies, _ramp(n_trained * frequencies), factor)
 
@@ -46,7 +46,8 @@ def no_ramp(d_head, base, factor, n_trained):
 
 
 def no_ramp_from_one_turn_on(d_head, base, factor, n_trained):
-    """You keep each plane with a full turn and slow the others whole. Between 1 and 4 turns lies a ramp."""
+    """You keep each plane with a full turn and slow the others by the whole factor. Between 1 and 4 turns lies a
+    ramp."""
     return _blend(_frequencies(d_head, base), (_turns(d_head, base, n_trained) >= 1).float(), factor)
 
 

@@ -57,5 +57,5 @@ def property_each_offset_alone(answer, generator):
     query, key, offsets = drawn(generator)
     for together, alone in zip(answer(query, key, offsets, 100), answer(query, key, offsets[1:2], 100), strict=True):
         assert torch.allclose(together[1:2], alone, atol=1e-4), (
-            "Your values for an offset depend on which other offsets are asked with it."
+            "Your values for an offset depend on which other offsets are in the list."
         )

@@ -61,13 +61,13 @@ def cosines_only(query, key, offsets, base):
 
 
 def as_if_aligned(query, key, offsets, base):
-    """In your scores query and key are parallel in each plane, as in CMU's picture. They stand at an angle already."""
+    """In your scores query and key are parallel in each plane, as in CMU's picture. They are at an angle already."""
     products, turns = _products(query, key), _turns(query, offsets, base)
     return turns.real @ products.abs(), _bound(products, turns)
 
 
 def scaled(query, key, offsets, base):
-    """You divide your scores by the root of the width. They are asked before they are scaled."""
+    """You divide your scores by the root of the width. Return them before they are scaled."""
     scores, bounds = _both(_products(query, key), _turns(query, offsets, base))
     return scores / len(query) ** 0.5, bounds
 
@@ -90,7 +90,8 @@ def counted_from_one(query, key, offsets, base):
 
 
 def last_step_forgotten(query, key, offsets, base):
-    """In your bound a step is missing, that from the last product down to 0. For vectors of ones there is no other."""
+    """In your bound a step is missing, the one from the last product down to 0. For vectors of ones there is no
+    other."""
     products, turns = _products(query, key), _turns(query, offsets, base)
     largest = torch.cat((products[:1], products)).diff().abs().max()
     return _score(products, turns), largest * turns.cumsum(-1).abs().sum(-1)
@@ -110,7 +111,7 @@ def largest_product(query, key, offsets, base):
 
 
 def mean_not_sum(query, key, offsets, base):
-    """In your bound stands the mean of the partial sums' lengths. The figure shows that; the bound has their sum."""
+    """Your bound takes the mean of the partial sums' lengths. The figure shows the mean; the bound has their sum."""
     products, turns = _products(query, key), _turns(query, offsets, base)
     return _score(products, turns), _largest_step(products) * turns.cumsum(-1).abs().mean(-1)
 
@@ -134,11 +135,11 @@ def sums_over_offsets(query, key, offsets, base):
 
 
 def products_in_the_sums(query, key, offsets, base):
-    """In your bound the partial sums hold the products. They are sums of turns; the products stand before them."""
+    """In your bound the partial sums hold the products. They are sums of turns alone."""
     products, turns = _products(query, key), _turns(query, offsets, base)
     return _score(products, turns), _largest_step(products) * (products * turns).cumsum(-1).abs().sum(-1)
 
 
 def exchanged(query, key, offsets, base):
-    """Both are right, in the wrong order: scores come first."""
+    """Both are right, but in the wrong order: scores come first."""
     return _both(_products(query, key), _turns(query, offsets, base))[::-1]

@@ -31,7 +31,7 @@ def turns_added(angles, positions, theta):
 
 
 def one_of_the_two_turned(angles, positions, theta):
-    """You turn one word of each two and leave the other where it was. Then its absolute position is seen."""
+    """You turn one word of each two and leave the other where it was. Then its absolute position matters."""
     return _between(angles, angles + positions * theta).cos()
 
 

@@ -1,6 +1,7 @@
-"""What a notebook of the book imports: quiet set-up, figures, widgets, predictions and checks.
+"""What the book's notebooks import: set-up, figures, widgets, predictions and checks.
 
-What draws is loaded when it is first asked for, so that an exercise, which needs the check alone, begins sooner.
+Figures, predictions and widgets are imported at their first use, so that an exercise, which needs only ``check``,
+starts sooner.
 """
 
 from importlib import import_module

@@ -1,9 +1,9 @@
-"""Checks of the exercises: practice, answered at once, and naming the mistake where it is a known one.
+"""Checks of the exercises: immediate feedback for practice, which names the mistake if it is a known one.
 
-What a check knows of an exercise lies beside this module, made from its master: ``exercises/<chapter>/<name>.json``
-holds the public cases, what is expected of them, and what comes of each known mistake; ``<name>.py`` the properties
-and, where many answers are right, what is compared in place of the answer. Exercises from elsewhere bring the same
-along in their notebook: :func:`use_checks`.
+The data of a check is generated from the exercise's master and lies beside this module:
+``exercises/<chapter>/<name>.json`` holds the public cases, the expected results and the result of each known mistake;
+``<name>.py`` holds the properties and, where many answers are right, the function whose result is compared instead of
+the answer. The notebooks of other courses contain the same data: see :func:`use_checks`.
 """
 
 import base64
@@ -31,7 +31,7 @@ BROUGHT = ("function", "arguments", "cases", "expected", "mistakes")
 
 @dataclass(frozen=True)
 class Result:
-    """What a check found; a notebook prints its message.
+    """The result of a check; a notebook prints its message.
 
     Args:
         status: "passed", "not attempted", "mistake" (a known one) or "failed".
@@ -48,16 +48,16 @@ class Result:
 
 
 def check(exercise_id: object, answer: object) -> Result:
-    """Try an answer on the exercise's public cases and say in a sentence or two what is right or wrong with it.
+    """Run an answer on the exercise's public cases and report in a sentence or two what is right or wrong with it.
 
-    Whatever the answer does, loops without end included, a result comes back and nothing is raised.
+    A result is returned and nothing is raised, whatever the answer does, even if it loops forever.
 
     Args:
         exercise_id: chapter and name, such as "attention/hard_lookup".
-        answer: the function itself, not what it returns.
+        answer: the function itself, not its result.
 
     Returns:
-        A result whose text a notebook shows.
+        The result, whose message a notebook shows.
     """
     shipped = (path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.glob("*/*.json"))
     known = sorted({*_brought, *shipped})
@@ -84,18 +84,18 @@ def check(exercise_id: object, answer: object) -> Result:
     )
 
 
-_brought: dict[str, tuple[dict, str]] = {}  # id → what use_checks was told of it, and the source of its properties
+_brought: dict[str, tuple[dict, str]] = {}  # id → the exercise given to use_checks, and the source of its properties
 
 
 def use_checks(text: str) -> None:
-    """Make the checks known that a notebook brings along, for :func:`check` to use.
+    """Register the checks that a notebook contains, so that :func:`check` can use them.
 
     Args:
         text: base64 of compressed JSON, ``{id: {"exercise": …, "checks": source of the properties}}``; spaces and line
             ends do not matter.
 
     Raises:
-        ValueError: the text is not what it was when the notebook was made.
+        ValueError: if the text is damaged.
     """
     try:
         found = json.loads(zlib.decompress(base64.b64decode(text)))
@@ -121,7 +121,7 @@ def _known(exercise_id: str) -> tuple[dict, tuple[list[Callable], Callable | Non
 
 
 def checks_of(path: Path) -> tuple[list[Callable], Callable | None]:
-    """The functions ``property_…(answer, generator)`` of a file, in its order, and ``observe`` where there is one."""
+    """Load the functions ``property_…(answer, generator)`` of a file, in order, and ``observe`` if there is one."""
     return _defined(path.read_text(encoding="utf-8"), str(path))
 
 
@@ -150,7 +150,7 @@ def _examine(exercise: dict, properties: list[Callable], observe: Callable | Non
         if not fault and "changed" in result:
             fault = (
                 f"changes its argument {' and '.join(result['changed'])}; it must leave what it is given as it was, "
-                "so beware of += and its kin and of methods that end in an underscore"
+                "so beware of operators such as += and of methods whose names end in an underscore"
             )
         if fault:
             return Result("failed", f"Not yet: {location} {fault}.")
@@ -158,7 +158,7 @@ def _examine(exercise: dict, properties: list[Callable], observe: Callable | Non
     for location, (result, _), right in zip(where, found, expected, strict=True):
         if not alike(result, right):
             difference = _difference(result["returned"], right["returned"], observe is not None)
-            meaning = f" Compared is {observe.__doc__}." if observe else ""
+            meaning = f" We compare {' '.join(observe.__doc__.split())}." if observe else ""
             text = f"Not yet: {location} {difference}.{meaning}"
             return Result("failed", f"{text} {broken}" if broken else text)
     if broken:
@@ -171,8 +171,11 @@ def _examine(exercise: dict, properties: list[Callable], observe: Callable | Non
 
 
 def encode(value: Any) -> dict:
-    """A value as plain data, floats to six digits: a tensor, a number, a text, None, or a tuple, a list or a dictionary
-    by names of such values; of anything else its type."""
+    """Convert a value to plain data, with floats to six digits.
+
+    The value is a tensor, a number, a string, None, or a tuple, a list or a dictionary (with string keys) of such
+    values. Of any other value only the type is kept.
+    """
     if isinstance(value, torch.Tensor) and value.layout == torch.strided and not (value.is_complex() or value.is_meta):
         data = [_six_digits(x) for x in value.detach().flatten().tolist()]
         return {"type": "tensor", "dtype": str(value.dtype), "shape": list(value.shape), "data": data}
@@ -187,7 +190,7 @@ def encode(value: Any) -> dict:
 
 
 def decode(encoded: dict) -> Any:
-    """A fresh copy of what was encoded: what a case may hold."""
+    """Convert plain data back to a new copy of the value that was encoded."""
     kind = encoded["type"]
     if kind == "tensor":
         dtype = getattr(torch, encoded["dtype"].removeprefix("torch."))
@@ -201,20 +204,20 @@ def decode(encoded: dict) -> Any:
 
 
 def undecodable(encoded: dict) -> str | None:
-    """The type of the first value that :func:`decode` could not bring back, if there is one."""
+    """Return the type of the first value that :func:`decode` cannot restore, or None."""
     if "items" in encoded:
         return next(filter(None, map(undecodable, encoded["items"])), None)
     return None if "data" in encoded or encoded["type"] == "NoneType" else encoded["type"]
 
 
 def outcome(answer: Callable, case: dict, observe: Callable | None = None) -> tuple[dict, BaseException | None]:
-    """What comes of calling the answer on an encoded case: returned or raised, and the arguments it changed.
+    """Call the answer on an encoded case; return what it returned or raised and which arguments it changed.
 
-    The exception comes besides, for who wants to say where it was raised.
+    The exception itself is returned as well, so that the caller can report where it was raised.
 
     Args:
-        observe: ``observe(returned, **case)`` is taken in place of what was returned; its AssertionError says why
-            that cannot be used.
+        observe: if given, ``observe(returned, **case)`` replaces the returned value; its AssertionError says why the
+            value cannot be used.
     """
     arguments = {name: decode(value) for name, value in case.items()}
     error = None
@@ -242,17 +245,17 @@ def _observed(observe: Callable, returned: Any, case: dict) -> Any:
 
 
 class _Unusable(Exception):
-    """The answer returned something that cannot be observed."""
+    """Raised if ``observe`` cannot use what the answer returned."""
 
 
 def alike(a: dict, b: dict) -> bool:
-    """Whether two outcomes are the same, up to rounding."""
+    """Return whether two outcomes are the same up to rounding."""
     same = a.get("raised") == b.get("raised") and a.get("changed") == b.get("changed")
     return same and agree(a.get("returned", {}), b.get("returned", {}))
 
 
 def agree(a: dict, b: dict) -> bool:
-    """Whether two encoded values have the same shape and numbers: floats up to rounding, integers exactly."""
+    """Return whether two encoded values have the same shape and numbers: floats up to rounding, integers exactly."""
     if "data" in a and "data" in b:
         return a["shape"] == b["shape"] and all(map(_close, a["data"], b["data"]))
     if "items" in a and "items" in b:
@@ -285,9 +288,9 @@ def _describe(case: dict) -> str:
 
 
 def raised(error: BaseException, answer: Callable) -> str:
-    """Type, location in the student's code and the line of the message that tells most."""
+    """Describe an exception: its type, its line in the student's code, and the most useful line of its message."""
     if isinstance(error, _Unusable):
-        return f"returns what cannot be used: {str(error).rstrip('.')}"
+        return f"returns something that cannot be used: {str(error).rstrip('.')}"
     code = getattr(inspect.unwrap(answer), "__code__", None)
     frames = [f for f in traceback.extract_tb(error.__traceback__) if code and f.filename == code.co_filename]
     location = f' in line {frames[-1].lineno}, "{frames[-1].line}"' if frames else ""
@@ -297,7 +300,7 @@ def raised(error: BaseException, answer: Callable) -> str:
 
 
 def _fault(found: dict, right: dict, what: str = "returns") -> str | None:
-    """What is wrong with the type, shape, dtype or finiteness of a returned value, if anything is."""
+    """Describe what is wrong with the type, shape, dtype or finiteness of a returned value, or return None."""
     if found["type"] == "NoneType" != right["type"]:
         return f"{what} nothing (None): a `return` may be missing"
     several = "items" in found and "items" in right and ("names" in found) == ("names" in right)
@@ -328,7 +331,7 @@ def _any(bad: Callable, encoded: dict) -> bool:
 
 
 def _locations(encoded: dict) -> list:
-    """How one speaks of the values of a tuple, a list or a dictionary."""
+    """Return the names or numbers by which messages refer to the values of a tuple, a list or a dictionary."""
     return list(map(repr, encoded["names"])) if "names" in encoded else list(range(1, len(encoded["items"]) + 1))
 
 
@@ -356,7 +359,7 @@ def _numbers(encoded: dict) -> str:
 
 
 def _index_of(i: int, shape: list[int]) -> list[int]:
-    """The indices of a tensor's entry number i."""
+    """Return the indices of entry number ``i`` of a tensor of this shape."""
     location = []
     for size in reversed(shape):
         i, index = divmod(i, size)
@@ -365,7 +368,7 @@ def _index_of(i: int, shape: list[int]) -> list[int]:
 
 
 def broken_property(properties: list[Callable], answer: Callable) -> str | None:
-    """The sentence of the first property that the answer does not have, if there is one."""
+    """Return the message of the first property that the answer does not have, or None."""
 
     def guarded(*arguments):
         try:
@@ -384,7 +387,7 @@ def broken_property(properties: list[Callable], answer: Callable) -> str | None:
         except _AnswerRaised as e:
             return f"Tested for the property “{name}”, it {raised(e.__cause__, answer)}."
         except Exception as e:  # the property could not handle what the answer returned
-            return f"Tested for the property “{name}”, it returns what cannot be used ({type(e).__name__})."
+            return f"Tested for the property “{name}”, it returns something that cannot be used ({type(e).__name__})."
     return None
 
 
@@ -397,10 +400,10 @@ def _on_cpu(value: Any) -> Any:
 
 
 class _AnswerRaised(Exception):
-    """Keeps an AssertionError of the student's code apart from one of a property."""
+    """Distinguishes an AssertionError of the student's code from one of a property."""
 
 
-# Calling a stranger's function
+# Calling the student's function
 
 
 def _takes(answer: Callable, n_arguments: int) -> bool:
@@ -418,7 +421,7 @@ class _TimeIsUp(BaseException):
 
 
 def _within(seconds: float, work: Callable[[], Result]) -> Result | None:
-    """What the work returns, or None if it takes too long: in a thread, which any platform can give up and stop."""
+    """Return the result of the work, or None if it takes too long: it runs in a thread, which can be abandoned."""
     done: list[Result] = []
     failed: list[BaseException] = []
 
@@ -427,7 +430,7 @@ def _within(seconds: float, work: Callable[[], Result]) -> Result | None:
             done.append(work())
         except _TimeIsUp:
             pass
-        except BaseException as e:  # our own mistake, since the answer's are part of the result
+        except BaseException as e:  # an error of ours: those of the answer are part of the result
             failed.append(e)
 
     # What a notebook prints from a thread goes to the right cell if the thread has the cell's context.

@@ -1,6 +1,6 @@
-"""Figures of the book: one palette, one helper, two colour maps, and what a chapter shows of the package.
+"""Figures of the book: the palette, the plotting helpers, two colour maps, and the display of source code.
 
-Each figure answers one question, which is its title, on a white ground, and carries its alternative text.
+Each figure answers one question, which is its title, has a white background, and carries its alternative text.
 """
 
 import ast
@@ -25,10 +25,10 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 PALETTE: dict[str, dict[str, str]] = json.loads(files(__package__).joinpath("palette.json").read_text("utf-8"))
-"""Colour of each notion, ``{"query": {"light": "#…", "dark": "#…"}, …}``, after Okabe and Ito."""
+"""Colours by name, ``{"query": {"light": "#…", "dark": "#…"}, …}``, after Okabe and Ito."""
 
 colours = {name: shades["light"] for name, shades in PALETTE.items()}
-"""The colours for figures, which stand on white: ``colours["key"]``."""
+"""The colours for figures, which have a white background: ``colours["key"]``."""
 
 STYLE = {
     "axes.axisbelow": True,
@@ -77,7 +77,7 @@ def _from_oklab(lab: np.ndarray) -> np.ndarray:
 
 
 def _even_map(name: str, *stops: str) -> LinearSegmentedColormap:
-    """A colour map in even steps between the stops, as the eye sees them."""
+    """Make a perceptually uniform colour map between the stops."""
     lab = _to_oklab(np.array([to_rgb(stop) for stop in stops]))
     positions, fine = np.linspace(0, 1, len(stops)), np.linspace(0, 1, 257)
     path = np.stack([np.interp(fine, positions, channel) for channel in lab.T], axis=-1)
@@ -85,10 +85,10 @@ def _even_map(name: str, *stops: str) -> LinearSegmentedColormap:
 
 
 weights_map = _even_map("weights", "#ffffff", colours["weights"])
-"""White to purple: attention weights, from 0 to 1."""
+"""White to purple, for attention weights from 0 to 1."""
 
 signed_map = _even_map("signed", colours["negative"], "#ffffff", colours["positive"])
-"""Brown, white, teal: signed quantities, with zero at white (``vmin=-m, vmax=m``)."""
+"""Brown, white, teal, for signed quantities, with zero at white (``vmin=-m, vmax=m``)."""
 
 
 def show_png(png: bytes, alt: str, css_width: int) -> None:
@@ -113,16 +113,16 @@ def figure(
 
     Args:
         title: the question that the figure answers.
-        alt: what it shows, in words, for those who do not see it.
-        width, height: in inches.
+        alt: alternative text: what the figure shows, in words, for readers who cannot see it.
+        width, height: size in inches.
         nrows, ncols, sharex, sharey: a grid of axes, as in matplotlib's ``subplots``.
-        show: takes the PNG, its alternative text and its width in CSS pixels, in place of displaying it.
+        show: called with the PNG, its alternative text and its width in CSS pixels instead of displaying it.
 
     Yields:
         The axes: one, or an array of them.
 
     Raises:
-        ValueError: for an empty title or alt, or an axis with data and no label.
+        ValueError: for an empty title or alt, or an axis with data but without a label.
 
     >>> with figure("Where does the line end?", alt="A line from (0, 1) to (2, 3).") as ax:  # doctest: +SKIP
     ...     ax.plot([0, 2], [1, 3])
@@ -132,9 +132,9 @@ def figure(
         if not isinstance(text, str) or not text.strip():
             raise ValueError(f"{name}={text!r}; it must say {_MEANT[name]}")
     if alt.lstrip().startswith("<"):
-        raise ValueError(f"alt={alt!r} starts with '<'; it must be words, not markup")
+        raise ValueError(f"alt={alt!r} starts with '<'; it must be plain text, not markup")
     with matplotlib.style.context(STYLE, after_reset=True):
-        # A Figure of its own, not pyplot's: nothing is registered, so nothing has to be closed.
+        # A Figure without pyplot: nothing is registered, so nothing has to be closed.
         canvas = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
         axes = canvas.subplots(nrows, ncols, sharex=sharex, sharey=sharey)
         canvas.suptitle(textwrap.fill(title, int(width * 10)), x=0.01, ha="left")
@@ -145,7 +145,7 @@ def figure(
 
 
 def _lean(canvas: Figure) -> bytes:
-    """The figure as a PNG of a third of the usual size: 256 colours, which the eye does not tell from all."""
+    """Return the figure as a PNG of a third of the usual size: 256 colours, which the eye cannot tell from all."""
     whole, lean = io.BytesIO(), io.BytesIO()
     canvas.savefig(whole, format="png")
     with Image.open(whole) as picture:
@@ -168,27 +168,27 @@ def _demand_labels(canvas: Figure, title: str) -> None:
 
 
 def attention_map(ax: Axes, weights, queries: Sequence[str], keys: Sequence[str]) -> None:
-    """Heat map of attention weights: one row per query, one column per key, white for 0 and purple for 1.
+    """Draw a heat map of attention weights: one row per query, one column per key, white for 0 and purple for 1.
 
     Args:
         ax: from :func:`figure`.
         weights: (queries, keys), a tensor or array of numbers in [0, 1]; printed in the cells up to 8 x 8.
-        queries, keys: a word for each row and each column.
+        queries, keys: a token for each row and each column.
 
     Raises:
-        ValueError: if words and weights differ in number, or weights lie outside [0, 1].
+        ValueError: if the numbers of tokens do not match the shape of the weights, or weights lie outside [0, 1].
     """
     weights = torch.as_tensor(weights).detach().cpu().double().numpy()
     if weights.shape != (len(queries), len(keys)):
-        raise ValueError(f"weights has shape {weights.shape}; the words call for {(len(queries), len(keys))}")
+        raise ValueError(f"weights has shape {weights.shape}; for these tokens it must be {(len(queries), len(keys))}")
     if not ((weights > -1e-6) & (weights < 1 + 1e-6)).all():
         raise ValueError(f"weights runs from {weights.min():.4g} to {weights.max():.4g}; it must stay within [0, 1]")
     ax.imshow(weights, cmap=weights_map, vmin=0, vmax=1, aspect="equal")
     ax.set_xticks(range(len(keys)), keys)
     if _crowded(ax, keys, len(queries)):
         ax.tick_params("x", rotation=45)
-        for word in ax.get_xticklabels():
-            word.set(ha="left", rotation_mode="anchor")
+        for label in ax.get_xticklabels():
+            label.set(ha="left", rotation_mode="anchor")
     ax.set_yticks(range(len(queries)), queries)
     ax.xaxis.tick_top()
     ax.xaxis.set_label_position("top")
@@ -206,24 +206,24 @@ def attention_map(ax: Axes, weights, queries: Sequence[str], keys: Sequence[str]
             ax.text(column, row, f"{weight:.2f}", ha="center", va="center", color=ink, fontsize=9)
 
 
-def _crowded(ax: Axes, words: Sequence[str], n_rows: int) -> bool:
-    """Whether words on neighbouring columns would touch: a letter takes about a tenth of an inch, margins included."""
+def _crowded(ax: Axes, labels: Sequence[str], n_rows: int) -> bool:
+    """Return whether labels of neighbouring columns would touch: a letter takes about a tenth of an inch."""
     share, (width, height) = ax.get_position(), ax.figure.get_size_inches()
-    letters = 10 * min(width * share.width / len(words), height * share.height / n_rows)
-    return any((len(a) + len(b)) / 2 + 0.5 > letters for a, b in itertools.pairwise(words))
+    letters = 10 * min(width * share.width / len(labels), height * share.height / n_rows)
+    return any((len(a) + len(b)) / 2 + 0.5 > letters for a, b in itertools.pairwise(labels))
 
 
 _DOCUMENTED = ast.FunctionDef | ast.ClassDef
 
 
 def source(obj) -> None:
-    """Show the code of a function or class of the package, as it stands there, without its docstrings."""
+    """Display the source code of a function or class of the package without its docstrings."""
     if not (inspect.isfunction(obj) or inspect.isclass(obj)) or not obj.__module__.startswith("llm_anatomy."):
         raise ValueError(f"obj={obj!r}; it must be a function or class of llm_anatomy")
     lines = textwrap.dedent(inspect.getsource(obj)).rstrip().splitlines()
     documented = [node for node in ast.walk(ast.parse("\n".join(lines))) if isinstance(node, _DOCUMENTED)]
     docstrings = [node.body[0] for node in documented if ast.get_docstring(node) is not None]
-    for docstring in sorted(docstrings, key=lambda node: -node.lineno):  # from below, so that line numbers hold
+    for docstring in sorted(docstrings, key=lambda node: -node.lineno):  # from below, so that line numbers stay valid
         end = docstring.end_lineno
         while end < len(lines) and not lines[end].strip():
             end += 1
@@ -237,9 +237,9 @@ _GLUE = "application/papermill.record/"
 
 
 def glue(name: str, text) -> None:
-    """Keep a text of this run under a name, for the prose to quote: ``{glue:text}`name```.
+    """Store a text of this run under a name, so that the prose can quote it: ``{glue:text}`name```.
 
-    The output has the form that MyST-NB reads, and shows nothing where it stands.
+    The output has the form that MyST-NB reads, and displays nothing in the notebook.
     """
     if not re.fullmatch(r"[\w.-]+", name):
         raise ValueError(f"name={name!r}; it must consist of letters, digits, '_', '-' and '.'")

@@ -1,4 +1,4 @@
-// A choice (`choices`) or an estimate (`low` to `high`): the answer shows once the reader has committed to a guess.
+// A choice (`choices`) or an estimate (`low` to `high`): the answer is shown once the reader has committed to a guess.
 function draw(data) {
   const { el } = la, { choices, answer, explanation } = data;
   const commit = el("button", { type: "button", click: reveal }, "Commit to this guess");

@@ -1,4 +1,4 @@
-"""Predict, then reveal: the reader commits to a guess before the answer shows."""
+"""Predictions: the reader commits to a guess before the answer is shown."""
 
 import html
 
@@ -8,7 +8,7 @@ from llm_anatomy.notebook.widgets.base import PageWidget, finite, fixed
 class _Question(PageWidget):
     def __init__(self, question: str, explanation: str):
         super().__init__()
-        self.question = _words("question", question)
+        self.question = _text("question", question)
         self.explanation = explanation
 
     def without_script(self) -> str:
@@ -20,10 +20,10 @@ class _Question(PageWidget):
         raise NotImplementedError
 
     def _live(self, control, chosen, guess):
-        """Question, control and button; pressing it fixes the guess and shows the answer."""
+        """Show question, control and button; pressing the button fixes the guess and shows the answer."""
         import ipywidgets as w
 
-        button = w.Button(description="Commit", disabled=not chosen(control), tooltip="then the answer shows")
+        button = w.Button(description="Commit", disabled=not chosen(control), tooltip="shows the answer")
         outcome = w.HTML()
 
         def commit(_):
@@ -39,13 +39,13 @@ class Prediction(_Question):
     """A question with choices, one of which is right.
 
     Args:
-        question: what is to be predicted.
+        question: the question.
         choices: at least two, all different.
-        answer: position of the right choice, counted from 0; computed by the chapter where it can be.
-        explanation: why, shown with the answer.
+        answer: index of the right choice, counted from 0; computed by the chapter where possible.
+        explanation: the reason, shown with the answer.
 
     Raises:
-        ValueError: for fewer choices, two alike, an empty one, or an answer that is none of them.
+        ValueError: for fewer than two choices, equal or empty ones, or an answer that is not the index of a choice.
 
     >>> print(Prediction("Which is larger?", ["2 to the 3", "3 to the 2"], answer=1))
     Which is larger?
@@ -55,11 +55,11 @@ class Prediction(_Question):
 
     def __init__(self, question: str, choices, answer, explanation: str = ""):
         super().__init__(question, explanation)
-        self.choices = [_words(f"choices[{i}]", choice) for i, choice in enumerate(choices)]
+        self.choices = [_text(f"choices[{i}]", choice) for i, choice in enumerate(choices)]
         if len(set(self.choices)) < max(2, len(self.choices)):
             raise ValueError(f"choices={self.choices}; there must be at least two, all different")
         if isinstance(answer, bool) or answer not in range(len(self.choices)):
-            raise ValueError(f"{answer=}; it must be the position of the right choice, 0 to {len(self.choices) - 1}")
+            raise ValueError(f"{answer=}; it must be the index of the right choice, 0 to {len(self.choices) - 1}")
         self.answer = int(answer)
 
     def text(self) -> str:
@@ -80,15 +80,15 @@ class Prediction(_Question):
 
 
 class Estimate(_Question):
-    """A question whose answer is a number, guessed on a line from low to high.
+    """A question whose answer is a number, guessed with a slider from ``low`` to ``high``.
 
     Args:
-        question: what is to be estimated.
+        question: the question.
         answer: the number, computed by the chapter.
-        low, high: ends of the line; the answer lies between them.
-        digits: how many decimals are shown.
+        low, high: ends of the slider; the answer lies between them.
+        digits: number of decimals shown.
         unit: written after the numbers.
-        explanation: why, shown with the answer.
+        explanation: the reason, shown with the answer.
 
     Raises:
         ValueError: for ends in the wrong order, or an answer beyond them.
@@ -126,7 +126,7 @@ class Estimate(_Question):
         return fixed(number, self.digits) + (f" {self.unit}" if self.unit else "")
 
 
-def _words(name: str, text) -> str:
+def _text(name: str, text) -> str:
     if not isinstance(text, str) or not text.strip():
-        raise ValueError(f"{name}={text!r}; it must be words")
+        raise ValueError(f"{name}={text!r}; it must be a non-empty string")
     return text

@@ -1,4 +1,4 @@
-"""What every chapter does first: quiet, four decimals, the book's style."""
+"""Set-up that every chapter runs first: no library warnings, four decimals, the book's style."""
 
 import warnings
 
@@ -10,8 +10,8 @@ NOISY = r"(torch|matplotlib|numpy|ipywidgets|traitlets|ipykernel|IPython|jupyter
 def setup() -> None:
     """Make outputs quiet and comparable; prints nothing, and a second call changes nothing.
 
-    Libraries' warnings about their own insides are silenced, since they differ between versions; what concerns the
-    code of the notebook is still heard. Tensors print with four decimals and no powers of ten.
+    Libraries' warnings about their own code are silenced, since they differ between versions; warnings about the code
+    of the notebook are still shown. Tensors print with four decimals and no powers of ten.
     """
     import matplotlib
 

@@ -1,4 +1,4 @@
-"""Widgets: alive on the static page without a kernel, and in Jupyter and Colab with one."""
+"""Widgets that work on the static page without a kernel, and in Jupyter and Colab with one."""
 
 from llm_anatomy.notebook.widgets.attention_explorer import AttentionExplorer
 from llm_anatomy.notebook.widgets.base import PageWidget

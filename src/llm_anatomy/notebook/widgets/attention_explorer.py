@@ -1,26 +1,26 @@
-"""The attention explorer: where each word of a sentence looks, head by head, with and without the mask."""
+"""The attention explorer: the attention weights of each token of a sentence, per head, with and without the mask."""
 
 import torch
 
 from llm_anatomy.notebook.figures import attention_map, colours, figure
-from llm_anatomy.notebook.widgets.base import PageWidget, fixed, list_of_words
+from llm_anatomy.notebook.widgets.base import PageWidget, fixed, list_of_strings
 
 
 class AttentionExplorer(PageWidget):
-    """Go through the words of a sentence and see where each looks.
+    """Show what each token of a sentence attends to.
 
-    The page carries the weights of this sentence; with a kernel, the reader types another one of the same length.
+    The page carries the weights of this sentence; with a kernel, the reader can type another one of the same length.
 
     Args:
-        tokens: the words.
+        tokens: the tokens of the sentence.
         attend: called as ``attend(tokens, masked)``; returns weights of shape (heads, queries, keys).
-        vocabulary: the words that another sentence may be made of; without it there is no other sentence.
+        vocabulary: the tokens that another sentence may consist of; without it no other sentence can be typed.
         heads: a name for each head; "head 1", "head 2" … by default.
         caption: one sentence that says what to look for.
 
     Raises:
-        ValueError: for tokens that are no words or not in the vocabulary, weights of another shape or outside [0, 1],
-            or names that differ in number from the heads.
+        ValueError: for tokens that are not strings or not in the vocabulary, weights of another shape or outside
+            [0, 1], or a number of names that is not the number of heads.
 
     Source: Vaswani et al. (2017), section 3.2; UCL-20, UCL-21.
 
@@ -43,17 +43,17 @@ class AttentionExplorer(PageWidget):
         if not callable(attend):
             raise ValueError(f"{attend=}; it must be a function of (tokens, masked)")
         self.attend = attend
-        self.vocabulary = None if vocabulary is None else list_of_words("vocabulary", vocabulary)
-        self.tokens = self._known(list_of_words("tokens", tokens))
-        self.weights = [self.look(self.tokens, masked) for masked in (False, True)]
+        self.vocabulary = None if vocabulary is None else list_of_strings("vocabulary", vocabulary)
+        self.tokens = self._known(list_of_strings("tokens", tokens))
+        self.weights = [self.attention_weights(self.tokens, masked) for masked in (False, True)]
         names = [f"head {n + 1}" for n in range(len(self.weights[0]))] if heads is None else heads
-        self.heads = list_of_words("heads", names)
+        self.heads = list_of_strings("heads", names)
         for weights in self.weights:
             if len(weights) != len(self.heads):
                 raise ValueError(f"heads={self.heads}; attend returned weights of {len(weights)} heads")
 
-    def look(self, tokens: list[str], masked: bool) -> list[list[list[float]]]:
-        """Weights (heads, queries, keys) of a sentence, to four digits."""
+    def attention_weights(self, tokens: list[str], masked: bool) -> list[list[list[float]]]:
+        """Return the weights (heads, queries, keys) of a sentence, to three digits."""
         weights, n = torch.as_tensor(self.attend(list(tokens), masked)).double(), len(tokens)
         if weights.ndim != 3 or weights.shape[1:] != (n, n):
             raise ValueError(f"attend returned weights of shape {tuple(weights.shape)}; it must be (heads, {n}, {n})")
@@ -85,11 +85,11 @@ class AttentionExplorer(PageWidget):
     def _picture(self, show, query, head, masked, sentence=None):
         tokens = self.tokens if sentence is None else self._known(sentence.split())
         if len(tokens) != len(self.tokens):
-            raise ValueError(f"sentence={sentence!r} has {len(tokens)} words; it must have {len(self.tokens)}")
-        weights = self.look(tokens, masked)
+            raise ValueError(f"sentence={sentence!r} has {len(tokens)} tokens; it must have {len(self.tokens)}")
+        weights = self.attention_weights(tokens, masked)
         row = weights[head][query - 1]
         with figure(
-            f"Where does the word {query}, {tokens[query - 1]}, look?",
+            f"What does token {query}, {tokens[query - 1]}, attend to?",
             alt=self._sentence(tokens, weights, query - 1, head, masked),
             width=7.5,
             height=1.5 + 0.4 * len(tokens),
@@ -108,7 +108,7 @@ class AttentionExplorer(PageWidget):
     def _known(self, tokens: list[str]) -> list[str]:
         for token in tokens if self.vocabulary else []:
             if token not in self.vocabulary:
-                raise ValueError(f"{token!r} is not in the vocabulary; its words are {', '.join(self.vocabulary)}")
+                raise ValueError(f"{token!r} is not in the vocabulary; its tokens are {', '.join(self.vocabulary)}")
         return tokens
 
     def _sentence(self, tokens, weights, query, head, masked) -> str:

@@ -1,10 +1,10 @@
-"""What all page widgets share: one object, two renderings.
+"""Base class of the page widgets: one object with two renderings.
 
 On a page, a widget is data, a small script and a drawing that the script makes, all inline: it needs no kernel and
-asks nobody for anything. With a kernel it is plain ipywidgets controls and a picture that Python draws.
+makes no request. With a kernel it consists of ipywidgets controls and a picture that Python draws.
 
-The widget in ``thing.py`` has its script in ``thing.js`` and what it adds to the style of ``runtime.css`` in
-``thing.css``, beside it. The script defines ``draw(data)`` and finds the toolbox of ``runtime.js`` under ``la``.
+The widget in ``thing.py`` has its script in ``thing.js`` and its additions to ``runtime.css`` in ``thing.css``, beside
+it. The script defines ``draw(data)`` and finds the toolbox of ``runtime.js`` under ``la``.
 """
 
 import hashlib
@@ -29,25 +29,25 @@ GROUND = {  # behind the widget, as the book's theme or JupyterLab says, or as i
 
 
 class PageWidget:
-    """A figure that the reader moves. Subclasses define ``data``, ``text`` and ``live``.
+    """An interactive figure. Subclasses define ``data``, ``text`` and ``live``.
 
     Args:
         caption: one sentence that says what to look for.
     """
 
     tools: tuple[str, ...] = ()
-    """What the script needs beyond ``runtime.js``: names of files beside it, such as "plane"."""
+    """Scripts needed besides ``runtime.js``, by their file names, such as "plane"."""
 
     def __init__(self, caption: str = ""):
         self.caption = caption
         self._controls = None
 
     def data(self) -> dict:
-        """What the page's script needs, as plain numbers, strings, lists and dicts."""
+        """Return the data for the page's script: plain numbers, strings, lists and dicts."""
         raise NotImplementedError
 
     def text(self) -> str:
-        """What the widget shows at first, in words and rounded numbers; the plain text of the output."""
+        """Describe the initial state in words and rounded numbers: the plain text of the output."""
         raise NotImplementedError
 
     def live(self):
@@ -58,7 +58,7 @@ class PageWidget:
         return self.text()
 
     def html(self) -> str:
-        """The whole widget as one element, for any page."""
+        """Return the whole widget as one HTML element, for any page."""
         package, _, name = type(self).__module__.rpartition(".")
         parts = [TOOLS / "runtime", *(TOOLS / tool for tool in self.tools), files(package) / name]
         script = "".join(_lean(part.with_name(f"{part.name}.js")) for part in parts)
@@ -80,35 +80,35 @@ class PageWidget:
 </figure>"""
 
     def without_script(self) -> str:
-        """HTML that follows the text where JavaScript is switched off."""
-        return "<p>This figure moves where JavaScript is switched on.</p>"
+        """Return the HTML that follows the text where JavaScript is switched off."""
+        return "<p>This figure is interactive where JavaScript is switched on.</p>"
 
     def panel(self, controls: Mapping, picture: Callable[..., None]):
-        """Controls above a picture that follows them.
+        """Put controls above a picture that follows them.
 
         Args:
             controls: ipywidgets controls by name.
-            picture: called with what its ``figure`` takes as ``show``, and the value of each control by that name; the
-                figure's alternative text is shown below it. The sentence of a ValueError takes the text's place.
+            picture: called with the argument ``show`` for its ``figure``, and the value of each control by its name.
+                The figure's alternative text is shown below it; the message of a ValueError replaces this text.
         """
         import ipywidgets
 
-        image, words = ipywidgets.Image(format="png"), ipywidgets.HTML()
+        image, description = ipywidgets.Image(format="png"), ipywidgets.HTML()
         image.layout.max_width = "100%"
 
         def show(png, text, _):
-            image.value, words.value = png, html.escape(text)
+            image.value, description.value = png, html.escape(text)
 
         def redraw(_=None):
             try:
                 picture(show, **{name: control.value for name, control in controls.items()})
             except ValueError as error:
-                words.value = html.escape(str(error))
+                description.value = html.escape(str(error))
 
         for control in controls.values():
             control.observe(redraw, "value")
         redraw()
-        children = [*controls.values(), image, words]
+        children = [*controls.values(), image, description]
         if self.caption:
             children.append(ipywidgets.HTML(f"<i>{html.escape(self.caption)}</i>"))
         return ipywidgets.VBox(children)
@@ -121,12 +121,12 @@ class PageWidget:
             self._controls = self.live()
         view = {"version_major": 2, "version_minor": 0, "model_id": self._controls.model_id}
         plain["application/vnd.jupyter.widget-view+json"] = view
-        # Colab would show the page's form and not the control, which alone can ask Python.
+        # Colab would show the page's form and not the controls, which alone can call Python.
         return plain if "google.colab" in sys.modules else plain | {"text/html": self.html()}
 
 
 def palette_css(names) -> str:
-    """CSS variables ``--la-query`` … for these names of the palette, and the ground, light and dark."""
+    """Return CSS variables ``--la-query`` … for these names of the palette and for the background, light and dark."""
 
     def rules(shade):
         used = {name: shades[shade] for name, shades in (PALETTE | {"ground": GROUND}).items() if name in names}
@@ -136,7 +136,7 @@ def palette_css(names) -> str:
 
 
 def fixed(number: float | int, digits: int) -> str:
-    """As the page writes numbers: so many digits, a true minus sign, no negative zero."""
+    """Format a number as the page does: with so many digits, a true minus sign, and no negative zero."""
     written = str(Decimal(number).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))  # ties as in the browser
     if not float(written):
         written = written.lstrip("-")
@@ -144,7 +144,7 @@ def fixed(number: float | int, digits: int) -> str:
 
 
 def finite(name: str, number) -> float:
-    """The number as a float, or a sentence that says what is wrong with it."""
+    """Return the number as a float; raise a ValueError if it is not finite."""
     try:
         as_float = float(number)
     except (TypeError, ValueError):
@@ -155,7 +155,7 @@ def finite(name: str, number) -> float:
 
 
 def whole(name: str, number, low: int, high: int, *, even: bool = False) -> int:
-    """The number as an int between low and high, or a sentence that says what is wrong with it."""
+    """Return the number if it is an integer (even, if required) from ``low`` to ``high``, else raise a ValueError."""
     is_whole = isinstance(number, int) and not isinstance(number, bool)
     if not is_whole or not low <= number <= high or (even and number % 2):
         kind = "an even" if even else "a whole"
@@ -164,23 +164,23 @@ def whole(name: str, number, low: int, high: int, *, even: bool = False) -> int:
 
 
 def above_one(name: str, number) -> float:
-    """The number as a float above 1: a base of RoPE's speeds."""
+    """Return the number as a float above 1: a base of RoPE's frequencies."""
     as_float = finite(name, number)
     if as_float <= 1:
-        raise ValueError(f"{name}={number!r}; it must be above 1, so that planes differ in pace")
+        raise ValueError(f"{name}={number!r}; it must be above 1, so that the planes differ in frequency")
     return as_float
 
 
-def list_of_words(name: str, words) -> list[str]:
-    """The words as a list, or a sentence that says what is wrong with them."""
-    as_list = list(words) if isinstance(words, list | tuple) else []
-    if not as_list or not all(isinstance(word, str) and word.strip() for word in as_list):
-        raise ValueError(f"{name}={words!r}; it must be a list of words, at least one")
+def list_of_strings(name: str, strings) -> list[str]:
+    """Return the strings as a list; raise a ValueError if there are none or one is empty."""
+    as_list = list(strings) if isinstance(strings, list | tuple) else []
+    if not as_list or not all(isinstance(string, str) and string.strip() for string in as_list):
+        raise ValueError(f"{name}={strings!r}; it must be a non-empty list of non-empty strings")
     return as_list
 
 
 def parsed(name: str, text: str, example: str):
-    """What a reader typed, as JSON, or a sentence that shows how it is written."""
+    """Parse what a reader typed as JSON; raise a ValueError that shows an example if it is not."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -188,12 +188,12 @@ def parsed(name: str, text: str, example: str):
 
 
 def first_rise(values) -> int | None:
-    """The first index whose value is above the one before, by more than rounding; None where there is none."""
+    """Return the first index whose value exceeds the one before by more than rounding, or None."""
     return next((i for i in range(1, len(values)) if values[i] > values[i - 1] + 1e-6), None)
 
 
 def _lean(path) -> str:
-    """A script or style without indentation and lines of comment, a style without blanks too; nothing for no file."""
+    """Return a script or style without indentation and comments (a style also without blanks), or "" if missing."""
     if not path.is_file():
         return ""
     lines = (line.strip() for line in path.read_text("utf-8").splitlines())

@@ -1,5 +1,5 @@
-// The bucket of an offset: near distances one by one, then bins that grow with the distance. In single precision, as
-// models compute it, which decides on which side of a border an offset falls.
+// The bucket of an offset: one bucket for each near distance, then buckets that widen with the distance. In single precision, as
+// in models, since rounding decides on which side of a border an offset falls.
 function bucket(offset, { n, max, causal }) {
   const rows = causal ? n : n / 2, single = Math.floor(rows / 2), near = Math.fround;
   const distance = causal ? Math.max(-offset, 0) : Math.abs(offset);
@@ -23,7 +23,7 @@ function draw({ n: most, max, offset: start }) {
     el("div", { class: "la-bucket-explorer" }, chart.node, position.row, result, boxes, idle,
       el("div", { class: "la-settings" }, el("span", {}, "offsets"), directions.node), many.row, far.row));
 
-  // For each bucket its first and its last offset; none for one that is never used.
+  // The first and the last offset of each bucket; undefined for a bucket that is never used.
   function count() {
     const end = sizes.max + 1, found = [...Array(sizes.n)].map(() => null);
     for (let v = -end; v <= end; v++) {

@@ -1,4 +1,4 @@
-"""The bucket explorer: which offsets share one of T5's numbers."""
+"""The bucket explorer: which offsets share one of T5's biases."""
 
 import math
 
@@ -12,7 +12,7 @@ MOST_BUCKETS, FARTHEST = 64, 256
 
 
 class BucketExplorer(PageWidget):
-    r"""Move the offset, and see its bucket, and all offsets that share it.
+    r"""Show the bucket of an offset, and all offsets that share it.
 
     .. math:: \mathrm{row}(r) = n\,[r > 0] + \begin{cases} |r| & |r| < e \\ \min\left(n - 1, \;
         e + \left\lfloor (n - e) \ln\frac{|r|}{e} \big/ \ln\frac{\mathrm{max}}{e} \right\rfloor\right) & |r| \geq e
@@ -21,13 +21,13 @@ class BucketExplorer(PageWidget):
     For the past only, n is the number of all buckets, and the future falls into bucket 0.
 
     Args:
-        n_buckets: even, 4 to 64.
-        max_distance: from here on all offsets share a bucket; at most 256, and above n_buckets / 4, below which
-            distances are told apart.
+        n_buckets: number of buckets, even, 4 to 64.
+        max_distance: the distance from which on all offsets share a bucket; at most 256, and above n_buckets / 4, below
+            which each distance has a bucket of its own.
         caption: one sentence that says what to look for.
 
     Raises:
-        ValueError: for sizes that are no whole numbers, or outside these bounds.
+        ValueError: for sizes that are not integers or outside these bounds.
 
     Source: Raffel et al. (2020), section 2.1, and T5's code; IITD-21.
 
@@ -43,11 +43,11 @@ class BucketExplorer(PageWidget):
         self.max_distance = whole("max_distance", max_distance, n_buckets // 4 + 1, FARTHEST)
 
     def bucket(self, offset: int, causal: bool = False) -> int:
-        """The bucket of an offset, key minus query."""
+        """Return the bucket of an offset, key minus query."""
         return self._buckets(causal)(torch.tensor([offset])).item()
 
     def shared(self, offset: int, causal: bool = False) -> tuple[int | float, int | float]:
-        """First and last of the offsets in the same bucket, infinite where there is none."""
+        """Return the first and the last offset in the same bucket, infinite where there is none."""
         end = self.max_distance + 1
         offsets = torch.arange(-end, end + 1)
         buckets = self._buckets(causal)(offsets)
@@ -90,7 +90,7 @@ class BucketExplorer(PageWidget):
         reach = max(self.max_distance + math.ceil(self.max_distance / 4), abs(offset))
         offsets = torch.arange(-reach, reach + 1)
         buckets, now = self._buckets(causal)(offsets), self.bucket(offset, causal)
-        with figure("Which offsets share a number?", alt=self._sentence(offset, causal), show=show) as ax:
+        with figure("Which offsets share a bucket?", alt=self._sentence(offset, causal), show=show) as ax:
             for bucket in buckets.unique():
                 of_it = offsets[buckets == bucket]
                 kind = {"color": colours["position"], "linewidth": 5} if bucket == now else {"color": "#50555c"}

@@ -1,5 +1,5 @@
-// Lines and dots in a frame with axes, drawn in pixels, and again when the width changes. `paint` is given the chart and
-// begins with `frame`; `pick`, if there is one, gets the whole number on the x axis at which mouse or finger point. Needs
+// Lines and dots in a frame with axes, drawn in pixels, and drawn again when the width changes. `paint` is called with the chart
+// and begins with `frame`; `pick`, if given, is called with the integer on the x axis to which mouse or finger points. Needs
 // "parts".
 la.chart = (paint, pick) => {
   const svg = la.el("svg:svg", { "aria-hidden": true }), node = la.el("div", { class: "la-chart" }, svg);
@@ -10,14 +10,14 @@ la.chart = (paint, pick) => {
     const f = log ? Math.log : v => v;
     return v => a + (f(v) - f(from)) / (f(to) - f(from)) * (b - a);
   };
-  // Round numbers, about so many.
+  // About so many round numbers.
   const steps = ({ from, to }, many) => {
     const span = (to - from) / many, unit = 10 ** Math.floor(Math.log10(span)), step = unit * [1, 2, 5, 10].find(n => n * unit >= span);
     return [...Array(Math.floor(to / step + 1e-9) - Math.ceil(from / step) + 1).keys()].map(i => (Math.ceil(from / step) + i) * step);
   };
   const chart = {
     node,
-    // Axes: each runs from, to, on a logarithmic scale if `log`; it may have chosen ticks, and a name at its end.
+    // Each axis runs from `from` to `to`, on a logarithmic scale if `log`; it may have given ticks, and a name at its end.
     frame(across, up) {
       [ends, x, y] = [across, scale(across, start, wide - margin), scale(up, foot, ceiling)];
       const tick = (v, attributes) => add("text", { class: "la-tick", ...attributes }, String(+v.toPrecision(6)).replace("-", "\u2212"));
@@ -34,7 +34,7 @@ la.chart = (paint, pick) => {
       add("path", { fill: "none", ...attributes, d });
     },
     dot: (a, b, attributes) => add("circle", { cx: x(a), cy: y(b), r: 7, ...attributes }),
-    // A word above a point, or below it where the frame ends.
+    // A label above a point, or below it at the edge of the frame.
     word(a, b, words, attributes) {
       const text = add("text", { "text-anchor": "middle", ...attributes }, words), half = text.getComputedTextLength() / 2;
       text.setAttribute("x", Math.min(Math.max(x(a), start + half), wide - 2 - half));

@@ -1,5 +1,5 @@
-// One of several, as radio buttons in a row, which the arrow keys go through, and the mouse if `hover`. `set` chooses
-// from outside.
+// A choice of one of several, as radio buttons in a row; the arrow keys move through them, and so does the mouse if `hover`.
+// `set` chooses from outside.
 la.choice = (name, options, input, hover) => {
   const group = `${la.text.id} ${name}`;
   const buttons = options.map((_, i) => la.el("input", { type: "radio", name: group, value: i, change: () => input(i) }));
@@ -11,10 +11,10 @@ la.choice = (name, options, input, hover) => {
   };
 };
 
-// The listener that picks what the mouse moves to; not what comes to lie under a mouse at rest when the page scrolls.
+// The listener that picks what the mouse moves to, but not what scrolls under a mouse at rest.
 la.hover = pick => ({ pointermove(e) { if (e.pointerType === "mouse") pick(); } });
 
-// A box to tick.
+// A checkbox.
 la.tick = (name, checked, input) => {
   const box = la.el("input", { type: "checkbox", change: () => input(box.checked) });
   box.checked = checked;

@@ -46,7 +46,7 @@ function draw({ bits, start }) {
     row.row,
     el("div", { class: "la-settings" }, la.tick("the paper's periods, 2π to almost 2π · 10000", paper, on => { paper = on; build(); })));
 
-  // A number's cell is one wide, and its curves pass there in the middle.
+  // The cell of a number has width one, and its curves are evaluated at the middle of the cell.
   function build() {
     const fine = [...Array(16 * count + 1).keys()].map(i => i / 16);
     rows.forEach((own, k) => {
@@ -55,7 +55,7 @@ function draw({ bits, start }) {
       own.half.style.display = paper ? "none" : "";
       own.every.textContent = `period ${fixed(period(k, bits, paper), paper ? 1 : 0)}`;
     });
-    verdict.textContent = paper ? `The counter starts anew at ${count / 2}. The paper's hands never all come back to where they were.`
+    verdict.textContent = paper ? `The counter starts anew at ${count / 2}. The paper's hands never all return to where they were.`
       : `A digit is 1 while its hand is in the shaded half of its turn. At ${count / 2}, counter and hands start anew.`;
     update();
   }

@@ -1,4 +1,4 @@
-"""The binary counter beside sinusoids: digits that flip, and hands that turn, at the same paces."""
+"""The binary counter beside sinusoids: digits that flip and hands that turn with the same periods."""
 
 import math
 
@@ -13,19 +13,19 @@ MOST_BITS = 6
 
 
 class CounterAndSinusoids(PageWidget):
-    r"""Count, and see each digit flip while a hand beside it turns at the same pace.
+    r"""Show the digits of a binary counter beside hands that turn with the same periods.
 
     Digit k of i, :math:`\lfloor i / 2^k \rfloor \bmod 2`, has period :math:`P_k = 2^{k+1}`. The pair
     :math:`(\sin, \cos)(2\pi i / P_k)` is a hand that turns once in that period: the digit is 1 during the second half
     of its turn. The counter starts anew after :math:`2^n` numbers. The paper's periods,
-    :math:`2\pi \cdot 10000^{k/n}`, are no whole numbers, and the slowest is far longer.
+    :math:`2\pi \cdot 10000^{k/n}`, are not whole numbers, and the slowest is far longer.
 
     Args:
-        n_bits: how many digits, 2 to 6; the numbers run from 0 through two rounds of the counter.
+        n_bits: number of digits, 2 to 6; the numbers run from 0 through two cycles of the counter.
         caption: one sentence that says what to look for.
 
     Raises:
-        ValueError: for a number of digits that is no whole number from 2 to 6.
+        ValueError: for a number of digits that is not an integer from 2 to 6.
 
     Source: Vaswani et al. (2017), section 3.5; IITD-07, IITD-08, IITD-10.
 
@@ -45,18 +45,19 @@ class CounterAndSinusoids(PageWidget):
         return 2 * 2**self.n_bits
 
     def digits(self, number: int) -> list[int]:
-        """The fastest first."""
+        """Return the digits of a number, the fastest first."""
         return BinaryCounter(self.n_bits).encoding(torch.tensor([number]))[0].int().tolist()
 
     def written(self, number: int) -> str:
-        """The fastest last."""
+        """Return the number in binary, the fastest digit last."""
         return "".join(map(str, reversed(self.digits(number))))
 
     def periods(self, paper: bool) -> list[float | int]:
+        """Return the periods of the digits, or of the paper's pairs, the fastest first."""
         return [2 * math.pi * 10000 ** (k / self.n_bits) if paper else 2 ** (k + 1) for k in range(self.n_bits)]
 
     def hands(self, number: int, paper: bool) -> list[list[float]]:
-        """Sine and cosine of each pair, the fastest first."""
+        """Return sine and cosine of each pair, the fastest first."""
         if paper:
             positions = torch.tensor([number])
             return Sinusoidal(2 * self.n_bits).encoding(positions, torch.float64).view(-1, 2).tolist()
@@ -86,7 +87,7 @@ class CounterAndSinusoids(PageWidget):
         numbers = torch.arange(self.n_numbers)
         digits = BinaryCounter(self.n_bits).encoding(numbers)
         with figure(
-            f"Number {number}: how do its digits flip, and its sinusoids turn?",
+            f"Number {number}: how do digits flip and sinusoids turn?",
             alt=self._sentence(number, paper),
             width=7.5,
             height=1 + 0.9 * self.n_bits,

@@ -1,5 +1,5 @@
-// At a distance: the paper's curve, the mean size of the sums S_i = Σ_{j≤i} e^{i·distance·θ_j}; and the product of a
-// query and a key whose pairs have the complex products h, [real parts, imaginary parts].
+// At a distance: the paper's curve, which is the mean of |S_i| with S_i = Σ_{j≤i} e^{i·distance·θ_j}; and the product of a query
+// and a key whose pairs have the complex products h, [real parts, imaginary parts].
 function decay(distance, width, base, [real, imaginary]) {
   const pairs = width / 2;
   let [sum, product, a, b] = [0, 0, 0, 0];
@@ -18,7 +18,7 @@ function largestStep(width, [real, imaginary]) {
   return Math.max(...[...Array(width / 2).keys()].map(i => Math.hypot(next(real, i) - real[i], next(imaginary, i) - imaginary[i])));
 }
 
-// Of ones; or drawn by chance; or turned back by `aim` positions, so that all planes agree at that distance.
+// Products of vectors of ones, of random vectors, or of a query turned back by `aim` positions, so that all planes agree there.
 function pairs(kind, width, base, drawn, aim) {
   const of = f => [...Array(width / 2).keys()].map(f), back = i => -aim * base ** (-2 * i / width);
   if (!kind) return [of(() => 2), of(() => 0)];

@@ -1,4 +1,4 @@
-"""The decay explorer: the curve of RoPE's upper bound against the products that queries and keys really have."""
+"""The decay explorer: the curve of RoPE's upper bound, compared with the actual products of queries and keys."""
 
 import torch
 
@@ -12,7 +12,7 @@ KINDS = ("q = k = 1", "q = k random", "random A", "random B", "random C", f"aime
 
 
 class DecayExplorer(PageWidget):
-    r"""Choose a query and a key, and compare their products with the curve that is said to show their decay.
+    r"""Compare the products of a query and a key with the curve of the paper's bound.
 
     The paper's curve is :math:`\frac{1}{d/2} \sum_{i=1}^{d/2} |S_i|` with
     :math:`S_i = \sum_{j=1}^{i} e^{\mathrm{i} r \theta_j}` at distance r. It belongs to the bound
@@ -20,12 +20,12 @@ class DecayExplorer(PageWidget):
     :math:`h_{d/2+1} = 0`. The product itself is :math:`\mathrm{Re} \sum_i h_i e^{\mathrm{i} r \theta_i}`.
 
     Args:
-        d_head: width at first, even, 4 to 256; the reader may choose among it and 16, 64, 128, 256.
-        base: at first, above 1; the reader may choose among it and 100, 10000, 500000.
+        d_head: initial width, even, 4 to 256; the reader chooses between it and 16, 64, 128, 256.
+        base: initial base, above 1; the reader chooses between it and 100, 10000, 500000.
         caption: one sentence that says what to look for.
 
     Raises:
-        ValueError: for a width that is odd, no whole number or outside these bounds, or a base of 1 or below.
+        ValueError: for a width that is odd, not an integer or outside these bounds, or a base of 1 or below.
 
     Source: Su et al. (2021), section 3.4.3; IITD-29, GT-36, CMU-28 (erratum E-72).
 
@@ -42,27 +42,27 @@ class DecayExplorer(PageWidget):
         self.base = above_one("base", base)
 
     def vectors(self, width: int, base: float | int, kind: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Query and key of one of KINDS, before they are turned, each (1, width)."""
+        """Return query and key of one of KINDS before their rotation, each (1, width)."""
         ones = torch.ones(1, width, dtype=torch.float64)
         if kind == 0:
             return ones, ones
-        if kind == 5:  # turned back, so that the query meets the key where it stands AIM positions after it
-            return rotate_complex(ones, -AIM * _speeds(width, base)[None]), ones
+        if kind == 5:  # turned back, so that the query matches a key AIM positions before it
+            return rotate_complex(ones, -AIM * _frequencies(width, base)[None]), ones
         drawn = torch.randn(7, WIDEST, generator=torch.Generator().manual_seed(0)).double().mul(100).round() / 100
         query = drawn[None, kind - 1, :width]
         return query, query if kind == 1 else drawn[None, kind + 2, :width]
 
     def measure(self, width: int, base: float | int, kind: int) -> tuple[list[float], list[float], list[float]]:
-        """The paper's curve, the bound on the product's size, and the product, at each distance from 0 to 256."""
-        distances, speeds = torch.arange(FARTHEST + 1), _speeds(width, base)
+        """Return the paper's curve, the bound on the product, and the product, at each distance from 0 to 256."""
+        distances, frequencies = torch.arange(FARTHEST + 1), _frequencies(width, base)
         query, key = self.vectors(width, base, kind)
-        products = rotate_complex(query.expand(FARTHEST + 1, -1), distances[:, None] * speeds) @ key[0]
-        curve = decay_bound(speeds, distances)
+        products = rotate_complex(query.expand(FARTHEST + 1, -1), distances[:, None] * frequencies) @ key[0]
+        curve = decay_bound(frequencies, distances)
         largest_step = self.pair_products(width, base, kind).diff(append=torch.zeros(1)).abs().max()
         return curve.tolist(), (curve * (width // 2) * largest_step).tolist(), products.tolist()
 
     def pair_products(self, width: int, base: float | int, kind: int) -> torch.Tensor:
-        """h: of each pair the query as a complex number times the key's conjugate."""
+        """Return h: for each pair, the query as a complex number times the key's conjugate."""
         query, key = (torch.view_as_complex(x.reshape(-1, 2)) for x in self.vectors(width, base, kind))
         return query * key.conj()
 
@@ -128,7 +128,7 @@ class DecayExplorer(PageWidget):
         ).replace("first never", "never")
 
 
-def _speeds(width: int, base: float | int) -> torch.Tensor:
+def _frequencies(width: int, base: float | int) -> torch.Tensor:
     return base ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
 
 

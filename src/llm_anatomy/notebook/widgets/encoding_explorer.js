@@ -1,10 +1,10 @@
-// Entry j of the vector of a position: sine and cosine in turn, pair t at the speed 10000^(-2t/width).
+// Entry j of the vector of a position: sine and cosine in turn, pair t with the frequency 10000^(-2t/width).
 function entry(position, j, width) {
   const angle = position / 10000 ** ((j - j % 2) / width);
   return j % 2 ? Math.cos(angle) : Math.sin(angle);
 }
 
-// What two positions have in common depends on their distance alone: their dot product, and how far each pair is apart.
+// What depends on the distance of two positions alone: their dot product, and their distance in each pair.
 function compare(distance, width) {
   const angles = [...Array(width / 2).keys()].map(t => distance / 10000 ** (2 * t / width));
   return {
@@ -68,7 +68,7 @@ function draw({ positions, widths, start, pair }) {
     } else pair = pair.map((v, i) => i === which ? position : v);
     update();
   }
-  // Columns narrower than two pixels would blur: of a wide encoding, every second pair is drawn, or every fourth …
+  // Columns narrower than two pixels would blur, so only every second pair of a wide encoding is drawn, or every fourth …
   function shade() {
     let step = 1;
     while (width / step > Math.max(map.clientWidth, 8) / 2) step *= 2;

@@ -1,4 +1,4 @@
-"""The encoding explorer: the sinusoidal encoding as a picture, and what two of its rows have in common."""
+"""The encoding explorer: the sinusoidal encoding as a picture, and a comparison of two of its rows."""
 
 import torch
 
@@ -6,24 +6,24 @@ from llm_anatomy.layers.positions.absolute import Sinusoidal
 from llm_anatomy.notebook.figures import colours, figure, signed_map
 from llm_anatomy.notebook.widgets.base import PageWidget, first_rise, fixed, whole
 
-MOST_PLACES, WIDEST = 200, 512
+MOST_POSITIONS, WIDEST = 200, 512
 WIDTHS = (4, 32, 128, 512)
 
 
 class EncodingExplorer(PageWidget):
-    r"""Move two positions over the encoding, and see that their dot product knows their distance and nothing else.
+    r"""Compare two positions of the encoding: their dot product depends on their distance alone.
 
-    With the speeds :math:`\omega_t = 10000^{-2t/d}` of the pairs, two positions k apart have the dot product
+    With the frequencies :math:`\omega_t = 10000^{-2t/d}` of the pairs, two positions k apart have the dot product
     :math:`\sum_t \cos \omega_t k`, and pair t of theirs differs by :math:`2 \left|\sin(\omega_t k / 2)\right|`.
 
     Args:
-        n_positions: rows of the picture, 2 to 200.
-        d_model: width at first, even, 2 to 512; the reader may choose among it and 4, 32, 128, 512.
-        first, second: the two positions at first, from 0.
+        n_positions: number of rows of the picture, 2 to 200.
+        d_model: initial width, even, 2 to 512; the reader chooses between it and 4, 32, 128, 512.
+        first, second: the two initial positions, from 0.
         caption: one sentence that says what to look for.
 
     Raises:
-        ValueError: for a size or a position that is no whole number within these bounds, or an odd width.
+        ValueError: for a size or a position that is not an integer within these bounds, or an odd width.
 
     Source: Vaswani et al. (2017), section 3.5; IITD-10, IITD-12, IITD-14, GT-28 (erratum E-71).
 
@@ -36,22 +36,22 @@ class EncodingExplorer(PageWidget):
 
     def __init__(self, n_positions=50, d_model=128, first=4, second=9, *, caption: str = ""):
         super().__init__(caption)
-        self.n_positions = whole("n_positions", n_positions, 2, MOST_PLACES)
+        self.n_positions = whole("n_positions", n_positions, 2, MOST_POSITIONS)
         self.d_model = whole("d_model", d_model, 2, WIDEST, even=True)
         self.first = whole("first", first, 0, n_positions - 1)
         self.second = whole("second", second, 0, n_positions - 1)
 
     def encoding(self, width: int) -> torch.Tensor:
-        """(positions, width): the package's sinusoids, in double precision."""
+        """Return the package's sinusoids (positions, width), in double precision."""
         return Sinusoidal(width).encoding(torch.arange(self.n_positions), torch.float64)
 
     def dot_products(self, width: int) -> list[float]:
-        """Of two positions, by their distance, from 0 on."""
+        """Return the dot products of two positions by their distance, from 0 on."""
         encoding = self.encoding(width)
         return (encoding @ encoding[0]).tolist()
 
     def differences(self, first: int, second: int, width: int) -> list[float]:
-        """How far apart two positions are in each pair of coordinates, the fastest pair first."""
+        """Return the distance of two positions in each pair of coordinates, the fastest pair first."""
         encoding = self.encoding(width)
         return (encoding[first] - encoding[second]).view(-1, 2).norm(dim=-1).tolist()
 
@@ -67,7 +67,7 @@ class EncodingExplorer(PageWidget):
         import ipywidgets as w
 
         controls = {
-            "first": w.IntSlider(self.first, min=0, max=self.n_positions - 1, description="first place"),
+            "first": w.IntSlider(self.first, min=0, max=self.n_positions - 1, description="first position"),
             "second": w.IntSlider(self.second, min=0, max=self.n_positions - 1, description="second position"),
             "width": w.BoundedIntText(self.d_model, min=2, max=WIDEST, description="d_model"),
         }

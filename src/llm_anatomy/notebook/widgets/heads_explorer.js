@@ -1,5 +1,5 @@
-// Where the number x[t, column] stands as [head, token, i]: split by heads, or by a plain reshape, which cuts the
-// memory into pieces as it comes.
+// The index [head, token, i] of the number x[t, column] after the split, or after a plain reshape, which keeps the numbers
+// in their order in memory.
 function index(t, column, tokens, width, heads, plain) {
   const d = width / heads, at = t * width + column;
   return plain
@@ -21,8 +21,8 @@ function draw({ tokens, width, heads: first, start }) {
       la.tick("plain reshape to (heads, tokens, d_head) instead", plain, on => set({ plain: on }))),
     stage, el("p", { class: "la-address" }, address, meaning));
 
-  // A grid of all numbers: rows are tokens; the columns stand by head, apart (`split`) or in one block. Each cell holds
-  // its token and column in x, wherever it stands.
+  // A grid of all numbers: rows are tokens; columns are grouped by head (`split`) or in one block. Each cell shows its token
+// and column in x, wherever it is.
   function panel(name, split) {
     const d = width / heads, cells = [];
     for (const n of numbers) {
@@ -80,7 +80,7 @@ function draw({ tokens, width, heads: first, start }) {
     const sources = numbers.map(n => [Math.floor(n / width), n % width])
       .filter(([a, b]) => { const p = index(a, b, tokens, width, heads, plain); return p[0] === h && p[2] === i; });
     const astray = h !== own || row !== t || i !== c % d;
-    const verdict = `${astray ? `It belongs to head ${own}, row ${t}.` : "This one stands where it belongs."} Of ${numbers.length} numbers, ${wrong} stand elsewhere.`;
+    const verdict = `${astray ? `It belongs to head ${own}, row ${t}.` : "This one is where it belongs."} Of ${numbers.length} numbers, ${wrong} are elsewhere.`;
     const spoilt = plain && sources.some(([, b]) => b !== c);
     address.textContent = [
       `x${flat}`, `x${flat} ↔ heads${deep}`, `attended${deep} = Σₛ α[${h}, ${row}, s] · heads[${h}, s, ${i}]`, `attended${deep} ↔ joined${flat}`,

@@ -13,19 +13,19 @@ TINTS = ("feedforward", "position", "weights", "normalization")  # tell neighbou
 
 
 class HeadsExplorer(PageWidget):
-    """Pick a number of a projection, and see where it stands when the columns are read as heads.
+    """Show where a number of a projection ends up when the columns are read as heads.
 
     ``x[t, h·d_head + i]`` is ``heads[h, t, i]``. A plain reshape to (heads, tokens, d_head) has the same shape and
     mixes the tokens.
 
     Args:
         n_tokens: rows of the projection, 1 to 12.
-        n_heads: how many heads.
-        d_head: width of a head; the projection is n_heads · d_head wide, at most 24, and at most 12 for a phone.
+        n_heads: number of heads.
+        d_head: width of a head; the projection is n_heads · d_head wide, at most 24 (on a phone 12 columns fit).
         caption: one sentence that says what to look for.
 
     Raises:
-        ValueError: for a size that is no whole number, below 1, or too large to be shown.
+        ValueError: for a size that is not an integer, below 1, or too large to be shown.
 
     Source: Vaswani et al. (2017), section 3.2.2; CMU-09, UCL-21.
 
@@ -49,13 +49,13 @@ class HeadsExplorer(PageWidget):
         return self.n_heads * self.d_head
 
     def split(self, x: torch.Tensor, plain: bool = False) -> torch.Tensor:
-        """(tokens, n_heads · d_head) → (heads, tokens, d_head), or the plain reshape to that shape."""
+        """Split (tokens, n_heads · d_head) into (heads, tokens, d_head), or only reshape it if ``plain``."""
         if plain:
             return x.reshape(self.n_heads, self.n_tokens, self.d_head)
         return rearrange(x, "tokens (heads d_head) -> heads tokens d_head", heads=self.n_heads)
 
     def index(self, token: int, column: int, plain: bool = False) -> tuple[int, int, int]:
-        """Where ``x[token, column]`` stands after the split, as (head, token, i)."""
+        """Return the index of ``x[token, column]`` after the split, as (head, token, i)."""
         marked = torch.zeros(self.n_tokens, self.width)
         marked[token, column] = 1
         return tuple(self.split(marked, plain).nonzero()[0].tolist())
@@ -86,17 +86,17 @@ class HeadsExplorer(PageWidget):
         return self.panel(controls, self._picture)
 
     def _picture(self, show, n_tokens, n_heads, d_head, token, column, plain):
-        asked = HeadsExplorer(n_tokens, n_heads, d_head)
-        for name, value, size in (("token", token, n_tokens), ("column", column, asked.width)):
+        explorer = HeadsExplorer(n_tokens, n_heads, d_head)
+        for name, value, size in (("token", token, n_tokens), ("column", column, explorer.width)):
             if value >= size:
                 raise ValueError(f"{name}={value}; it must be below {size}")
-        asked._draw(show, token, column, plain)
+        explorer._draw(show, token, column, plain)
 
     def _draw(self, show, token, column, plain):
         numbers = torch.arange(self.n_tokens * self.width).view(self.n_tokens, self.width)
         apart = rearrange(self.split(numbers, plain), "heads tokens d_head -> tokens (heads d_head)")
         with figure(
-            "Where does each number of x stand in the heads?",
+            "Where is each number of x in the heads?",
             alt=self._sentence(token, column, plain),
             width=max(6, 1.5 + 0.34 * self.width),
             height=2 * (1 + 0.34 * self.n_tokens),
@@ -134,7 +134,7 @@ class HeadsExplorer(PageWidget):
         numbers = torch.arange(self.n_tokens * self.width).view(self.n_tokens, self.width)
         astray = self.split(numbers) != self.split(numbers, plain=True)
         right = self.index(token, column)
-        one = "This one stands where it belongs."
+        one = "This one is where it belongs."
         if self.index(token, column, plain=True) != right:
             one = f"It belongs to head {right[0]}, row {right[1]}."
-        return f"{one} Of {numbers.numel()} numbers, {astray.sum()} stand elsewhere."
+        return f"{one} Of {numbers.numel()} numbers, {astray.sum()} are elsewhere."

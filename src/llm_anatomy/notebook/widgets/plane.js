@@ -1,4 +1,4 @@
-// The square |x|, |y| < reach, drawn in pixels, and again when its width changes. `paint` draws what is in it.
+// The square |x|, |y| < reach, drawn in pixels, and drawn again when its width changes. `paint` draws its contents.
 la.plane = (reach, paint) => {
   const svg = la.el("svg:svg", { "aria-hidden": true }), node = la.el("div", { class: "la-plane" }, svg);
   let size = 0;
@@ -15,7 +15,7 @@ la.plane = (reach, paint) => {
       const wing = turn => `L${tx - 9 * Math.cos(angle + turn)} ${ty - 9 * Math.sin(angle + turn)}`;
       plane.add("path", { d: `M${x(0)} ${y(0)}L${tx} ${ty}${wing(.45)}M${tx} ${ty}${wing(-.45)}`, fill: "none", ...attributes });
     },
-    // A word beside a point, away from the origin or in a given direction; above or below where the frame is near.
+    // A label beside a point, away from the origin or in a given direction; above or below the point if the frame is near.
     word(at, words, attributes, gap, [a, b] = at) {
       const text = plane.add("text", { "text-anchor": "middle", dy: ".35em", ...attributes }, words);
       const norm = Math.hypot(a, b) || 1, half = text.getComputedTextLength() / 2 + 3, rise = gap + 8;
@@ -42,7 +42,7 @@ la.plane = (reach, paint) => {
       tick(14, y(last) + 4, last);
       paint(plane);
     },
-    // A point that mouse, pen or finger drag and the arrow keys move (with Shift, farther).
+    // A point that can be dragged with mouse, pen or finger and moved with the arrow keys (with Shift, farther).
     handle({ name, step, at, move }) {
       const clip = v => Math.min(Math.max(Math.round(v / step) * step, -reach), reach);
       const dot = la.el("div", {

@@ -1,5 +1,5 @@
-// For each plane the query turned by its position m, the key turned by its position n, the angle from one to the other,
-// and what the plane gives to the product.
+// For each plane the query rotated by its position m, the key rotated by its position n, the angle between them, and the share of
+// the plane in the product.
 function turn([query, key], m, n, base) {
   const rotate = (vector, i, position) => {
     const angle = position * base ** (-2 * i / vector.length), [cos, sin] = [Math.cos(angle), Math.sin(angle)];

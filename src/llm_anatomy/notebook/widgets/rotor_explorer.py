@@ -13,7 +13,7 @@ LAST_POSITION, WIDEST = 100, 16
 
 
 class RotorExplorer(PageWidget):
-    r"""Move two tokens together, and see the arrows turn and the product stay; move one, and see each plane answer.
+    r"""Show a query and a key, rotated by their positions in each plane, and the share of each plane in their product.
 
     Plane i turns a query at position m by :math:`m\theta_i` and a key at n by :math:`n\theta_i`, with
     :math:`\theta_i = \mathrm{base}^{-2i/d}`. Where they then lie an angle :math:`\alpha_i` apart, the plane gives the
@@ -21,17 +21,17 @@ class RotorExplorer(PageWidget):
 
     Args:
         d_head: width of the head, even, 2 to 16: two entries for each plane.
-        base: how slow the slowest plane is; above 1.
-        query_position, key_position: at first, 0 to 100.
+        base: base of the frequencies, above 1; the larger, the slower the slow planes.
+        query_position, key_position: initial positions, 0 to 100.
         caption: one sentence that says what to look for.
 
     Raises:
-        ValueError: for a width or a position that is no whole number within these bounds, an odd width, or a base of 1
-            or below.
+        ValueError: for a width or a position that is not an integer within these bounds, an odd width, or a base of at
+            most 1.
 
     Source: Su et al. (2021), section 3.2; IITD-25 to IITD-28, CMU-28, CMU-29, CMU-32, GT-34.
 
-    >>> planes, product = RotorExplorer(8).turn(2, 5, alike=True)
+    >>> planes, product = RotorExplorer(8).rotate(2, 5, alike=True)
     >>> [round(share, 4) for _, _, _, share in planes], round(product, 4)
     ([-0.99, 0.9553, 0.9996, 1.0], 1.9649)
     """
@@ -46,7 +46,7 @@ class RotorExplorer(PageWidget):
         self.key_position = whole("key_position", key_position, 0, LAST_POSITION)
 
     def vectors(self, alike: bool) -> tuple[list[float], list[float]]:
-        """Query and key before they are turned: both along the first axis of each plane, or each plane otherwise."""
+        """Return query and key before their rotation, along the first axis of each plane or in various directions."""
         if alike:
             return [1.0, 0.0] * (self.d_head // 2), [1.0, 0.0] * (self.d_head // 2)
         planes = range(self.d_head // 2)
@@ -57,11 +57,11 @@ class RotorExplorer(PageWidget):
             for vector in (query, key)
         )
 
-    def turn(self, m: int, n: int, alike: bool) -> tuple[list[tuple], float]:
-        """For each plane the turned query, the turned key, the angle from one to the other and the share; the sum."""
-        speeds = self.base ** (-torch.arange(0, self.d_head, 2, dtype=torch.float64) / self.d_head)
+    def rotate(self, m: int, n: int, alike: bool) -> tuple[list[tuple], float]:
+        """Return rotated query, rotated key, angle between them and share of each plane, and the sum of the shares."""
+        frequencies = self.base ** (-torch.arange(0, self.d_head, 2, dtype=torch.float64) / self.d_head)
         vectors = torch.tensor(self.vectors(alike), dtype=torch.float64)
-        turned = rotate_complex(vectors, torch.tensor([[m], [n]]) * speeds)
+        turned = rotate_complex(vectors, torch.tensor([[m], [n]]) * frequencies)
         query, key = turned.view(2, -1, 2)  # (planes, two) each
         shares = (query * key).sum(-1)
         across = query[:, 0] * key[:, 1] - query[:, 1] * key[:, 0]
@@ -92,11 +92,11 @@ class RotorExplorer(PageWidget):
         RotorExplorer(d_head, base)._draw(show, m, n, alike)
 
     def _draw(self, show, m, n, alike):
-        planes, product = self.turn(m, n, alike)
+        planes, product = self.rotate(m, n, alike)
         reach = 1.15 * max(math.hypot(*arrow) for plane in planes for arrow in plane[:2])
         columns = min(4, len(planes))
         with figure(
-            f"Query at {m}, key at {n}: what does each plane give to the product {fixed(product, 2)}?",
+            f"Query at {m}, key at {n}: what does each plane add to the product {fixed(product, 2)}?",
             alt=self._sentence(m, n, alike),
             width=7.5,
             height=0.6 + 2.6 * math.ceil(len(planes) / columns),
@@ -117,7 +117,7 @@ class RotorExplorer(PageWidget):
                 dial.set(title=f"plane {i}", ylabel=" ", xlabel=f"{_degrees(angle)} apart\nshare {fixed(share, 2)}")
 
     def _sentence(self, m, n, alike) -> str:
-        planes, product = self.turn(m, n, alike)
+        planes, product = self.rotate(m, n, alike)
         apart = ", ".join(_degrees(angle) for _, _, angle, _ in planes)
         shares = ", ".join(fixed(share, 2) for *_, share in planes)
         return (

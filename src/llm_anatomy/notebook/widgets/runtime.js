@@ -1,7 +1,7 @@
-// Toolbox of the page widgets. Each widget carries a copy, in a scope of its own.
+// Toolbox of the page widgets. Each widget carries a copy of it, in its own scope.
 const la = {
   // Finds the next figure with this key, and lets the widget draw itself there from its data.
-  // (By key, since some notebooks run a script elsewhere in the page; the next, since there may be copies.)
+  // (It searches by key, since some notebooks run a script elsewhere in the page, and takes the next, since there may be copies.)
   start(key, draw) {
     const figure = document.querySelector(`[data-la="${key}"]:not(.la-ready)`);
     la.text = figure.querySelector(".la-text");
@@ -11,18 +11,18 @@ const la = {
     draw(JSON.parse(figure.querySelector("[type='application/json']").textContent));
   },
 
-  // Puts the drawing before the words that stood in for it, which from now on are for screen readers.
+  // Puts the drawing before the text that replaced it, which from now on is for screen readers.
   show(...nodes) {
     la.text.before(la.el("div", { role: "group", "aria-describedby": la.text.id }, ...nodes));
   },
 
-  // Says the current state, once the reader has stopped moving.
+  // Updates the description of the state when the reader has stopped moving.
   say(words) {
     clearTimeout(la.timer);
     la.timer = setTimeout(() => { la.text.textContent = words; }, 200);
   },
 
-  // An element with attributes, listeners (functions) and children; "svg:…" is drawn.
+  // Creates an element with attributes, listeners (functions) and children; names that begin with "svg:" are SVG elements.
   el(name, attributes = {}, ...children) {
     const svg = name.startsWith("svg:") && "http://www.w3.org/2000/svg";
     const node = svg ? document.createElementNS(svg, name.slice(4)) : document.createElement(name);
@@ -34,10 +34,10 @@ const la = {
     return node;
   },
 
-  // So many digits, a true minus sign, no negative zero: as Python's `fixed`.
+  // Formats a number with so many digits, a true minus sign and no negative zero, as Python's `fixed` does.
   fixed: (x, digits) => x.toFixed(digits).replace(/^-(?=[0.]*$)/, "").replace("-", "\u2212"),
 
-  // A row: name, slider with words at its ends, in a colour of the palette, value. `set` moves it from outside.
+  // A row with a name, a slider with labels at its ends, in a colour of the palette, and its value. `set` moves it from outside.
   slider({ name, ends = [], hue, input, ...range }) {
     const node = la.el("input", { type: "range", "aria-label": name, input: () => input(+node.value), ...range });
     const shown = la.el("output");

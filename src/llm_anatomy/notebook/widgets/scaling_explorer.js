@@ -1,4 +1,4 @@
-// The weights softmax(z · √d), or softmax(z · √d / √d); how much the scores vary; and the largest entry of the softmax's
+// The weights softmax(z · √d), or softmax(z · √d / √d); the standard deviation of the scores; and the largest entry of the softmax's
 // Jacobian diag(α) − ααᵀ, which is α(1 − α) of the largest weight.
 function soften(z, width, scaled) {
   const scores = z.map(number => scaled ? number : number * Math.sqrt(width));
@@ -22,7 +22,7 @@ function draw({ scores, widths, start }) {
     const every = Math.ceil(widths.length / 5), ticks = widths.filter((_, i) => i % every === 0);
     chart.frame({ from: widths[0], to: widths.at(-1), ticks, name: "d_head", log: true }, { from: 0, to: .29, ticks: [0, .1, .2] });
     curve.forEach((values, how) => chart.line(values.map((v, i) => [widths[i], v]), { class: `la-slope${how === +scaled ? " la-now" : ""}` }));
-    // The one label stands over its curve's peak, the other where the curves are apart.
+    // One label is above the peak of its curve, the other where the curves are apart.
     const peak = curve[0].indexOf(Math.max(...curve[0])), [level] = curve[1];
     chart.word(widths[peak], curve[0][peak], "as they are");
     chart.word(peak ? widths[0] : widths.at(-1), level, "divided by √d_head", { dy: peak ? 30 : 0 });

@@ -1,4 +1,4 @@
-"""The scaling explorer: what the width of a head does to the softmax, and what dividing by its root repairs."""
+"""The scaling explorer: how the width of a head affects the softmax, and what dividing by its root repairs."""
 
 import json
 import math
@@ -12,7 +12,7 @@ WIDTHS = tuple(2**n for n in range(10))
 
 
 class ScalingExplorer(PageWidget):
-    r"""Widen the head, and see the weights harden and the gradient vanish; divide by the root, and see them stay.
+    r"""Show how weights and gradient change with the width of a head, with and without the scale.
 
     The scores of a head of width d have standard deviation :math:`\sqrt d`, so the weights are
     :math:`\alpha = \mathrm{softmax}(z \sqrt d)`, or :math:`\mathrm{softmax}(z \sqrt d / \sqrt d)`. The size of the
@@ -21,11 +21,11 @@ class ScalingExplorer(PageWidget):
 
     Args:
         scores: standard-normal numbers z, at least two; rounded to four decimals.
-        widths: the slider's, at least two, positive and rising.
+        widths: values of the slider, at least two, positive and increasing.
         caption: one sentence that says what to look for.
 
     Raises:
-        ValueError: for fewer than two scores or widths, one that is no finite number, or widths that do not rise.
+        ValueError: for fewer than two scores or widths, one that is not finite, or widths that do not increase.
 
     Source: Vaswani et al. (2017), section 3.2.1; UCL-19.
 
@@ -44,7 +44,7 @@ class ScalingExplorer(PageWidget):
             raise ValueError(f"widths={self.widths}; each must be larger than the one before")
 
     def soften(self, width: float | int, scaled: bool) -> tuple[list[float], float, float]:
-        """Weights, standard deviation of the scores, and largest entry of the softmax's Jacobian."""
+        """Return weights, standard deviation of the scores, and the largest entry of the softmax's Jacobian."""
         scores = torch.tensor(self.scores, dtype=torch.float64) * math.sqrt(width)
         if scaled:
             scores = scores / math.sqrt(width)
@@ -106,7 +106,7 @@ class ScalingExplorer(PageWidget):
 
 def _numbers(name: str, numbers) -> list[float]:
     if not isinstance(numbers, list | tuple | torch.Tensor) or len(numbers) < 2:
-        raise ValueError(f"{name}={numbers!r}; it must be a list of numbers, at least two")
+        raise ValueError(f"{name}={numbers!r}; it must be a list of at least two numbers")
     return [finite(f"{name}[{i}]", number) for i, number in enumerate(numbers)]
 
 

@@ -1,4 +1,4 @@
-// What a scheme adds to the score of query i and key j, or what it makes of it where it adds nothing.
+// What a scheme adds to the score of query i and key j, or the score itself where the scheme adds nothing.
 function score({ name, part }, i, j, { width, rotary, base, slopes, clipped, t5, learned }) {
   const offset = j - i, range = n => [...Array(n).keys()];
   const waves = (d, planes) => planes.reduce((sum, c) => sum + Math.cos(offset / base ** (2 * c / d)), 0);
@@ -28,7 +28,7 @@ function draw(data) {
     el("div", { class: "la-scheme-explorer" }, map.node,
       el("div", {}, parts, el("p", {}, formula, note),
         la.tick("causal mask: no looking ahead", hide, on => { hide = on; update(); }),
-        la.tick("softmax: weights where the words say nothing", soft, on => { soft = on; update(); }))));
+        la.tick("softmax: weights if the content scores are equal", soft, on => { soft = on; update(); }))));
 
   const grid = p => positions.map(i => positions.map(j => score({ name: schemes[at].name, part: p }, i, j, data)));
   let several, ends;

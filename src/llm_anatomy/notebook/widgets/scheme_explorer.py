@@ -1,4 +1,4 @@
-"""The scheme explorer: what each way of telling positions does to the matrix of scores."""
+"""The scheme explorer: what each position scheme does to the matrix of scores."""
 
 import torch
 
@@ -13,42 +13,42 @@ from llm_anatomy.notebook.figures import figure
 from llm_anatomy.notebook.widgets.base import PageWidget, whole
 from llm_anatomy.notebook.widgets.score_map import bars_of_row, hide_future, map_of_scores, written
 
-MOST_PLACES = 24
+MOST_POSITIONS = 24
 D_MODEL, D_HEAD, N_HEADS, BASE = 64, 8, 4, 10000.0
 CLIPPED = [[-0.5, 0.5, 2.0, 1.0, 0.0, -1.0, -1.5], [1.5, 0.5, -0.5, -1.0, -0.5, 0.5, 1.5]]  # offsets -3 to 3, made up
 
 HEADS = [f"{h}" for h in range(1, N_HEADS + 1)]
-SCHEMES = {  # name: what it has several of, their names, the formula ({…} is an index), what is shown
+SCHEMES = {  # name: kind of its parts, their names, the formula ({…} is an index), a note on what is shown
     "none": (
         "head",
         ["1"],
         "0",
-        "Nothing is added. What two words say to each other does not depend on where they stand.",
+        "Nothing is added. The score of two tokens does not depend on their positions.",
     ),
     "sinusoidal": (
         "head",
         ["1"],
         "p{i}·p{j} / √d",
-        f"Added to the embeddings. Shown is what two positions say to each other where the projections leave them as "
-        f"they are, {D_MODEL} wide: then only the distance counts.",
+        f"Added to the embeddings. The matrix shows the products of the codes themselves, {D_MODEL} wide and without "
+        f"projections: they depend on the distance alone.",
     ),
     "learned": (
         "head",
         ["1"],
         "cos(p{i}, p{j})",
-        "Added to the embeddings. Shown are the cosines between the vectors of positions of a small trained model.",
+        "Added to the embeddings. The matrix shows the cosines between the trained vectors of a small model.",
     ),
     "clipped bias": (
         "head",
         ["1", "2"],
         "b{clip(j − i, −3, 3)}",
-        "Added to the scores: a number per offset, the last one for all beyond three. The numbers are made up.",
+        "Added to the scores: a number per offset; offsets beyond three share the last one. The numbers are made up.",
     ),
     "T5": (
         "head",
         [],
         "b{row(j − i)}",
-        "Added to the scores: a number per bucket of offsets, trained in a small model under the mask. There, all of "
+        "Added to the scores: a number per bucket of offsets, trained in a small model under the mask, where all of "
         "the future falls into the bucket of offset 0.",
     ),
     "ALiBi": (
@@ -61,27 +61,27 @@ SCHEMES = {  # name: what it has several of, their names, the formula ({…} is 
         "plane",
         ["all", *HEADS],
         "q·R{j − i} k / √d",
-        f"Adds nothing: it turns queries and keys. Shown is the score of q = k = (1, …, 1), {D_HEAD} wide: a cosine "
-        f"for each of its {D_HEAD // 2} planes.",
+        f"Nothing is added: queries and keys are rotated. The matrix shows the score of q = k = (1, …, 1), {D_HEAD} "
+        f"wide: a cosine for each of its {D_HEAD // 2} planes.",
     ),
 }
 
 
 class SchemeExplorer(PageWidget):
-    r"""Choose a scheme of positions and a head, and see what it adds to the scores, or makes of them.
+    r"""Show what a position scheme adds to the scores, or does to them, for each of its heads.
 
-    What is shown, for query i and key j: nothing; :math:`p_i \cdot p_j / \sqrt d` of the sinusoids, d = 64; the cosine
+    For query i and key j the matrix shows: zero; :math:`p_i \cdot p_j / \sqrt d` of the sinusoids, d = 64; the cosine
     of two trained vectors; :math:`b_{\mathrm{clip}(j - i)}`, numbers made up; T5's trained
     :math:`b_{\mathrm{row}(j - i)}`; ALiBi's :math:`-m_h |j - i|` of four heads; RoPE's
     :math:`q^\top R_{j - i} k / \sqrt d` for :math:`q = k = \mathbf 1`, d = 8, or the share of one plane.
 
     Args:
-        n_positions: how many, 2 to 24.
-        scheme: the one shown at first: "none", "sinusoidal", "learned", "clipped bias", "T5", "ALiBi" or "RoPE".
+        n_positions: number of positions, 2 to 24.
+        scheme: the initial scheme: "none", "sinusoidal", "learned", "clipped bias", "T5", "ALiBi" or "RoPE".
         caption: one sentence that says what to look for.
 
     Raises:
-        ValueError: for a number of positions that is no whole number or outside these bounds, or another scheme.
+        ValueError: for a number of positions that is not an integer within these bounds, or another scheme.
 
     Source: Vaswani et al. (2017), section 3.5; Shaw et al. (2018), section 3.2, for the clipping; Raffel et al. (2020),
     section 2.1; Press et al. (2022), section 3; Su et al. (2021), section 3.2; IITD-16, IITD-21, CMU-26, GT-30.
@@ -96,7 +96,7 @@ class SchemeExplorer(PageWidget):
         super().__init__(caption)
         if scheme not in SCHEMES:
             raise ValueError(f"{scheme=}; it must be one of {', '.join(SCHEMES)}")
-        self.n_positions, self.scheme = whole("n_positions", n_positions, 2, MOST_PLACES), scheme
+        self.n_positions, self.scheme = whole("n_positions", n_positions, 2, MOST_POSITIONS), scheme
         biases = table("t5_biases")
         heads = sorted({row["head"] for row in biases})
         at = {(row["head"], row["distance"]): row["bias"] for row in biases}
@@ -106,11 +106,11 @@ class SchemeExplorer(PageWidget):
         self.learned = [[round(row[str(position)], 2) for position in range(n_positions)] for row in cosines]
 
     def parts(self, scheme: str) -> list[str]:
-        """Names of the scheme's heads, or planes."""
+        """Return the names of the scheme's heads or planes."""
         return [f"{head}" for head in range(1, len(self.t5) + 1)] if scheme == "T5" else SCHEMES[scheme][1]
 
     def scores(self, scheme: str, part: int = 0) -> list[list[float]]:
-        """(queries, keys): what the scheme adds, or makes, by the package's own hooks and the trained tables."""
+        """Return the matrix (queries, keys) of a scheme, from the package's own hooks or the trained tables."""
         positions = torch.arange(self.n_positions)
         if scheme == "learned":
             return self.learned
@@ -158,7 +158,7 @@ class SchemeExplorer(PageWidget):
 
     @property
     def _query(self) -> int:
-        """At first one with keys on both sides."""
+        """The initial query, which has keys on both sides."""
         return 2 * self.n_positions // 3
 
     def live(self):
@@ -184,7 +184,7 @@ class SchemeExplorer(PageWidget):
         everywhere = [score for p in range(len(self.parts(scheme))) for row in self.scores(scheme, p) for score in row]
         rows, names = self._shown(scheme, part, masked, soft), [str(position) for position in range(self.n_positions)]
         with figure(
-            f"What does {scheme} make of the scores?" if scheme != "none" else "What do scores know without a scheme?",
+            f"What does {scheme} do to the scores?" if scheme != "none" else "What are the scores without a scheme?",
             alt=self._sentence(scheme, part, query, masked, soft),
             width=7.5,
             height=4,

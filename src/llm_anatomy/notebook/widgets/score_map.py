@@ -1,4 +1,4 @@
-"""What the widgets that show a matrix of scores share where there is a kernel: mask, softmax, map and bars."""
+"""Mask, softmax, map and bars for the widgets that show a matrix of scores, where there is a kernel."""
 
 import math
 
@@ -9,7 +9,7 @@ from llm_anatomy.notebook.widgets.base import fixed
 
 
 def hide_future(scores, masked: bool, soft: bool) -> list[list[float]]:
-    """Scores (queries, keys) of the past and the present alone, if ``masked``; as weights, if ``soft``."""
+    """Hide the future in scores (queries, keys) if ``masked``; turn them into weights if ``soft``."""
     rows = torch.tensor(scores, dtype=torch.float64)
     if masked:
         rows = rows.masked_fill(torch.ones_like(rows, dtype=torch.bool).triu(1), -math.inf)
@@ -17,20 +17,20 @@ def hide_future(scores, masked: bool, soft: bool) -> list[list[float]]:
 
 
 def written(score: float) -> str:
-    """To two digits, as the page writes it."""
+    """Format a score to two digits, as the page does."""
     return "\N{MINUS SIGN}∞" if score == -math.inf else fixed(score, 2)
 
 
-def map_of_scores(ax, rows, words, query: int, reach: float | int, soft: bool) -> None:
-    """One row per query, one column per key, grey where nothing is seen; the chosen row in a frame."""
+def map_of_scores(ax, rows, labels, query: int, reach: float | int, soft: bool) -> None:
+    """Draw one row per query and one column per key, grey where keys are hidden, with a frame around the chosen row."""
     shades = weights_map if soft else signed_map.with_extremes(bad="#e3e5e8")
     rows = torch.tensor(rows, dtype=torch.float64)
     limits = {"vmin": 0, "vmax": 1} if soft else {"vmin": -(reach or 1), "vmax": reach or 1}
     image = ax.imshow(rows.masked_fill(rows.isinf(), math.nan).numpy(), cmap=shades, **limits)
     ax.figure.colorbar(image, ax=ax, orientation="horizontal", shrink=0.8, label="weight" if soft else "score")
-    long = max(map(len, words)) > 2
-    ax.set_xticks(range(len(words)), words, rotation=90 if long else 0, fontsize=9)
-    ax.set_yticks(range(len(words)), words, fontsize=9)
+    long = max(map(len, labels)) > 2
+    ax.set_xticks(range(len(labels)), labels, rotation=90 if long else 0, fontsize=9)
+    ax.set_yticks(range(len(labels)), labels, fontsize=9)
     ax.xaxis.tick_top()
     ax.xaxis.set_label_position("top")
     ax.set_xlabel("key", color=colours["key"])
@@ -39,8 +39,8 @@ def map_of_scores(ax, rows, words, query: int, reach: float | int, soft: bool) -
     ax.tick_params(length=0)
 
 
-def bars_of_row(ax, row, words, ends: tuple[float | int, float | int], soft: bool) -> None:
-    """The chosen row, a bar per key, with its number."""
+def bars_of_row(ax, row, labels, ends: tuple[float | int, float | int], soft: bool) -> None:
+    """Draw the chosen row with a bar and a number per key."""
     heights = [0 if score == -math.inf else score for score in row]
     signs = [colours["weights"] if soft else colours["positive" if score >= 0 else "negative"] for score in heights]
     ax.bar(range(len(row)), heights, color=signs)
@@ -48,8 +48,8 @@ def bars_of_row(ax, row, words, ends: tuple[float | int, float | int], soft: boo
     room = 0.3 * (high - low)
     for key, score in enumerate(row):
         below = heights[key] < 0
-        position = {"rotation": 90, "ha": "center", "va": "top" if below else "bottom", "fontsize": 8.5}
-        ax.text(key, heights[key] + (-room if below else room) / 12, written(score), **position)
+        style = {"rotation": 90, "ha": "center", "va": "top" if below else "bottom", "fontsize": 8.5}
+        ax.text(key, heights[key] + (-room if below else room) / 12, written(score), **style)
     ax.axhline(0, color="#6b7078", linewidth=0.8)
-    ax.set_xticks(range(len(words)), words, rotation=90 if max(map(len, words)) > 2 else 0, fontsize=9)
+    ax.set_xticks(range(len(labels)), labels, rotation=90 if max(map(len, labels)) > 2 else 0, fontsize=9)
     ax.set(ylim=(low - room * (low < 0), high + room), xlabel="key", ylabel="weight" if soft else "score")

@@ -1,5 +1,5 @@
-// ALiBi's slopes: geometric down to 2⁻⁸ for a power of two; else those of the power below, then every second one of
-// the power above, from the first on.
+// ALiBi's slopes: geometric down to 2⁻⁸ for a power of two; otherwise those of the power of two below, then every second slope
+// of the power above, from the first on.
 function slopes(n) {
   const power = 2 ** Math.ceil(Math.log2(n)), all = [...Array(power).keys()].map(h => 2 ** (-8 * (h + 1) / power));
   return power === n ? all : [1, 0].flatMap(from => all.filter((_, h) => h % 2 === from)).slice(0, n);

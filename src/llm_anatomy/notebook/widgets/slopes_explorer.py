@@ -1,4 +1,4 @@
-"""The slopes explorer: how steeply each of ALiBi's heads forgets, for any number of heads."""
+"""The slopes explorer: the slope of each of ALiBi's heads, for any number of heads."""
 
 import math
 
@@ -13,18 +13,18 @@ TICKS = [1, 4, 16, 64, 256]  # tokens back
 
 
 class SlopesExplorer(PageWidget):
-    r"""Set the number of heads, and see each head's bias, and how far back it reaches −1.
+    r"""Show the bias of each head for a number of heads, and the distance at which it reaches −1.
 
     The bias r tokens back is :math:`-m_h r`, with :math:`m_h = 2^{-8h/n}` for n heads, a power of two; else the first
     heads have the slopes of the power below, the others every second one of the power above. A bias of −1 divides a
     weight by e, which is 2.72; it is halved after :math:`\ln 2 / m_h` tokens.
 
     Args:
-        n_heads: at first, 1 to 128.
+        n_heads: initial number of heads, 1 to 128.
         caption: one sentence that says what to look for.
 
     Raises:
-        ValueError: for a number of heads that is no whole number or outside these bounds.
+        ValueError: for a number of heads that is not an integer within these bounds.
 
     Source: Press et al. (2022), section 3, and its code for other numbers of heads; GT-31.
 
@@ -40,7 +40,7 @@ class SlopesExplorer(PageWidget):
         self.n_heads = whole("n_heads", n_heads, 1, MOST_HEADS)
 
     def slopes(self) -> list[float]:
-        """One per head, in double precision."""
+        """Return the slope of each head, in double precision."""
         return alibi_slopes(self.n_heads, dtype=torch.float64).tolist()
 
     def data(self) -> dict:

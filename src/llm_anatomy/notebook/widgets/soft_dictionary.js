@@ -1,8 +1,8 @@
-// As llm_anatomy's attention: softmax(q·k / T) averages the values; at T = 0 the first of the best keys has all the weight.
+// As llm_anatomy's attention: the values are averaged by softmax(q·k / T); at T = 0 the first of the best keys has all the weight.
 function attend(query, keys, values, temperature) {
   const scores = keys.map(key => key[0] * query[0] + key[1] * query[1]);
   const best = Math.max(...scores);
-  // Without the maximum taken away, exp overflows from scores of about 710 on.
+  // Without subtracting the maximum, exp overflows from scores of about 710 on.
   const powers = temperature > 0
     ? scores.map(score => Math.exp((score - best) / temperature))
     : scores.map((_, i) => +(i === scores.indexOf(best)));
@@ -41,7 +41,7 @@ function draw(data) {
   const handle = keyPlane.handle({ name: "query", step, at: () => query, move: set });
   const coordinate = (name, input) => la.slider({ name, hue: "query", min: -reach, max: reach, step, input });
   const x = coordinate("query x", v => set([v, query[1]])), y = coordinate("query y", v => set([query[0], v]));
-  // Forty steps, the finer the nearer to the hard end.
+  // Forty steps, which get finer towards the hard end.
   const heat = la.slider({
     name: "temperature", min: 0, max: 40, step: 1, ends: ["hard", "soft"], input: v => set(query, hottest * (v / 40) ** 2),
   });

@@ -1,4 +1,4 @@
-"""The soft dictionary: a query is compared with keys in the plane, and averages their values."""
+"""The soft dictionary: a query is compared with keys in the plane, and the values are averaged."""
 
 import json
 import math
@@ -11,7 +11,7 @@ from llm_anatomy.notebook.widgets.base import PageWidget, finite, fixed, parsed
 
 
 class SoftDictionary(PageWidget):
-    """Drag the query, and see the weights and the output move; the temperature leads from hard to soft.
+    """Show weights and output of a soft lookup for a query and a temperature.
 
     The weights are softmax(q·k / T), the output is the average of the values with these weights; at T = 0 it is the
     value of the best key, the first one on a tie.
@@ -19,12 +19,12 @@ class SoftDictionary(PageWidget):
     Args:
         keys: one point (x, y) per entry.
         values: one point (x, y) per entry.
-        query: the point asked for at first.
-        temperature: at first; 0 for the hard lookup, or at least 0.001.
+        query: the initial query, a point (x, y).
+        temperature: the initial temperature: 0 for the hard lookup, or at least 0.001.
         caption: one sentence that says what to look for.
 
     Raises:
-        ValueError: for points that are not two finite numbers, lists that differ in length, or a temperature below.
+        ValueError: for points that are not two finite numbers, lists that differ in length, or any other temperature.
 
     Source: UCL-17, UCL-18; the softmax over the scores from Bahdanau et al. (2015), section 3.1.
 
@@ -43,7 +43,7 @@ class SoftDictionary(PageWidget):
         self.temperature = _temperature(temperature)
 
     def look_up(self, query, temperature) -> tuple[list[float], list[float], list[float]]:
-        """Scores, weights and output for a query, with the package's attention in double precision."""
+        """Return scores, weights and output for a query, by the package's attention in double precision."""
         query, keys, values = (torch.tensor(x, dtype=torch.float64) for x in ([query], self.keys, self.values))
         scores = query @ keys.T
         if temperature == 0:
@@ -126,12 +126,12 @@ class SoftDictionary(PageWidget):
         )
 
 
-def _label(ax, point, words, color) -> None:
-    """A word beside a point, on the side away from the origin."""
+def _label(ax, point, label, color) -> None:
+    """Put a label beside a point, on the side away from the origin."""
     norm = math.hypot(*point) or 1
     side, up = (coordinate / norm for coordinate in point)
-    position = {"ha": "left" if side > 0.4 else "right" if side < -0.4 else "center", "va": "center"}
-    ax.annotate(words, point, (9 * side, 12 * up), textcoords="offset points", color=color, **position)
+    style = {"ha": "left" if side > 0.4 else "right" if side < -0.4 else "center", "va": "center"}
+    ax.annotate(label, point, (9 * side, 12 * up), textcoords="offset points", color=color, **style)
 
 
 def _point(name: str, point) -> list[float]:
@@ -143,7 +143,7 @@ def _point(name: str, point) -> list[float]:
 
 def _points(name: str, points) -> list[list[float]]:
     if not isinstance(points, list | tuple | torch.Tensor) or not len(points):
-        raise ValueError(f"{name}={points!r}; it must be a list of points, at least one")
+        raise ValueError(f"{name}={points!r}; it must be a non-empty list of points")
     return [_point(f"{name}[{i}]", point) for i, point in enumerate(points)]
 
 
@@ -155,7 +155,7 @@ def _temperature(temperature) -> float:
 
 
 def _reach(points) -> float:
-    """Half the side of the plane that is shown: a little beyond the farthest coordinate, a round number."""
+    """Return half the side of the plane that is shown: a round number a little beyond the farthest coordinate."""
     farthest = max(abs(coordinate) for point in points for coordinate in point) or 1.0
     unit = 10 ** math.floor(math.log10(farthest)) / 2
     return math.ceil(1.25 * farthest / unit) * unit

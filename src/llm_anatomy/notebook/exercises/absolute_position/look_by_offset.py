@@ -7,7 +7,7 @@ def cases(generator):
 
 
 def weights_of(returned, d_model, start=0, n_tokens=100):
-    assert isinstance(returned, tuple | list) and len(returned) == 2, "two matrices are asked, w_query and w_key"
+    assert isinstance(returned, tuple | list) and len(returned) == 2, "return two matrices, w_query and w_key"
     for name, w in zip(("w_query", "w_key"), returned, strict=True):
         assert isinstance(w, torch.Tensor) and w.is_floating_point(), f"{name} must be a tensor of floats"
         assert w.ndim == 2 and len(w) == d_model, f"{name} has shape {tuple(w.shape)}, not ({d_model}, d_head)"
@@ -22,7 +22,7 @@ def weights_of(returned, d_model, start=0, n_tokens=100):
 
 
 def observe(returned, offset, d_model):
-    """how far on each of the tokens 40 to 47 of 100 puts most weight, and whether all put 0.99 there"""
+    """the offset to which each of the tokens 40 to 47 of 100 gives most weight, and whether all give it 0.99"""
     most, position = weights_of(returned, d_model)[40:48].max(-1)
     return position - torch.arange(40, 48), bool((most >= 0.99).all())
 

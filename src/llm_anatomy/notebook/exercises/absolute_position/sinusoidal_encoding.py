@@ -20,7 +20,7 @@ def property_position_zero(answer, generator):
 def property_all_codes_equally_long(answer, generator):
     lengths = answer(torch.tensor([[0, 5, 17, 40]]), 12).norm(dim=-1)
     assert torch.allclose(lengths, torch.full((1, 4), 6**0.5), atol=1e-4), (
-        "In each pair sin² + cos² is 1, so every code should have the length √(d_model / 2). Yours have not."
+        "In each pair sin² + cos² is 1, so every code should have the length √(d_model / 2). Yours do not."
     )
 
 
@@ -35,5 +35,5 @@ def property_neighbours_on_the_slowest_pair(answer, generator):
 def property_a_position_has_one_code(answer, generator):
     codes = answer(torch.tensor([[3, 9, 3], [9, 3, 4]]), 8)
     assert torch.equal(codes[0, 0], codes[0, 2]) and torch.equal(codes[0, :2], codes[1, :2].flip(0)), (
-        "The same position should have the same code wherever it stands in the batch."
+        "The same position should have the same code anywhere in the batch."
     )

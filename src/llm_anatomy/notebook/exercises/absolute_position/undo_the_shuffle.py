@@ -20,7 +20,7 @@ def cases(generator):
 
 
 def attend(x):
-    """Attention without positions: every token asks and is asked."""
+    """Self-attention without positions and without a mask."""
     return torch.softmax(x @ x.T / x.shape[-1] ** 0.5, -1) @ x
 
 

@@ -47,5 +47,5 @@ def property_length_of_query(answer, generator):
 def property_queries_alone(answer, generator):
     queries, keys, values = drawn(generator)
     assert torch.allclose(answer(queries, keys, values)[2:3], answer(queries[2:3], keys, values)), (
-        "Your answer to a query depends on which other queries are asked with it. Each should be answered alone."
+        "Your answer to a query depends on the other queries. Each should be answered by itself."
     )

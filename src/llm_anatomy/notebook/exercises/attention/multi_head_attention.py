@@ -17,7 +17,7 @@ def cases(generator):
         return torch.ones(n_tokens, n_tokens, dtype=torch.bool).tril()
 
     padded = causal(7)
-    padded[1:, 0] = False  # the first token is padding, seen by itself alone
+    padded[1:, 0] = False  # the first token is padding, which only it may attend to
     return [
         drawn(causal(5), d_model=4, n_heads=3, d_head=2, d_value=1),  # the chapter's sizes, but for the values
         drawn(padded, d_model=6, n_heads=2, d_head=5, d_value=3),  # the joined heads are as wide as a token
@@ -63,7 +63,7 @@ def property_heads_side_by_side(answer, generator):
     each = sum(answer(x, *head, 1, CAUSAL) for head in heads)
     assert close(answer(x, w_query, w_key, w_value, w_output, 3, CAUSAL), each), (
         "Three heads at once should give the sum of what your function gives for each head with its own blocks of the "
-        "four matrices. So the heads get mixed up, in the split, in the join or between."
+        "four matrices. So the heads get mixed up in the split, in the join or in between."
     )
 
 
@@ -71,7 +71,7 @@ def property_one_head_merged(answer, generator):
     x, w_query, w_key, w_value, w_output = drawn(generator, n_heads=1)
     merged = answer(x, w_query, w_key, w_value @ w_output, torch.eye(4), 1, ALL)
     assert close(answer(x, w_query, w_key, w_value, w_output, 1, ALL), merged), (
-        "With one head, W^O can be merged into the matrix of the values. Yours gives something else then."
+        "With one head, W^O can be merged into the matrix of the values. Your function then gives a different result."
     )
 
 

@@ -41,7 +41,7 @@ def property_weights_add_up(answer, generator):
 def property_moving_all(answer, generator):
     parts = drawn(generator)
     assert close(answer(*parts, FIVE, FIVE), answer(*parts, FIVE + 30, FIVE + 30)), (
-        "When all tokens move on by 30 positions, your weights change. Only the offsets should count."
+        "When all tokens move by 30 positions, your weights change. Only the offsets should count."
     )
 
 
@@ -57,7 +57,7 @@ def property_same_number_everywhere(answer, generator):
     query, key, table = drawn(generator)
     with_same = answer(query, key, torch.full_like(table, 7.0), FIVE, FIVE)
     assert close(with_same, answer(query, key, torch.zeros_like(table), FIVE, FIVE)), (
-        "A table with the same number everywhere changes your weights. The softmax should not notice it."
+        "A table with the same number everywhere changes your weights. It should not change the softmax."
     )
 
 

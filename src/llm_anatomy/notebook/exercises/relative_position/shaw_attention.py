@@ -24,7 +24,7 @@ def cases(generator):
     seen = torch.ones(3, 6, 6, dtype=torch.bool).tril()
     for row, n_padded in enumerate((0, 2, 4)):
         seen[row, :, :n_padded] = False
-        seen[row, :n_padded, :n_padded] = torch.eye(n_padded, dtype=torch.bool)  # padding sees itself alone
+        seen[row, :n_padded, :n_padded] = torch.eye(n_padded, dtype=torch.bool)  # padding may attend only to itself
     return [
         drawn(2, 3, 4, 4, five, five.clone(), torch.ones(1, 5, 5, dtype=torch.bool)),
         drawn(1, 4, 4, 2, newest, cached, causal(newest, cached)),  # values as wide as keys

@@ -29,7 +29,8 @@ def property_within_the_table(answer, generator):
 
 def property_far_is_far(answer, generator):
     assert len(answer(FAR, 32, 128).unique()) == 2, (
-        "Beyond the maximum distance all offsets of a direction should share one bucket, and the directions differ."
+        "Beyond the maximum distance all offsets of a direction should share one bucket, and the two directions "
+        "should differ."
     )
 
 

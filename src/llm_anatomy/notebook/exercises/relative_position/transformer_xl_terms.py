@@ -38,7 +38,7 @@ def close(a, b):
 def property_moving_all(answer, generator):
     parts = drawn(generator)
     assert close(answer(*parts, FIVE, FIVE), answer(*parts, FIVE + 30, FIVE + 30)), (
-        "When all tokens move on by 30 positions, a term of yours changes. Only distances should count."
+        "When all tokens move by 30 positions, a term of yours changes. Only distances should count."
     )
 
 
@@ -66,7 +66,7 @@ def property_u_and_v_as_queries(answer, generator):
 def property_words_alone(answer, generator):
     query, key, *rest = drawn(generator)
     assert close(3**0.5 * answer(query, key, *rest, FIVE, FIVE)[0], query @ key.mT), (
-        "Your first term should be the product of the words, divided by the root of the width of a head."
+        "Your first term should be the product of query and key, divided by the root of the width of a head."
     )
 
 

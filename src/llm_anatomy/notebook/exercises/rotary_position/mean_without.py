@@ -30,5 +30,5 @@ def property_equal_scores(answer, generator):
 def property_models_alone(answer, generator):
     scores = torch.rand(3, 5, generator=generator)
     assert torch.allclose(answer(scores)[1:2], answer(scores[1:2]), atol=1e-5), (
-        "Your means of a model depend on which other models stand in the table."
+        "Your means of a model depend on the other models in the table."
     )

@@ -15,7 +15,7 @@ def cases(generator):
     }
 
     def drawn(n_heads, n_queries, d_head, d_value, key_positions, visible, base, dtype=torch.float32):
-        """The queries are the newest tokens; causal, and keys that are not visible see themselves alone."""
+        """The queries are the newest tokens; the mask is causal, and padding may attend only to itself."""
         batch, n_keys = key_positions.shape
         mask = torch.ones(n_keys, n_keys, dtype=torch.bool).tril() & visible[:, None, :]
         mask = (mask | torch.eye(n_keys, dtype=torch.bool))[:, n_keys - n_queries :]
@@ -71,7 +71,10 @@ def property_values_pass_unturned(answer, generator):
     queries, keys, values, *rest = drawn(generator)
     assert torch.allclose(
         answer(queries, keys, torch.ones_like(values), *rest, 100), torch.ones(2, 3, 2, 6), atol=1e-4
-    ), "With all values equal to one the output should be one. Either the weights do not add up to one, or values turn."
+    ), (
+        "With all values equal to one the output should be one. Either the weights do not add up to one, or you turn "
+        "the values."
+    )
 
 
 def property_sequences_apart(answer, generator):

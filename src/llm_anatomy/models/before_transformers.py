@@ -388,8 +388,9 @@ class MambaCache:
     def repeat_interleave(self, repeats: int) -> None:
         """Repeat each row, with its copies next to each other."""
         if self.states is not None:
-            batch, device = len(self.states[0][0]), self.states[0][0].device
-            self.reorder(torch.arange(batch, device=device).repeat_interleave(repeats))
+            self.states = [
+                (window.repeat_interleave(repeats, 0), h.repeat_interleave(repeats, 0)) for window, h in self.states
+            ]
 
 
 class MambaLM(nn.Module):

@@ -85,7 +85,7 @@ class Transformer(nn.Module):
         self.encoder = Stack(config, config.n_encoder_layers or config.n_layers, causal=False) if has_encoder else None
         self.stack = Stack(config, config.n_layers, causal=config.kind != "encoder", has_cross_attention=has_encoder)
         self.token_head = nn.Identity()
-        if config.token_head:
+        if config.token_head:  # as BERT predicts masked tokens
             activation = ACTIVATIONS[config.feedforward]()
             self.token_head = nn.Sequential(nn.Linear(d_model, d_model), activation, parts.norm(config))
         self.unembedding = Unembedding(
@@ -138,8 +138,12 @@ class Transformer(nn.Module):
         cache: ModelCache | None = None,
         return_weights: bool = False,
     ) -> tuple[Float[Tensor, "batch tokens d_model"], list[BlockRecord]]:
-        """Compute the hidden states after the last block, and a record of each block; the arguments are those of
-        ``forward``, with ``return_weights`` for the weights of attention."""
+        """Compute the hidden states after the last block, and a record of each block.
+
+        Args:
+            ids, attention_mask, segments, source, cache: as in ``forward``.
+            return_weights: whether the records hold the weights of attention.
+        """
         self._check_arguments(ids, source, cache)
         if isinstance(source, Tensor):
             source = self.encode(source)
@@ -189,10 +193,9 @@ class Transformer(nn.Module):
         ]
         if n_source is None:
             return ModelCache(blocks, cross_attention=None)
-        with_cross_attention = [
-            block for block in self.stack.blocks if isinstance(block, Block)
-        ]  # all, with an encoder
-        return ModelCache(blocks, [block.cross_attention.new_cache(batch, n_source) for block in with_cross_attention])
+        # Every block of an encoder-decoder is a Block: a ParallelBlock has no cross-attention.
+        cross_attentions = [block.cross_attention for block in self.stack.blocks if isinstance(block, Block)]
+        return ModelCache(blocks, [attention.new_cache(batch, n_source) for attention in cross_attentions])
 
     def _embed(self, ids: Tensor, context: PositionContext, segments: Tensor | None = None) -> Tensor:
         positions = context.query_positions.clamp(min=0) + self.config.position_offset

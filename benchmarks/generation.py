@@ -5,10 +5,10 @@
 A GPT-2-like decoder (6 layers, d_model 384, 6 heads, vocabulary 8192; and GPT-2 small: 12 layers, 768, 12 heads,
 vocabulary 50304) reads a prompt of 16 tokens and then writes greedily. What is timed is one step of decoding: read a
 token over the cache, score the vocabulary, choose. The floor is ``F.linear`` alone, with weights of the same shapes.
-"by columns" is our model after ``store_by_columns``. All contestants write the same number of tokens side by side, in
-blocks of 8 steps in rotating order; a block's time is the median of its steps, a ratio belongs to one block, and what
-is printed is the median of the ratios (and their quartiles). ``--threads 1`` steadies it on a shared machine. Within
-5 % counts as equal.
+"column-major" is our model after ``store_column_major``. All contestants write the same number of tokens side by side,
+in blocks of 8 steps in rotating order; a block's time is the median of its steps, a ratio belongs to one block, and
+what is printed is the median of the ratios (and their quartiles). ``--threads 1`` steadies it on a shared machine.
+Within 5 % counts as equal.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from torch import nn
 from transformers import DynamicCache, GPT2Config, GPT2LMHeadModel
 
 from llm_anatomy.config import ModelConfig
-from llm_anatomy.models.generation import next_logits, store_by_columns
+from llm_anatomy.models.generation import next_logits, store_column_major
 from llm_anatomy.models.transformer import Transformer
 
 PROMPT, BLOCK = 16, 8
@@ -122,21 +122,21 @@ def run(size, batch, max_new_tokens, goal, compiled_goal, given):
         "ours": Ours(model, batch, max_new_tokens + 8, given.device),
         "HF": Theirs(theirs, batch, given.device),
     }
-    by_columns = copy.deepcopy(model)
-    store_by_columns(by_columns)
-    contestants["ours by columns"] = Ours(by_columns, batch, max_new_tokens + 8, given.device)
+    column_major = copy.deepcopy(model)
+    store_column_major(column_major)
+    contestants["ours column-major"] = Ours(column_major, batch, max_new_tokens + 8, given.device)
     if given.compiled:
         torch._dynamo.reset()
         step = torch.compile(next_logits, dynamic=True)
         contestants["ours compiled"] = Ours(model, batch, max_new_tokens + 8, given.device, step)
-        contestants["compiled, by columns"] = Ours(by_columns, batch, max_new_tokens + 8, given.device, step)
+        contestants["compiled, column-major"] = Ours(column_major, batch, max_new_tokens + 8, given.device, step)
     for contestant in contestants.values():
         contestant(), contestant()  # warm, and compiled
     on_gpu = torch.device(given.device).type == "cuda"
     times = take_turns({name: partial(block, step, on_gpu) for name, step in contestants.items()}, rounds)
     label = f"{size:12} {batch:5} {rounds:6}"
     for name in list(contestants)[1:]:
-        goal_of = {"ours": goal, "ours by columns": goal}.get(name, None if name == "HF" else compiled_goal)
+        goal_of = {"ours": goal, "ours column-major": goal}.get(name, None if name == "HF" else compiled_goal)
         row(f"{label} {f'{name} / floor':28}", over(times, name, "floor"), goal_of)
     row(f"{label} {'ours / HF':28}", over(times, "ours", "HF"), 1.0)
 

@@ -107,7 +107,9 @@ def test_what_is_no_command_gets_the_usage_and_code_2(capsys, words):
 
 HELP = {(): ["models", "generate", "experiment", "example"], ("models",): ["show", "diff", "--json", "examples"]}
 HELP |= {("models", "show"): ["NAME", "such as gpt-2"], ("models", "diff"): ["FIRST", "SECOND"]}
-HELP |= {("generate",): ["NAME", "PROMPT", "--tokens", "--temperature", "--top-k", "--top-p", "--seed", "example"]}
+HELP |= {
+    ("generate",): ["NAME", "PROMPT", "--max-new-tokens", "--temperature", "--top-k", "--top-p", "--seed", "example"]
+}
 HELP |= {("experiment",): ["positions"], ("experiment", "positions"): ["--seeds", "--steps", "--out", "half an hour"]}
 
 

@@ -5,13 +5,14 @@ import json
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any, cast
 
 import torch
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints import load, storage
 from llm_anatomy.models.costs import costs
-from llm_anatomy.models.generation import Sample, Temperature, TopK, TopP, greedy
+from llm_anatomy.models.generation import GenerativeModel, LogitsProcessor, Sampler, Temperature, TopK, TopP, greedy
 from llm_anatomy.models.presets import Preset, find, preset, presets
 from llm_anatomy.training.experiments import positions
 
@@ -19,16 +20,16 @@ WIDTH = 118
 DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in storage.DTYPES.values()}
 
 
-def list_models(args) -> None:
+def list_models(args: argparse.Namespace) -> None:
     records = list(presets().values())
     if args.json:
         return _print_json([_summary(record) for record in records])
     rows = [list(_row(record).values()) for record in records]
     _print_table(list(_row(records[0])), rows, right=("layers", "width", "parameters"))
-    print("\nA dash: not public, or not of this kind. More of one: python -m llm_anatomy models show NAME")
+    print("\nA dash means not public or not applicable. Details of a model: python -m llm_anatomy models show NAME")
 
 
-def show(args) -> None:
+def show(args: argparse.Namespace) -> None:
     record = find(args.name)
     if args.json:
         return _print_json(_summary(record))
@@ -51,7 +52,7 @@ def show(args) -> None:
     print(*(textwrap.fill(sentence, WIDTH) for sentence in sentences if sentence), sep="\n")
 
 
-def diff(args) -> None:
+def diff(args: argparse.Namespace) -> None:
     first, second = preset(args.first), preset(args.second)
     changed = first.difference(second)
     if args.json:
@@ -61,25 +62,25 @@ def diff(args) -> None:
     _print_table(["field", args.first, args.second], rows)
 
 
-def run_positions(args) -> None:
+def run_positions(args: argparse.Namespace) -> None:
     positions.experiment(args.out, args.seeds, args.steps)
     print(f"The tables are in {args.out}.")
 
 
-def generate(args) -> None:
+def generate(args: argparse.Namespace) -> None:
     if args.seed is not None and not 0 <= args.seed < 2**63:
         raise ValueError(f"seed={args.seed} must be from 0 to below 2**63")
-    if args.tokens < 1:
-        raise ValueError(f"tokens={args.tokens} must be at least 1")
-    filters = [Temperature(args.temperature)]
-    filters += [TopK(args.top_k)] if args.top_k is not None else []
-    filters += [TopP(args.top_p)] if args.top_p is not None else []
+    if args.max_new_tokens < 1:
+        raise ValueError(f"max_new_tokens={args.max_new_tokens} must be at least 1")
+    processors: list[LogitsProcessor] = [Temperature(args.temperature)]
+    processors += [TopK(args.top_k)] if args.top_k is not None else []
+    processors += [TopP(args.top_p)] if args.top_p is not None else []
     checkpoint = load(args.name, dtype=args.dtype and DTYPES[args.dtype], device=args.device)
     generator = torch.Generator(args.device)
     generator = generator.manual_seed(generator.seed() if args.seed is None else args.seed)
-    sampler = greedy if args.temperature == 0 else Sample(*filters, generator=generator)
-    pieces = checkpoint.texts.write(checkpoint.model, args.prompt, max_new_tokens=args.tokens, sampler=sampler)
-    for piece in pieces:
+    sampler = greedy if args.temperature == 0 else Sampler(*processors, generator=generator)
+    model = cast(GenerativeModel, checkpoint.model)  # every family builds one
+    for piece in checkpoint.texts.write(model, args.prompt, max_new_tokens=args.max_new_tokens, sampler=sampler):
         print(piece, end="", flush=True)
     print()
 
@@ -90,10 +91,10 @@ def _n_parameters(config: ModelConfig) -> int:
 
 
 def _row(record: Preset) -> dict[str, str]:
-    """What the list says of a model, in words and numbers that fit a line."""
-    values = record.values
+    """The columns of the list for one model, abbreviated so that they fit into a line."""
+    values = {field: str(value) for field, value in record.values.items() if value}
     heads, kv_heads = values.get("n_heads"), values.get("n_kv_heads", values.get("n_heads"))
-    attention = {"latent": f"{heads} latent"}.get(values.get("attention"), f"{heads}/{kv_heads}")
+    attention = f"{heads} latent" if values.get("attention") == "latent" else f"{heads}/{kv_heads}"
     n_parameters = f"{_n_parameters(record.config()):,}" if record.known else record.printed
     return {
         "model": record.name,
@@ -104,25 +105,26 @@ def _row(record: Preset) -> dict[str, str]:
         "placed": values.get("norm_placement", "—") + (", parallel" if values.get("parallel_block") else ""),
         "feed-forward": values.get("feedforward", "—") + (" experts" if "n_experts" in values else ""),
         "heads/kv": attention if heads else "—",
-        "layers": str(values.get("n_layers", "—")),
-        "width": str(values.get("d_model", "—")),
+        "layers": values.get("n_layers", "—"),
+        "width": values.get("d_model", "—"),
         "parameters": n_parameters or "—",
     }
 
 
-def _summary(record: Preset) -> dict:
-    """All that there is to say of a model."""
+def _summary(record: Preset) -> dict[str, Any]:
+    """Everything that is known about a model."""
     return {
         **{name: value for name, value in vars(record).items() if value is not None},
         "parameters": _n_parameters(record.config()) if record.known else None,
     }
 
 
-def _print_json(what) -> None:
-    print(json.dumps(what, indent=2, ensure_ascii=False))
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def _print_table(head: list[str], rows: list[list[str]], right: tuple[str, ...] = ()) -> None:
+    """Print columns, those named in ``right`` aligned to the right."""
     widths = [max(len(line[i]) for line in [head, *rows]) for i in range(len(head))]
     for line in [head, *rows]:
         cells = zip(head, line, widths, strict=True)
@@ -130,8 +132,71 @@ def _print_table(head: list[str], rows: list[list[str]], right: tuple[str, ...] 
         print(" ".join(aligned).rstrip() if right else "  ".join(aligned).rstrip())
 
 
-def _sentence(says: str) -> str:
-    return f"{says[0].upper()}{says[1:]}."
+def _add_command(commands: Any, name: str, summary: str, epilog: str | None = None) -> argparse.ArgumentParser:
+    """Add a command whose help is its summary."""
+    return commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", epilog=epilog)
+
+
+def _add_json_option(command: argparse.ArgumentParser, default: Any) -> None:
+    command.add_argument("--json", action="store_true", default=default, help="print JSON instead of a table")
+
+
+def _add_models(commands: Any) -> None:
+    models = _add_command(
+        commands,
+        "models",
+        "list the models of the lectures with their parts and their numbers of parameters",
+        epilog="examples: models; models show gpt-2; models diff gpt-2 llama-3-8b; models --json",
+    )
+    _add_json_option(models, default=False)
+    models.set_defaults(action=list_models)
+    actions = models.add_subparsers(metavar="ACTION", title="actions; without one, the list")
+    named = "a name from the list, such as gpt-2"
+
+    one = _add_command(actions, "show", "show all that is known of one model, and the source of each value")
+    one.add_argument("name", metavar="NAME", help=named)
+    one.set_defaults(action=show)
+
+    two = _add_command(actions, "diff", "show how two models differ")
+    two.add_argument("first", metavar="FIRST", help=named)
+    two.add_argument("second", metavar="SECOND", help="such as llama-3-8b")
+    two.set_defaults(action=diff)
+    for action in (one, two):
+        _add_json_option(action, default=argparse.SUPPRESS)  # keeps the value of "models --json show"
+
+
+def _add_generate(commands: Any) -> None:
+    command = _add_command(
+        commands,
+        "generate",
+        "continue a prompt with released weights, and print the text while it is generated",
+        epilog="example: generate openai-community/gpt2 'The lake is' --max-new-tokens 40 --temperature 0.7",
+    )
+    command.add_argument("name", metavar="NAME", help="a folder, or a name on the Hugging Face hub, like owner/model")
+    command.add_argument("prompt", metavar="PROMPT", help="the text to continue or, for an encoder-decoder, its source")
+    command.add_argument("--max-new-tokens", type=int, default=50, help="stop after so many; default: %(default)s")
+    command.add_argument("--temperature", type=float, default=1.0, help="0 is greedy decoding; default: %(default)s")
+    command.add_argument("--top-k", type=int, help="draw from the k most likely tokens only")
+    command.add_argument("--top-p", type=float, help="draw from the fewest tokens that together have this probability")
+    command.add_argument("--seed", type=int, help="reproduces a text; by default, each run draws another")
+    command.add_argument("--dtype", choices=DTYPES, help="of the weights; by default that of the file")
+    command.add_argument("--device", default="cpu", help="such as cuda; default: %(default)s")
+    command.set_defaults(action=generate)
+
+
+def _add_experiments(commands: Any) -> None:
+    command = _add_command(commands, "experiment", "repeat an experiment of the book and write its tables")
+    named = command.add_subparsers(required=True, metavar="NAME")
+    made = _add_command(
+        named,
+        "positions",
+        "train small decoders with each position scheme on 64 tokens, and test them on up to 512",
+        epilog="With its defaults it trains 50 models, which takes about half an hour on one core.",
+    )
+    made.add_argument("--seeds", type=int, nargs="+", default=range(5), help="one model per scheme and seed: 0 1 2 3 4")
+    made.add_argument("--steps", type=int, default=positions.N_STEPS, help="of each training; default: %(default)s")
+    made.add_argument("--out", type=Path, default=Path("positions"), help="folder for the tables; default: %(default)s")
+    made.set_defaults(action=run_positions)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -141,61 +206,9 @@ def parser() -> argparse.ArgumentParser:
         epilog="examples: models diff gpt-2 llama-3-8b; experiment positions --seeds 0 1",
     )
     commands = top.add_subparsers(required=True, metavar="COMMAND")
-    says = "list the models of the lectures: what each is made of, and how many parameters it has"
-    models = commands.add_parser(
-        "models",
-        help=says,
-        description=_sentence(says),
-        epilog="examples: models; models show gpt-2; models diff gpt-2 llama-3-8b; models --json",
-    )
-    as_json = dict(action="store_true", help="print JSON in place of a table")
-    models.add_argument("--json", **as_json)
-    models.set_defaults(action=list_models)
-    actions = models.add_subparsers(metavar="ACTION", title="actions; without one, the list")
-
-    def action(function, name: str, says: str, /, **arguments: str) -> None:
-        made = actions.add_parser(name, help=says, description=_sentence(says))
-        for argument, help_ in arguments.items():
-            made.add_argument(argument, metavar=argument.upper(), help=help_)
-        made.add_argument("--json", default=argparse.SUPPRESS, **as_json)
-        made.set_defaults(action=function)
-
-    named = "a name from the list, such as gpt-2"
-    action(show, "show", "all that is known of one model, and where each value comes from", name=named)
-    action(diff, "diff", "what changes from one model to another", first=named, second="such as llama-3-8b")
-
-    says = "go on after a prompt with released weights, piece by piece as they are written"
-    writer = commands.add_parser(
-        "generate",
-        help=says,
-        description=_sentence(says),
-        epilog="example: generate openai-community/gpt2 'The lake is' --tokens 40 --temperature 0.7 --top-p 0.9",
-    )
-    writer.add_argument("name", metavar="NAME", help="a folder, or a name on the Hugging Face hub, like owner/model")
-    writer.add_argument("prompt", metavar="PROMPT", help="what to go on after, or to answer for an encoder-decoder")
-    writer.add_argument("--tokens", type=int, default=50, help="how many at most: %(default)s")
-    writer.add_argument("--temperature", type=float, default=1.0, help="0 takes the likeliest token: %(default)s")
-    writer.add_argument("--top-k", type=int, help="draw from so many tokens only")
-    writer.add_argument("--top-p", type=float, help="draw from the fewest tokens with this probability together")
-    writer.add_argument("--seed", type=int, help="one seed gives one text; another each time by default")
-    writer.add_argument("--dtype", choices=DTYPES, help="of the weights; that of the file by default")
-    writer.add_argument("--device", default="cpu", help="such as cuda: %(default)s")
-    writer.set_defaults(action=generate)
-
-    says = "repeat an experiment of the book and write its tables"
-    experiments = commands.add_parser("experiment", help=says, description=_sentence(says))
-    named = experiments.add_subparsers(required=True, metavar="NAME")
-    says = "small decoders with each position scheme, trained on 64 words and tested on up to 512"
-    made = named.add_parser(
-        "positions",
-        help=says,
-        description=_sentence(says),
-        epilog="With its defaults it trains 50 models, which takes about half an hour on one core.",
-    )
-    made.add_argument("--seeds", type=int, nargs="+", default=range(5), help="one model per scheme and seed: 0 1 2 3 4")
-    made.add_argument("--steps", type=int, default=positions.N_STEPS, help="of each training: %(default)s")
-    made.add_argument("--out", type=Path, default=Path("positions"), help="folder for the tables: %(default)s")
-    made.set_defaults(action=run_positions)
+    _add_models(commands)
+    _add_generate(commands)
+    _add_experiments(commands)
     return top
 
 
@@ -203,7 +216,7 @@ def main(arguments: list[str] | None = None) -> int:
     args = parser().parse_args(arguments)
     try:
         args.action(args)
-    except BrokenPipeError:  # the reader has seen enough
+    except BrokenPipeError:  # the reader of the output has left, such as head
         sys.stderr.close()
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)

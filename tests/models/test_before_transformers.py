@@ -21,6 +21,7 @@ from llm_anatomy.models.before_transformers import (
     RecurrentEncoderDecoder,
     RecurrentLM,
 )
+from llm_anatomy.models.block import EncoderOutput
 from llm_anatomy.models.costs import costs
 from llm_anatomy.models.generation import beam_search, generate
 
@@ -60,7 +61,7 @@ def mamba(**changes):
 
 MAKERS = {
     "bigram": lambda: BigramNetwork(VOCAB, D_HIDDEN, n_matrices=3),
-    "embedded bigram": lambda: EmbeddedBigramNetwork(VOCAB, D_EMBED, D_HIDDEN, n_matrices=3, tied=True),
+    "embedded bigram": lambda: EmbeddedBigramNetwork(VOCAB, D_EMBED, D_HIDDEN, n_matrices=3, tie_embeddings=True),
     "bengio": lambda: NeuralProbabilisticLM(VOCAB, N_CTX, D_EMBED, D_HIDDEN),
     "bengio, direct": lambda: NeuralProbabilisticLM(VOCAB, N_CTX, D_EMBED, D_HIDDEN, bias=True, direct=True),
     **{
@@ -71,7 +72,7 @@ MAKERS = {
         for fused in (False, True)
     },
     "mamba": mamba,
-    "mamba, one after the other": lambda: mamba(scan=selective_scan_sequential, tied=False),
+    "mamba, one after the other": lambda: mamba(scan=selective_scan_sequential, tie_embeddings=False),
     "megabyte": megabyte,
 }
 every_model = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
@@ -187,12 +188,12 @@ def test_bigram_equals_the_formula_on_one_hot_vectors():
     tokens = ids()
     x = F.one_hot(tokens, VOCAB).double().mT  # (batch, n_vocab, tokens)
     plain = randomize(BigramNetwork(VOCAB, D_HIDDEN, n_matrices=3)).double()
-    W_1, W_2, W_3 = plain.embedding.weight.T, plain.between[0].weight, plain.unembedding.embedding.weight
+    W_1, W_2, W_3 = plain.embedding.weight.T, plain.hidden_layers[0].weight, plain.unembedding.embedding.weight
     torch.testing.assert_close(plain(tokens).mT, W_3 @ torch.tanh(W_2 @ torch.tanh(W_1 @ x)))
     narrow = randomize(EmbeddedBigramNetwork(VOCAB, D_EMBED, D_HIDDEN, n_matrices=3)).double()
     C, D = narrow.embedding.weight.T, narrow.unembedding.embedding.weight
     assert C.shape == (D_EMBED, VOCAB) and D.shape == (VOCAB, D_EMBED)
-    W_1, W_2, W_3 = *(w.weight for w in narrow.between), narrow.w_last.weight
+    W_1, W_2, W_3 = *(w.weight for w in narrow.hidden_layers), narrow.w_last.weight
     torch.testing.assert_close(narrow(tokens).mT, D @ W_3 @ torch.tanh(W_2 @ torch.tanh(W_1 @ C @ x)))
 
 
@@ -200,7 +201,7 @@ def test_bigram_equals_the_formula_on_one_hot_vectors():
 def test_embeddings_make_a_network_that_the_plain_one_contains():
     narrow, plain = randomize(EmbeddedBigramNetwork(VOCAB, 3, D_HIDDEN)), BigramNetwork(VOCAB, D_HIDDEN)
     with torch.no_grad():
-        W_1, W_2 = narrow.between[0].weight, narrow.w_last.weight
+        W_1, W_2 = narrow.hidden_layers[0].weight, narrow.w_last.weight
         plain.embedding.weight.copy_(narrow.embedding.weight @ W_1.T)
         plain.unembedding.embedding.weight.copy_(narrow.unembedding.embedding.weight @ W_2)
     torch.testing.assert_close(narrow(ids()), plain(ids()))
@@ -216,7 +217,7 @@ def test_parameters_of_the_lectures_bigrams():
 
     plain = count(lambda: BigramNetwork(50257, 1024))
     narrow = count(lambda: EmbeddedBigramNetwork(50257, 256, 1024))
-    tied = count(lambda: EmbeddedBigramNetwork(50257, 256, 1024, tied=True))
+    tied = count(lambda: EmbeddedBigramNetwork(50257, 256, 1024, tie_embeddings=True))
     assert plain == 2 * 50257 * 1024 and round(plain / 1e6, 1) == 102.9
     assert narrow == 2 * 50257 * 256 + 2 * 256 * 1024 and round(narrow / 1e6, 1) == 26.3
     assert narrow - tied == 50257 * 256
@@ -224,7 +225,7 @@ def test_parameters_of_the_lectures_bigrams():
 
 @pytest.mark.syllabus("UCL-11")
 def test_a_tied_table_gets_the_gradients_of_both_uses():
-    tied = randomize(EmbeddedBigramNetwork(VOCAB, D_EMBED, D_HIDDEN, tied=True))
+    tied = randomize(EmbeddedBigramNetwork(VOCAB, D_EMBED, D_HIDDEN, tie_embeddings=True))
     apart = EmbeddedBigramNetwork(VOCAB, D_EMBED, D_HIDDEN)
     apart.load_state_dict(tied.state_dict())
     assert tied.unembedding.embedding is tied.embedding
@@ -482,6 +483,14 @@ def test_mamba_reads_nothing_of_padding_before_a_text():
     assert not torch.allclose(found[0], model(tokens)[0])
     with pytest.raises(ValueError, match="attention_mask must be False only before the first token"):
         model(tokens, attention_mask=~attention_mask)
+
+
+def test_mamba_has_no_encoder_and_refuses_a_source():
+    model, source = mamba(), EncoderOutput(torch.zeros(BATCH, 2, 8))
+    with pytest.raises(ValueError, match="source must be None: Mamba has no encoder"):
+        model.hidden_states(ids(), source=source)
+    with pytest.raises(ValueError, match="n_source=2 must be None: Mamba has no encoder"):
+        model.new_cache(BATCH, TOKENS, n_source=2)
 
 
 @pytest.mark.syllabus("UCL-16")

@@ -1,4 +1,4 @@
-"""Generation: cached is uncached, a batch is its rows, filters and searches are what slow loops say."""
+"""Generation: cached is uncached, a batch is its rows, logits processors and searches are what slow loops say."""
 
 import itertools
 import math
@@ -20,7 +20,7 @@ from llm_anatomy.models import generation
 from llm_anatomy.models.generation import (
     MinP,
     RepetitionPenalty,
-    Sample,
+    Sampler,
     Temperature,
     TopK,
     TopP,
@@ -132,14 +132,14 @@ def test_on_a_gpu():
     model = model_of(**MODELS["rope"])
     expected = generate(model, PROMPTS, max_new_tokens=N_NEW).ids
     assert generate(model.cuda(), PROMPTS, max_new_tokens=N_NEW).ids == expected
-    sampler = Sample(TopP(0.9), generator=torch.Generator("cuda").manual_seed(0))
+    sampler = Sampler(TopP(0.9), generator=torch.Generator("cuda").manual_seed(0))
     assert len(generate(model, PROMPTS, max_new_tokens=N_NEW, sampler=sampler).ids[0]) == N_NEW
 
 
 @pytest.mark.parametrize("name", ["rope", "latent"])
 def test_weights_stored_by_columns_are_the_same_weights(name):
     model, changed = model_of(**MODELS[name]), model_of(**MODELS[name])
-    generation.store_by_columns(changed)
+    generation.store_column_major(changed)
     for (key, before), after in zip(model.state_dict().items(), changed.state_dict().values(), strict=True):
         assert torch.equal(before, after), key
         assert after.ndim < 2 or after.t().is_contiguous(), key
@@ -170,7 +170,7 @@ def test_sliding_equals_rows_that_slide_alone_without_a_cache(name):
     assert written.ids == [slid_slowly(model, prompt, max_new_tokens) for prompt in prompts]
     for stop in (written.ids[0][1], written.ids[-1][0]):  # rows that have stopped, one of them when it was full
         finish_reason = generate(
-            model, prompts, max_new_tokens=max_new_tokens, overflow="slide", stop_tokens={stop}
+            model, prompts, max_new_tokens=max_new_tokens, overflow="slide", stop_token_ids={stop}
         ).ids
         assert finish_reason == [ids[: ids.index(stop) + 1] if stop in ids else ids for ids in written.ids]
 
@@ -189,7 +189,7 @@ def test_stop_tokens_end_their_row_alone():
     model = model_of(**MODELS["rope"])
     free = generate(model, PROMPTS, max_new_tokens=N_NEW, log_probs=True)
     stop = {free.ids[0][2], free.ids[1][4]}
-    written = generate(model, PROMPTS, max_new_tokens=N_NEW, stop_tokens=stop, log_probs=True)
+    written = generate(model, PROMPTS, max_new_tokens=N_NEW, stop_token_ids=stop, log_probs=True)
     for row, ids in enumerate(free.ids):
         ends = [position + 1 for position, i in enumerate(ids) if i in stop]
         assert written.ids[row] == ids[: min(ends, default=N_NEW)]
@@ -235,10 +235,10 @@ def test_a_stream_comes_step_by_step_and_can_be_left():
     assert first.log_probs is None and third.finish_reason == [None] * 3
     assert torch.is_grad_enabled() and not torch.is_inference_mode_enabled()  # between the steps all is as it was
     stop = whole[1][0]
-    assert [step.ids[1] for step in stream(model, PROMPTS, max_new_tokens=4, stop_tokens=[stop])][:2] == [stop, None]
+    assert [step.ids[1] for step in stream(model, PROMPTS, max_new_tokens=4, stop_token_ids=[stop])][:2] == [stop, None]
 
 
-# --- Filters ---
+# --- Logits processors ---
 
 
 def logits_and_seen(seed=0, batch=5, n_vocab=17):
@@ -269,7 +269,7 @@ def by_loop(name, value, logits, seen):
     return [z if i in kept else -math.inf for i, z in enumerate(logits)]
 
 
-FILTERS = {
+PROCESSORS = {
     "penalty": (RepetitionPenalty, RepetitionPenaltyLogitsProcessor, [0.7, 1.0, 1.3]),
     "temperature": (Temperature, TemperatureLogitsWarper, [0.3, 1.0, 2.5]),
     "k": (TopK, TopKLogitsWarper, [1, 4, 17, 40]),
@@ -279,9 +279,9 @@ FILTERS = {
 
 
 @pytest.mark.syllabus("UCL-10")
-@pytest.mark.parametrize("name, value", [(name, v) for name, (_, _, values) in FILTERS.items() for v in values])
-def test_filters_against_a_loop_and_hugging_face(name, value):
-    ours, theirs, _ = FILTERS[name]
+@pytest.mark.parametrize("name, value", [(name, v) for name, (_, _, values) in PROCESSORS.items() for v in values])
+def test_logits_processors_against_a_loop_and_hugging_face(name, value):
+    ours, theirs, _ = PROCESSORS[name]
     logits, seen = logits_and_seen()
     found = ours(value)(logits, seen)
     expected = [by_loop(name, value, row, s) for row, s in zip(logits.tolist(), seen.tolist(), strict=True)]
@@ -293,7 +293,7 @@ def test_filters_against_a_loop_and_hugging_face(name, value):
     assert changed.dtype == torch.bfloat16
 
 
-def test_filters_at_their_edges():
+def test_logits_processors_at_their_edges():
     equal = torch.zeros(1, 4)
     assert TopK(2)(equal).isfinite().all()  # as likely as the last of them
     assert TopP(0.5)(equal).isfinite().sum() == 2 and MinP(1.0)(equal).isfinite().all()
@@ -306,24 +306,24 @@ def test_filters_at_their_edges():
 
 
 @pytest.mark.syllabus("UCL-10")
-def test_filters_apply_in_the_order_given_and_frequencies_are_the_probabilities():
+def test_logits_processors_apply_in_the_order_given_and_frequencies_are_the_probabilities():
     """Chi-square of 30 000 draws; 18.5 is passed once in 1000 seeds with 4 degrees of freedom."""
     n_draws, logits = 30_000, torch.tensor([[2.0, 1.5, 1.0, 0.2, -0.5, -1.0, -4.0]])
     seen = torch.zeros(1, 7, dtype=torch.bool)
     seen[0, 0] = True
-    filters = RepetitionPenalty(1.6), Temperature(1.7), TopK(6), TopP(0.9)
+    processors = RepetitionPenalty(1.6), Temperature(1.7), TopK(6), TopP(0.9)
     expected = logits
-    for change in filters:
+    for change in processors:
         expected = change(expected, seen)
     expected = expected.softmax(-1)[0]
     assert (expected > 0).sum() == 5
-    sampler = Sample(*filters, generator=torch.Generator().manual_seed(0))
+    sampler = Sampler(*processors, generator=torch.Generator().manual_seed(0))
     drawn = sampler(logits.expand(n_draws, -1), seen.expand(n_draws, -1)).bincount(minlength=7)
     assert drawn[expected == 0].sum() == 0
     alive = expected > 0
     assert ((drawn[alive] - n_draws * expected[alive]) ** 2 / (n_draws * expected[alive])).sum() < 18.5
     other_order = logits
-    for change in reversed(filters):
+    for change in reversed(processors):
         other_order = change(other_order, seen)
     other_order = other_order.softmax(-1)[0, alive]
     assert ((drawn[alive] - n_draws * other_order) ** 2 / (n_draws * other_order)).sum() > 100
@@ -333,11 +333,11 @@ def test_seeds_reproduce_and_chance_differs():
     model = model_of(**MODELS["rope"])
 
     def written(seed):
-        sampler = Sample(Temperature(1.3), generator=torch.Generator().manual_seed(seed))
+        sampler = Sampler(Temperature(1.3), generator=torch.Generator().manual_seed(seed))
         return generate(model, PROMPTS, max_new_tokens=N_NEW, sampler=sampler).ids
 
     assert written(1) == written(1) != written(2)
-    nothing_left_to_chance = Sample(Temperature(0.0), TopK(1))
+    nothing_left_to_chance = Sampler(Temperature(0.0), TopK(1))
     assert generate(model, PROMPTS, max_new_tokens=N_NEW, sampler=nothing_left_to_chance) == generate(
         model, PROMPTS, max_new_tokens=N_NEW
     )
@@ -345,7 +345,7 @@ def test_seeds_reproduce_and_chance_differs():
 
 def test_the_penalty_sees_prompt_and_text_of_its_own_row():
     model, prompts = model_of(**MODELS["rope"]), [[3, 1, 4, 1, 5], [9, 2]]
-    sampler = Sample(RepetitionPenalty(1e9), Temperature(0.0))
+    sampler = Sampler(RepetitionPenalty(1e9), Temperature(0.0))
     with torch.no_grad():
         model.unembedding.embedding.weight.mul_(0.1)
     written = generate(model, prompts, max_new_tokens=9, sampler=sampler).ids
@@ -361,13 +361,13 @@ def test_the_penalty_sees_prompt_and_text_of_its_own_row():
 
 
 @torch.no_grad()
-def all_texts(model, prompt, max_new_tokens, stop_tokens, length_penalty, source=None):
+def all_texts(model, prompt, max_new_tokens, stop_token_ids, length_penalty, source=None):
     """Every text there is, with its score, the best first."""
     every = list(itertools.product(range(model.config.n_vocab), repeat=max_new_tokens))
     given, found = {} if source is None else dict(source=torch.tensor([source] * len(every))), {}
     scores = model(torch.tensor([[*prompt, *ids] for ids in every]), **given).log_softmax(-1)
     for row, ids in zip(scores[:, len(prompt) - 1 : -1].tolist(), every, strict=True):
-        end = next((position + 1 for position, i in enumerate(ids) if i in stop_tokens), max_new_tokens)
+        end = next((position + 1 for position, i in enumerate(ids) if i in stop_token_ids), max_new_tokens)
         total = sum(row[position][i] for position, i in enumerate(ids[:end]))
         found[ids[:end]] = total / end**length_penalty
     return sorted(found.items(), key=lambda item: -item[1])
@@ -384,9 +384,9 @@ def test_wide_beams_find_the_best_of_all_texts(kind, length_penalty):
         prompts,
         max_new_tokens=3,
         n_beams=27,
-        stop_tokens=[1],
+        stop_token_ids=[1],
         length_penalty=length_penalty,
-        early_stop=False,
+        early_stopping=False,
         sources=sources,
     )
     for row, prompt in enumerate(prompts):
@@ -411,12 +411,13 @@ def test_greedy_misses_what_a_beam_finds():
 
 def test_ending_when_nothing_open_can_become_better_misses_nothing(monkeypatch):
     def found():
-        settings = dict(max_new_tokens=9, n_beams=2, stop_tokens=[0], length_penalty=1.5, early_stop=False)
+        settings = dict(max_new_tokens=9, n_beams=2, stop_token_ids=[0], length_penalty=1.5, early_stopping=False)
         return [beam_search(model, [[1, 3]], **settings) for model in models]
 
     models = [model_of(seed, n_vocab=4, position="rope") for seed in range(12)]
     ended = found()
-    monkeypatch.setattr(generation._Beams, "_bound", lambda self: math.inf)  # goes on to the end
+    # every search goes on to the end
+    monkeypatch.setattr(generation._BeamSearch, "_highest_attainable_score", lambda self: math.inf)
     assert found() == ended
 
 
@@ -426,8 +427,8 @@ def test_one_beam_is_greedy(name):
     sources = [[7, 7, 1], [2, 9, 9, 4, 4], [5]] if name == "encoder-decoder" else None
     model = encoder_decoder() if sources else model_of(**MODELS[name])
     free = generate(model, PROMPTS, max_new_tokens=N_NEW, sources=sources).ids
-    for stop_tokens in ([], [free[0][3]], [free[1][5], free[2][1]]):
-        given = dict(max_new_tokens=N_NEW, stop_tokens=stop_tokens, sources=sources)
+    for stop_token_ids in ([], [free[0][3]], [free[1][5], free[2][1]]):
+        given = dict(max_new_tokens=N_NEW, stop_token_ids=stop_token_ids, sources=sources)
         greedy, beams = (
             generate(model, PROMPTS, log_probs=True, **given),
             beam_search(model, PROMPTS, n_beams=1, **given),
@@ -492,7 +493,7 @@ def test_greedy_equals_hugging_face(both_llamas):
     max_new_tokens, longest = 12, max(map(len, PROMPTS))
     eos = generate(ours, PROMPTS, max_new_tokens=max_new_tokens).ids[2][3]
     for settings, sampler in (({}, generation.greedy), ({"repetition_penalty": 1.4}, None)):
-        sampler = sampler or Sample(RepetitionPenalty(1.4), Temperature(0.0))
+        sampler = sampler or Sampler(RepetitionPenalty(1.4), Temperature(0.0))
         expected = theirs.generate(
             **padded(PROMPTS),
             max_new_tokens=max_new_tokens,
@@ -501,20 +502,20 @@ def test_greedy_equals_hugging_face(both_llamas):
             pad_token_id=0,
             **settings,
         )[:, longest:]
-        found = generate(ours, PROMPTS, max_new_tokens=max_new_tokens, stop_tokens=[eos], sampler=sampler).ids
+        found = generate(ours, PROMPTS, max_new_tokens=max_new_tokens, stop_token_ids=[eos], sampler=sampler).ids
         if not settings:  # their penalty takes padding for a token of the text
             assert found == [without_padding(row, eos) for row in expected.tolist()]
     for prompt in PROMPTS:
         expected = theirs.generate(
             **padded([prompt]), max_new_tokens=max_new_tokens, do_sample=False, repetition_penalty=1.4, eos_token_id=eos
         )
-        found = generate(ours, [prompt], max_new_tokens=max_new_tokens, stop_tokens=[eos], sampler=sampler).ids[0]
+        found = generate(ours, [prompt], max_new_tokens=max_new_tokens, stop_token_ids=[eos], sampler=sampler).ids[0]
         assert found == expected[0, len(prompt) :].tolist()
 
 
-@pytest.mark.parametrize("early_stop", [True, False])
+@pytest.mark.parametrize("early_stopping", [True, False])
 @pytest.mark.parametrize("length_penalty", [0.5, 1.0])
-def test_beams_equal_hugging_face(both_llamas, early_stop, length_penalty):
+def test_beams_equal_hugging_face(both_llamas, early_stopping, length_penalty):
     ours, theirs = both_llamas
     eos, longest = 8, max(map(len, PROMPTS))
     expected = theirs.generate(
@@ -523,7 +524,7 @@ def test_beams_equal_hugging_face(both_llamas, early_stop, length_penalty):
         do_sample=False,
         num_beams=4,
         num_return_sequences=4,
-        early_stopping=early_stop or "never",
+        early_stopping=early_stopping or "never",
         length_penalty=length_penalty,
         eos_token_id=eos,
         pad_token_id=0,
@@ -535,9 +536,9 @@ def test_beams_equal_hugging_face(both_llamas, early_stop, length_penalty):
         PROMPTS,
         max_new_tokens=8,
         n_beams=4,
-        stop_tokens=[eos],
+        stop_token_ids=[eos],
         length_penalty=length_penalty,
-        early_stop=early_stop,
+        early_stopping=early_stopping,
     )
     rows = [without_padding(row, eos) for row in expected.sequences[:, longest:].tolist()]
     assert [text.ids for row in found for text in row] == rows
@@ -584,7 +585,7 @@ for parts, prompts, at_most in in_order, left_padded_and_rolling:
         (dict(prompts=[[-1]]), r"prompts\[0\] holds -1"),
         (dict(prompts=[[1.5]]), r"prompts\[0\] holds 1.5"),
         (dict(max_new_tokens=0), "max_new_tokens=0 must be at least 1"),
-        (dict(stop_tokens=[23]), "stop_tokens holds 23"),
+        (dict(stop_token_ids=[23]), "stop_token_ids holds 23"),
         (dict(stop_strings=["x"]), "decode=None must be given"),
         (dict(stop_strings=[""], decode=str), "empty string"),
         (dict(overflow="drop"), "overflow='drop' must be 'refuse' or 'slide'"),
@@ -614,7 +615,7 @@ def test_bad_input_of_encoder_decoders_encoders_and_beams():
     for settings, message in (
         (dict(n_beams=0), "n_beams=0 must be at least 1"),
         (dict(length_penalty=-1.0), "length_penalty=-1.0"),
-        (dict(stop_tokens=range(N_VOCAB)), "stop_tokens must leave"),
+        (dict(stop_token_ids=range(N_VOCAB)), "stop_token_ids must leave"),
         (dict(max_new_tokens=4), "max_new_tokens=4 after a prompt of 7 tokens takes 10 positions"),
         (dict(max_new_tokens=0), "max_new_tokens=0"),
     ):
@@ -635,6 +636,6 @@ def test_bad_input_of_encoder_decoders_encoders_and_beams():
         (lambda: RepetitionPenalty(0.0), "penalty=0.0 must be above 0"),
     ],
 )
-def test_filters_refuse_values_without_meaning(make, message):
+def test_logits_processors_refuse_values_without_meaning(make, message):
     with pytest.raises(ValueError, match=message):
         make()

@@ -1,10 +1,12 @@
-r"""Language models before the Transformer, and beside it: what each does about the tokens before the last.
+r"""Language models before the Transformer, and alternatives to it: how far back each of them looks, and how.
 
-A bigram network forgets them; Bengio's network has a matrix with columns for a fixed number of them; recurrent networks
-and Mamba carry a state of fixed size; MegaByte has a large Transformer over patches of bytes and a small one within.
-All are called as ``logits = model(ids)``: row t scores the token after ``ids[:, t]``. Those with a state have
-``advance(ids, state)`` as well, which returns logits and the state after the last token, so that a text may be read in
-pieces, or token by token.
+A bigram network sees only the last token. Bengio's network sees a fixed number of tokens, with weights of their own for
+each position. Recurrent networks and Mamba carry a state of fixed size from token to token. MegaByte has a large
+Transformer over patches of bytes and a small one within each patch.
+
+All are called as ``logits = model(ids)``; the logits at position t score the token that follows ``ids[:, t]``. Models
+with a state also have ``advance(ids, state)``, which returns the logits and the state after the last token, so that a
+text can be read in chunks or token by token.
 """
 
 import dataclasses
@@ -26,26 +28,26 @@ from llm_anatomy.layers.positions.absolute import Learned
 from llm_anatomy.layers.recurrent import Cell, LayerStates, LSTMCell, Recurrent
 from llm_anatomy.layers.residual import PreNorm
 from llm_anatomy.layers.state_space import MambaBlock, selective_scan_parallel
-from llm_anatomy.models.block import Stack
-from llm_anatomy.models.transformer import ModelCache
+from llm_anatomy.models.block import EncoderOutput, Stack
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
 
 MambaStates = list[tuple[Float[Tensor, "batch d_inner kept"], Float[Tensor, "batch d_inner d_state"]]]
 
-# --- One token back ---
+# --- Bigrams ---
 
 
 class BigramNetwork(nn.Module):
-    r"""The next token from the last one alone.
+    r"""A feed-forward network that predicts the next token from the last one alone.
 
     .. math:: \hat p(x_0 \mid x_{-1}) = \mathrm{softmax}(W_d \tanh(\cdots \tanh(W_1 x_{-1}) \cdots))
 
-    with :math:`x_{-1}` one-hot, so that :math:`W_1 x_{-1}` is a column of :math:`W_1`: a lookup. There are no biases.
+    Since :math:`x_{-1}` is one-hot, :math:`W_1 x_{-1}` is a column of :math:`W_1`, which an embedding looks up. There
+    are no biases.
 
     Args:
-        n_vocab: how many tokens.
-        d_hidden: width of the layers between.
-        n_matrices: d, from 2.
+        n_vocab: number of tokens in the vocabulary.
+        d_hidden: width of the hidden layers.
+        n_matrices: number of weight matrices, d in the formula; at least 2.
 
     Raises:
         ValueError: for sizes out of range.
@@ -61,34 +63,34 @@ class BigramNetwork(nn.Module):
         super().__init__()
         _check_at_least_one(n_vocab=n_vocab, d_hidden=d_hidden)
         if n_matrices < 2:
-            raise ValueError(f"{n_matrices=} must be at least 2: from the vocabulary, and back to it")
+            raise ValueError(f"{n_matrices=} must be at least 2, one from the vocabulary and one back to it")
         self.embedding = TokenEmbedding(n_vocab, d_hidden)
-        self.between = nn.ModuleList(nn.Linear(d_hidden, d_hidden, bias=False) for _ in range(n_matrices - 2))
+        self.hidden_layers = nn.ModuleList(nn.Linear(d_hidden, d_hidden, bias=False) for _ in range(n_matrices - 2))
         self.unembedding = Unembedding(TokenEmbedding(n_vocab, d_hidden))
 
     def forward(self, ids: Int[Tensor, "batch tokens"]) -> Float[Tensor, "batch tokens n_vocab"]:
         x = self.embedding(ids).tanh()
-        for w in self.between:
+        for w in self.hidden_layers:
             x = w(x).tanh()
         return self.unembedding(x)
 
 
 class EmbeddedBigramNetwork(nn.Module):
-    r"""The same through an encoder C and a decoder D, narrow matrices between vocabulary and network.
+    r"""A bigram network with an embedding: narrow matrices C and D connect the vocabulary to the hidden layers.
 
     .. math:: \hat p(x_0 \mid x_{-1}) = \mathrm{softmax}(D W_d \tanh(\cdots \tanh(W_1 C x_{-1}) \cdots)), \quad
         C \in \mathbb{R}^{d_\mathrm{emb} \times n_\mathrm{voc}},\;
         D \in \mathbb{R}^{n_\mathrm{voc} \times d_\mathrm{emb}}
 
-    It can do no more than :class:`BigramNetwork`: :math:`W_1 C` and :math:`D W_d` have the old shapes, and rank
-    :math:`d_\mathrm{emb}` at most. It has fewer parameters.
+    It has fewer parameters than :class:`BigramNetwork` but cannot represent more: :math:`W_1 C` and :math:`D W_d` have
+    the shapes of the first and the last matrix there, and a rank of at most :math:`d_\mathrm{emb}`.
 
     Args:
-        n_vocab: how many tokens.
+        n_vocab: number of tokens in the vocabulary.
         d_embed: width of the embeddings.
-        d_hidden: width of the layers between.
-        n_matrices: d, from 2.
-        tied: whether :math:`D = C^\top`, one table for both.
+        d_hidden: width of the hidden layers.
+        n_matrices: number of weight matrices without C and D, d in the formula; at least 2.
+        tie_embeddings: whether :math:`D = C^\top`, so that both are one table.
 
     Raises:
         ValueError: for sizes out of range.
@@ -102,44 +104,47 @@ class EmbeddedBigramNetwork(nn.Module):
     True
     """
 
-    def __init__(self, n_vocab: int, d_embed: int, d_hidden: int, n_matrices: int = 2, *, tied: bool = False):
+    def __init__(self, n_vocab: int, d_embed: int, d_hidden: int, n_matrices: int = 2, *, tie_embeddings: bool = False):
         super().__init__()
         _check_at_least_one(n_vocab=n_vocab, d_embed=d_embed, d_hidden=d_hidden)
         if n_matrices < 2:
-            raise ValueError(f"{n_matrices=} must be at least 2: from the embedding, and back to it")
+            raise ValueError(f"{n_matrices=} must be at least 2, one from the embedding and one back to it")
         self.embedding = TokenEmbedding(n_vocab, d_embed)
         widths = [d_embed, *[d_hidden] * (n_matrices - 1)]
-        self.between = nn.ModuleList(nn.Linear(*pair, bias=False) for pair in zip(widths, widths[1:], strict=False))
+        self.hidden_layers = nn.ModuleList(
+            nn.Linear(*pair, bias=False) for pair in zip(widths, widths[1:], strict=False)
+        )
         self.w_last = nn.Linear(d_hidden, d_embed, bias=False)
-        self.unembedding = Unembedding(self.embedding if tied else TokenEmbedding(n_vocab, d_embed))
+        self.unembedding = Unembedding(self.embedding if tie_embeddings else TokenEmbedding(n_vocab, d_embed))
 
     def forward(self, ids: Int[Tensor, "batch tokens"]) -> Float[Tensor, "batch tokens n_vocab"]:
         x = self.embedding(ids)
-        for w in self.between:
+        for w in self.hidden_layers:
             x = w(x).tanh()
         return self.unembedding(self.w_last(x))
 
 
-# --- A fixed number of tokens back ---
+# --- A context of fixed size ---
 
 
 class NeuralProbabilisticLM(nn.Module):
-    r"""The next token from the last ``n_ctx``, which share one embedding.
+    r"""Bengio's network, which predicts the next token from the last ``n_ctx`` tokens.
 
     .. math:: \hat p(x_0 \mid x_{-1}, \dots, x_{-n_\mathrm{ctx}}) =
         \mathrm{softmax}(W_2 \tanh(W_1 X + b_1) + b_2 + W_3 X), \quad X = [C x_{-1}; \dots; C x_{-n_\mathrm{ctx}}]
 
     The lecture's formula has neither biases nor the direct connections :math:`W_3`; the paper has biases, and tries
-    both with and without :math:`W_3`. Positions before the text hold zeros in place of :math:`C x`. :math:`W_1` has
-    columns for each position, so that parameters grow with ``n_ctx``, and so does the order matter.
+    both with and without :math:`W_3`. Positions before the beginning of the text hold zeros in place of :math:`C x`.
+    All positions share the embedding C, but each has its own columns of :math:`W_1`; hence the order of the tokens
+    matters, and the number of parameters grows with ``n_ctx``.
 
     Args:
-        n_vocab: how many tokens.
-        n_ctx: how many of them are looked back to.
-        d_embed: width of an embedding.
-        d_hidden: width of the layer between.
+        n_vocab: number of tokens in the vocabulary.
+        n_ctx: number of tokens that the prediction depends on.
+        d_embed: width of the embeddings.
+        d_hidden: width of the hidden layer.
         bias: whether there are :math:`b_1` and :math:`b_2`.
-        direct: whether there is :math:`W_3`.
+        direct: whether there are the direct connections :math:`W_3`.
 
     Raises:
         ValueError: for sizes below one.
@@ -170,24 +175,25 @@ class NeuralProbabilisticLM(nn.Module):
         return logits if self.w_direct is None else logits + self.w_direct(x)
 
 
-# --- A state, carried on ---
+# --- Recurrent networks ---
 
 
 class RecurrentLM(nn.Module):
-    r"""The next token from a state that has read all tokens so far.
+    r"""A recurrent network, which predicts the next token from a state that summarizes all tokens so far.
 
     .. math:: h^{(t)} = \mathrm{cell}(h^{(t-1)}, C x^{(t)}), \quad o^{(t)} = V h^{(t)} + c, \quad
         \hat y^{(t)} = \mathrm{softmax}(o^{(t)})
 
-    Its parameters do not grow with the length of the text; nor does its state, through which all must pass.
+    Neither its parameters nor its state grow with the length of the text, and all that it knows of the text must fit
+    into that state.
 
     Args:
         cell: :class:`~llm_anatomy.layers.recurrent.ElmanCell`, ``LSTMCell`` or ``GRUCell``.
-        n_vocab: how many tokens.
-        d_embed: width of an embedding.
+        n_vocab: number of tokens in the vocabulary.
+        d_embed: width of the embeddings.
         d_hidden: width of the state.
-        n_layers: cells on top of each other.
-        fused: whether PyTorch's kernel runs in place of the steps written here.
+        n_layers: number of recurrent layers.
+        fused: whether to use PyTorch's kernel instead of a loop over the tokens.
 
     Raises:
         ValueError: for sizes below one.
@@ -212,11 +218,12 @@ class RecurrentLM(nn.Module):
     def forward(
         self, ids: Int[Tensor, "batch tokens"], *, attention_mask: Bool[Tensor, "batch tokens"] | None = None
     ) -> Float[Tensor, "batch tokens n_vocab"]:
-        """Logits for the token after each, of a whole text.
+        """Compute the logits of the token that follows each token.
 
         Args:
-            ids: the tokens, at least one.
-            attention_mask: True = a token, False = padding, which the state skips; all are tokens by default.
+            ids: the token ids, at least one for each row.
+            attention_mask: True for a token, False for padding, which leaves the state unchanged; by default there is
+                no padding.
         """
         return self.advance(ids, attention_mask=attention_mask)[0]
 
@@ -226,27 +233,27 @@ class RecurrentLM(nn.Module):
         state: LayerStates | None = None,
         attention_mask: Bool[Tensor, "batch tokens"] | None = None,
     ) -> tuple[Float[Tensor, "batch tokens n_vocab"], LayerStates]:
-        """Read on from a state, by default from the start; logits, and the state after the last token."""
-        x, state = self.recurrent(self.embedding(ids), state, attention_mask)
-        return self.unembedding(x), state
+        """Read tokens from a given state, zero by default; return the logits and the state after the last token."""
+        x, next_state = self.recurrent(self.embedding(ids), state, attention_mask)
+        return self.unembedding(x), next_state
 
 
 class RecurrentEncoderDecoder(nn.Module):
-    r"""A target from a source, all of which must pass through one state of fixed size: the context vector.
+    r"""Two recurrent networks, an encoder and a decoder, connected by one state of fixed size: the context vector.
 
     .. math:: c = \mathrm{state\ of\ the\ encoder\ after\ } (x_{T'}, \dots, x_1), \quad
         \hat p(y_{t+1} \mid y_{\leq t}, x) = \mathrm{softmax}(V h_t + b), \quad h_0 = c
 
-    The source is read backwards, so that its beginning is near the beginning of the target.
+    The source is read in reverse, so that its first tokens are close to the first tokens of the target.
 
     Args:
-        n_source_vocab: tokens of the source's vocabulary.
-        n_vocab: of the target's.
-        d_embed: width of embeddings.
+        n_source_vocab: number of tokens in the vocabulary of the source.
+        n_vocab: number of tokens in the vocabulary of the target.
+        d_embed: width of the embeddings.
         d_hidden: width of the states.
-        n_layers: cells on top of each other; the state of each is handed over.
+        n_layers: number of recurrent layers; the decoder starts with the state of each layer of the encoder.
         cell: ``LSTMCell`` in the paper.
-        fused: whether PyTorch's kernel runs in place of the steps written here.
+        fused: whether to use PyTorch's kernel instead of a loop over the tokens.
 
     Raises:
         ValueError: for sizes below one, or an empty source.
@@ -278,7 +285,7 @@ class RecurrentEncoderDecoder(nn.Module):
     def encode(
         self, source: Int[Tensor, "batch source"], attention_mask: Bool[Tensor, "batch source"] | None = None
     ) -> LayerStates:
-        """The context vector: the encoder's state when it has read the source from its end to its beginning."""
+        """Compute the context vector: the state of the encoder after reading the source in reverse."""
         attention_mask = None if attention_mask is None else attention_mask.flip(1)
         return self.encoder(self.source_embedding(source.flip(1)), mask=attention_mask)[1]
 
@@ -290,32 +297,35 @@ class RecurrentEncoderDecoder(nn.Module):
         attention_mask: Bool[Tensor, "batch tokens"] | None = None,
         source_attention_mask: Bool[Tensor, "batch source"] | None = None,
     ) -> Float[Tensor, "batch tokens n_vocab"]:
-        """Logits for the token of the target after each.
+        """Compute the logits of the target token that follows each token.
 
         Args:
-            ids: the target, from the token that starts it.
-            source: the text to read.
-            attention_mask, source_attention_mask: True = a token, False = padding.
+            ids: the target, beginning with its start token.
+            source: the ids of the source.
+            attention_mask, source_attention_mask: True for a token, False for padding; by default there is no padding.
         """
         return self.decoder.advance(ids, self.encode(source, source_attention_mask), attention_mask)[0]
 
     def advance(
         self, ids: Int[Tensor, "batch tokens"], state: LayerStates
     ) -> tuple[Float[Tensor, "batch tokens n_vocab"], LayerStates]:
-        """Read on in the target, from ``encode(source)`` or what an earlier call returned."""
+        """Read tokens of the target, from ``encode(source)`` or from the state that an earlier call returned."""
         return self.decoder.advance(ids, state)
+
+
+# --- Mamba, on tokens and on bytes ---
 
 
 @dataclass(frozen=True, kw_only=True)
 class MambaConfig:
-    """What a Mamba is made of.
+    """The sizes of a Mamba language model.
 
     Args:
-        n_vocab, d_model, n_layers, d_inner, d_state, d_conv, dt_rank, norm_eps: as in :class:`MambaLM`.
-        tie_embeddings: whether logits read the table of the embeddings.
+        n_vocab, d_model, n_layers, d_inner, d_state, d_conv, dt_rank, tie_embeddings, norm_eps: as in
+            :class:`MambaLM`.
 
     Raises:
-        ValueError: for sizes that are no numbers, or below one.
+        ValueError: for sizes that are not integers, or below one.
 
     Source: Gu and Dao (2023), "Mamba", section 3.4 and its code; UCL-16.
 
@@ -352,48 +362,54 @@ class MambaConfig:
         return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
-class StateCache:
-    """What one block keeps of a text: its state, of one size whatever the length.
+class MambaCache:
+    """The state of each block after the tokens read so far. Its size does not depend on their number.
 
     Source: Gu and Dao (2023), "Mamba", section 3.4; UCL-16.
 
-    >>> StateCache().length
+    >>> MambaCache().length
     0
     """
 
     def __init__(self):
-        self.state, self.length = None, 0
+        self.states: MambaStates | None = None
+        self.length = 0
 
     @property
     def n_bytes(self) -> int:
-        return sum(part.numel() * part.element_size() for part in self.state or ())
+        """Size of all states in bytes."""
+        return sum(part.nbytes for state in self.states or [] for part in state)
 
-    def read(self) -> tuple[Tensor, ...]:
-        """The state."""
-        return self.state
+    def reorder(self, rows: Int[Tensor, "rows"]) -> None:
+        """Let row i continue from the state of row ``rows[i]``."""
+        if self.states is not None:
+            self.states = [(window[rows], h[rows]) for window, h in self.states]
 
-    def reorder(self, rows: Int[Tensor, "_"]) -> None:
-        """Row i goes on from what row ``rows[i]`` held."""
-        self.state = tuple(part[rows] for part in self.state)
+    def repeat_interleave(self, repeats: int) -> None:
+        """Repeat each row, with its copies next to each other."""
+        if self.states is not None:
+            self.states = [
+                (window.repeat_interleave(repeats, 0), h.repeat_interleave(repeats, 0)) for window, h in self.states
+            ]
 
 
 class MambaLM(nn.Module):
-    r"""The next token from the states of selective state spaces, which learn what to keep.
+    r"""Mamba: blocks of selective state spaces, which learn what to keep in a state of fixed size.
 
     .. math:: X = C\, \mathrm{ids}, \quad X \leftarrow X + \mathrm{Mamba}_l(\mathrm{Norm}(X)), \; l = 1 \dots N,
         \quad \mathrm{logits} = \mathrm{Norm}(X)\, C^\top
 
-    A text costs a time that grows with its length and not with the square of it, and a state of fixed size; so the
-    tokenizer may be left out: with ``n_vocab=256`` and the bytes of a text for ids, this is MambaByte.
+    Reading a text takes time proportional to its length, not to the square of its length. Long sequences are therefore
+    affordable, and no tokenizer is needed: with ``n_vocab=256`` and the bytes of a text as ids, this is MambaByte.
 
     Args:
-        n_vocab: how many tokens, 256 for bytes.
-        d_model: width of the stream.
-        n_layers: how many blocks.
+        n_vocab: number of tokens in the vocabulary, 256 for bytes.
+        d_model: width of the hidden states.
+        n_layers: number of blocks.
         d_inner, d_state, d_conv, dt_rank: as in :class:`~llm_anatomy.layers.state_space.MambaBlock`.
-        tied: whether logits read the table of the embeddings.
-        norm_eps: of the norms.
-        scan: how the blocks read: ``selective_scan_parallel`` or ``selective_scan_sequential``.
+        tie_embeddings: whether the logits are computed with the table of the embeddings.
+        norm_eps: epsilon of the norms.
+        scan: how the blocks compute their states: ``selective_scan_parallel`` or ``selective_scan_sequential``.
 
     Raises:
         ValueError: for sizes below one.
@@ -416,115 +432,138 @@ class MambaLM(nn.Module):
         d_state: int = 16,
         d_conv: int = 4,
         dt_rank: int | None = None,
-        tied: bool = True,
+        tie_embeddings: bool = True,
         norm_eps: float = 1e-5,
         scan: Callable = selective_scan_parallel,
     ):
         super().__init__()
-        _check_at_least_one(d_model=d_model, n_layers=n_layers)
-        sizes = dict(d_inner=d_inner, d_state=d_state, d_conv=d_conv, dt_rank=dt_rank)
-        of_all = dict(n_vocab=n_vocab, d_model=d_model, n_layers=n_layers, tie_embeddings=tied, norm_eps=norm_eps)
-        self.config = MambaConfig(**of_all, **sizes)
+        self.config = MambaConfig(
+            n_vocab=n_vocab,
+            d_model=d_model,
+            n_layers=n_layers,
+            d_inner=d_inner,
+            d_state=d_state,
+            d_conv=d_conv,
+            dt_rank=dt_rank,
+            tie_embeddings=tie_embeddings,
+            norm_eps=norm_eps,
+        )
         self.embedding = TokenEmbedding(n_vocab, d_model)
-        self.blocks = nn.ModuleList(MambaBlock(d_model, **sizes, scan=scan) for _ in range(n_layers))
+        self.blocks = nn.ModuleList(
+            MambaBlock(d_model, d_inner=d_inner, d_state=d_state, d_conv=d_conv, dt_rank=dt_rank, scan=scan)
+            for _ in range(n_layers)
+        )
         self.block_residuals = nn.ModuleList(PreNorm(RMSNorm(d_model, eps=norm_eps)) for _ in range(n_layers))
         self.norm = RMSNorm(d_model, eps=norm_eps)
-        self.unembedding = Unembedding(self.embedding if tied else TokenEmbedding(n_vocab, d_model))
+        self.unembedding = Unembedding(self.embedding if tie_embeddings else TokenEmbedding(n_vocab, d_model))
 
     @classmethod
     def of(cls, config: MambaConfig) -> "MambaLM":
-        """The model that a config describes."""
-        values = dataclasses.asdict(config)
-        return cls(tied=values.pop("tie_embeddings"), **values)
+        """Make the model that a config describes."""
+        return cls(**dataclasses.asdict(config))
 
     def forward(
         self, ids: Int[Tensor, "batch tokens"], *, attention_mask: Bool[Tensor, "batch tokens"] | None = None
     ) -> Float[Tensor, "batch tokens n_vocab"]:
-        """Logits for the token after each, of a whole text.
+        """Compute the logits of the token that follows each token.
 
         Args:
-            ids: the tokens, at least one.
-            attention_mask: True = a token, False = padding, on the left of its row; all are tokens by default.
+            ids: the token ids, at least one for each row.
+            attention_mask: True for a token, False for padding, which must be on the left; by default there is no
+                padding.
         """
-        return self.logits(self._read(ids, None, attention_mask)[0])
+        return self.logits(self._run_blocks(ids, None, attention_mask)[0])
 
     def advance(
         self, ids: Int[Tensor, "batch tokens"], state: MambaStates | None = None
     ) -> tuple[Float[Tensor, "batch tokens n_vocab"], MambaStates]:
-        """Read on from a state, by default from the start; logits, and the state of each block after the last token."""
-        x, after = self._read(ids, state)
-        return self.logits(x), after
+        """Read tokens from a given state, zero by default; return the logits and the state after the last token."""
+        x, next_state = self._run_blocks(ids, state)
+        return self.logits(x), next_state
 
-    # What ``models.generation`` asks of a model:
+    # The interface of :class:`~llm_anatomy.models.generation.GenerativeModel`:
 
-    def new_cache(self, batch: int, n_slots: int, n_source: None = None) -> ModelCache:
-        """A cache for a text of any length."""
-        return ModelCache([StateCache() for _ in self.blocks], None)
+    def new_cache(self, batch: int, n_slots: int, n_source: int | None = None) -> MambaCache:
+        """Make an empty cache, for any number of sequences and of tokens.
 
-    def read(
+        Args:
+            batch, n_slots: need not be known, since the size of a state does not depend on the number of tokens.
+            n_source: must be None, since there is no encoder.
+        """
+        if n_source is not None:
+            raise ValueError(f"{n_source=} must be None: Mamba has no encoder")
+        return MambaCache()
+
+    def hidden_states(
         self,
         ids: Int[Tensor, "batch tokens"],
         *,
         attention_mask: Bool[Tensor, "batch tokens"] | None = None,
-        source: None = None,
-        cache: ModelCache | None = None,
+        source: EncoderOutput | None = None,
+        cache: MambaCache | None = None,
     ) -> tuple[Float[Tensor, "batch tokens d_model"], MambaStates]:
-        """The stream at its end, before the logits, after what the cache holds, which then holds the new tokens too."""
-        state = None if cache is None or cache.length == 0 else [of_block.state for of_block in cache.blocks]
-        x, after = self._read(ids, state, attention_mask)
+        """Compute the hidden states after the last block, and the state of each block after the last token.
+
+        Args:
+            ids, attention_mask: as in ``forward``.
+            source: must be None, since there is no encoder.
+            cache: from ``new_cache``; holds the states after the tokens read so far, and is updated.
+        """
+        if source is not None:
+            raise ValueError("source must be None: Mamba has no encoder")
+        x, states = self._run_blocks(ids, None if cache is None else cache.states, attention_mask)
         if cache is not None:
-            for kept, of_block in zip(cache.blocks, after, strict=True):
-                kept.state, kept.length = of_block, kept.length + ids.shape[1]
-        return x, after
+            cache.states, cache.length = states, cache.length + ids.shape[1]
+        return x, states
 
     def logits(self, x: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens n_vocab"]:
-        """A score for every token of the vocabulary, from the stream at its end."""
+        """Compute a score for every token of the vocabulary from the hidden states after the last block."""
         return self.unembedding(self.norm(x))
 
-    def _read(
-        self, ids: Tensor, state: MambaStates | None, attention_mask: Tensor | None = None
-    ) -> tuple[Tensor, list]:
+    def _run_blocks(
+        self, ids: Tensor, states: MambaStates | None, attention_mask: Tensor | None = None
+    ) -> tuple[Tensor, MambaStates]:
         if attention_mask is not None and not torch.compiler.is_compiling():
-            _check_padding(state, attention_mask)
-        x, after = self.embedding(ids), []
-        before = [None] * len(self.blocks) if state is None else state
-        for block, residual, of_block in zip(self.blocks, self.block_residuals, before, strict=True):
-            x, of_block = residual(x, block, state=of_block, mask=attention_mask)
-            after.append(of_block)
-        return x, after
+            _check_padding(states, attention_mask)
+        x, next_states = self.embedding(ids), []
+        for i, (block, residual) in enumerate(zip(self.blocks, self.block_residuals, strict=True)):
+            x, state = residual(x, block, state=None if states is None else states[i], mask=attention_mask)
+            next_states.append(state)
+        return x, next_states
 
 
-def _check_padding(state: MambaStates | None, attention_mask: Tensor) -> None:
-    if state is not None or bool((attention_mask[:, :-1] & ~attention_mask[:, 1:]).any()):
+def _check_padding(states: MambaStates | None, attention_mask: Tensor) -> None:
+    if states is not None or bool((attention_mask[:, :-1] & ~attention_mask[:, 1:]).any()):
         raise ValueError("attention_mask must be False only before the first token of a row: a state skips nothing")
 
 
-# --- Bytes in patches ---
+# --- MegaByte ---
 
 
 class MegaByte(nn.Module):
-    r"""Bytes at two levels: a large Transformer reads patches of them, a small one the bytes within a patch.
+    r"""A byte-level model with two Transformers: a large one over patches, a small one over the bytes within a patch.
 
-    With patches of P bytes, byte p of patch k being :math:`x_{k,p}`, the global model has a token for each patch, made
-    of the embeddings of its bytes side by side, and is told of patch k - 1 where it speaks for patch k:
+    Let :math:`x_{k,p}` be byte p of patch k, and let a patch have P bytes. The global model has one token for each
+    patch, the concatenated embeddings of its bytes, shifted by one patch so that the output for patch k depends only on
+    the patches before it. The local model predicts the bytes of a patch from that output and the bytes before:
 
     .. math:: G_{k} &= \mathrm{Global}(g, [E^G x_{1,\cdot} + P_1], \dots, [E^G x_{k-1,\cdot} + P_{k-1}])_k \\
         L_{k,p} &= \mathrm{Local}(W G_{k,1} + \ell,\; W G_{k,2} + E^L x_{k,1},\; \dots,\; W G_{k,p} + E^L x_{k,p-1})_p,
         \quad \hat p(x_{k,p} \mid \text{all bytes before}) = \mathrm{softmax}(E^L L_{k,p})
 
-    g and :math:`\ell` are trained vectors for what comes before the first patch, and before the first byte of each.
-    Attention over n bytes then takes :math:`(n/P)^2 + nP` pairs in place of :math:`n^2`, and the large feed-forward
-    layers work once a patch.
+    g and :math:`\ell` are trained vectors, which stand for the patch before the first one, and for the byte before the
+    first one of each patch. Attention over n bytes then has :math:`(n/P)^2 + nP` pairs of tokens instead of
+    :math:`n^2`, and the large feed-forward layers are applied once for each patch.
 
     Args:
-        global_config: of the decoder over patches; its ``d_model`` is P times the width of a byte there. Its ``n_ctx``
-            is the longest text in bytes, and bounds the table of positions.
-        local_config: of the decoder within a patch, whose ``n_vocab`` is that of both.
+        global_config: config of the decoder over patches. Its ``d_model`` is P times the width of a byte's embedding,
+            and its ``n_ctx`` is the largest number of bytes.
+        local_config: config of the decoder within a patch; its ``n_vocab`` is the vocabulary of both.
         patch_size: P, at least 1.
 
     Raises:
-        ValueError: for a patch size that does not divide the width, configs that are no decoders or whose position
-            scheme changes embeddings, or no ``n_ctx``; when called, for a text longer than ``n_ctx``.
+        ValueError: if the patch size does not divide the width, a config is not that of a decoder, its position scheme
+            changes the embeddings, or ``n_ctx`` is missing; when called, for a text longer than ``n_ctx``.
 
     Source: Yu et al. (2023), "MEGABYTE", section 2; UCL-09 (erratum E-91 leaves open what the
     table's 8192 counts; ``n_ctx`` here counts bytes).
@@ -538,6 +577,8 @@ class MegaByte(nn.Module):
     def __init__(self, global_config: ModelConfig, local_config: ModelConfig, patch_size: int):
         super().__init__()
         _check_levels(global_config, local_config, patch_size)
+        if global_config.n_ctx is None:
+            raise ValueError("global_config.n_ctx=None must be given: the number of bytes that have a position")
         self.patch_size, self.n_ctx = patch_size, global_config.n_ctx
         d_byte, d_local = global_config.d_model // patch_size, local_config.d_model
         self.global_embedding = TokenEmbedding(local_config.n_vocab, d_byte)
@@ -551,13 +592,13 @@ class MegaByte(nn.Module):
         self.unembedding = Unembedding(self.local_embedding)
 
     def forward(self, ids: Int[Tensor, "batch tokens"]) -> Float[Tensor, "batch tokens n_vocab"]:
-        """Logits for the byte after each. What the first byte of a text may be, before any, is not among them."""
+        """Compute the logits of the byte that follows each byte. The prediction of the first byte is left out."""
         if ids.shape[1] > self.n_ctx:
             raise ValueError(f"{ids.shape[1]} bytes are more than n_ctx={self.n_ctx}")
         n_tokens, n_full = ids.shape[1], ids.shape[1] // self.patch_size
         context = self._read_patches(ids[:, : n_full * self.patch_size])
-        # the paper's byte t is scored in place t, from those before it; here in t - 1: one position more, then cut
-        padded = F.pad(ids, (0, (n_full + 1) * self.patch_size - n_tokens))  # what is scored last is read by nobody
+        # The paper predicts byte t at position t, this model at position t - 1: compute one more, then drop the first.
+        padded = F.pad(ids, (0, (n_full + 1) * self.patch_size - n_tokens))  # no prediction that is kept reads padding
         bytes_ = rearrange(padded, "batch (patches bytes) -> (batch patches) bytes", bytes=self.patch_size)
         before = self.local_embedding(bytes_[:, :-1])  # (batch patches, bytes - 1, d_local)
         before = torch.cat((self.local_start.expand(len(before), 1, -1), before), 1)
@@ -566,7 +607,7 @@ class MegaByte(nn.Module):
         return self.unembedding(x[:, 1 : n_tokens + 1])
 
     def _read_patches(self, ids: Tensor) -> Float[Tensor, "batch_patches bytes d_byte"]:
-        """For each byte of each patch, and of one patch more, what the global model has made of the patches before."""
+        """The output of the global model, split into bytes, for each patch of ``ids`` and for the one that follows."""
         positions = torch.arange(ids.shape[1], device=ids.device)[None]
         x = self.positions.embed(self.global_embedding(ids), positions)
         x = rearrange(x, "batch (patches bytes) d -> batch patches (bytes d)", bytes=self.patch_size)
@@ -581,8 +622,9 @@ def _check_levels(global_config: ModelConfig, local_config: ModelConfig, patch_s
         raise ValueError(f"{patch_size=} must divide global_config.d_model={global_config.d_model}")
     for name, config in {"global_config": global_config, "local_config": local_config}.items():
         if config.kind != "decoder":
-            raise ValueError(f"{name}.kind={config.kind!r} must be 'decoder': no byte may see those after it")
+            raise ValueError(f"{name}.kind={config.kind!r} must be 'decoder': no byte may attend to those after it")
         if config.position in ("sinusoidal", "learned"):
-            raise ValueError(f"{name}.position={config.position!r} must act in attention: embeddings are made here")
-    if global_config.n_ctx is None:
-        raise ValueError("global_config.n_ctx=None must be given: it is how many bytes have a position")
+            raise ValueError(
+                f"{name}.position={config.position!r} must be a scheme that acts in attention: MegaByte has its own "
+                "embeddings, with learned positions"
+            )

@@ -1,6 +1,7 @@
-"""Blocks and stacks of blocks: what the residual stream passes on its way from the embeddings to the logits."""
+"""Blocks and stacks of blocks, through which the hidden states pass from the embeddings to the logits."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, cast
 
 import torch
 from torch import nn
@@ -15,36 +16,41 @@ from llm_anatomy.shapes import Float, Int, Tensor
 
 
 class EncoderOutput(NamedTuple):
-    """The states of an encoder, to which the decoder's cross-attention attends.
+    """The hidden states of an encoder, to which the decoder's cross-attention attends.
 
     Source: Vaswani et al. (2017), section 3.2.3; UCL-31.
 
-    >>> EncoderOutput(states=torch.zeros(1, 3, 8)).key_positions.tolist()
+    >>> EncoderOutput(hidden_states=torch.zeros(1, 3, 8)).key_positions.tolist()
     [[0, 1, 2]]
     """
 
-    states: Float[Tensor, "batch source d_model"]
+    hidden_states: Float[Tensor, "batch source d_model"]
     positions: Int[Tensor, "#batch source"] | None = None
-    """-1 for padding; None if there is no padding."""
+    """Positions of the source tokens, -1 for padding; None if there is no padding."""
 
     @property
     def key_positions(self) -> Int[Tensor, "#batch source"]:
-        """The positions of all states."""
+        """The positions of all source tokens, whether or not there is padding."""
         if self.positions is not None:
             return self.positions
-        return torch.arange(self.states.shape[1], device=self.states.device)[None]
+        return torch.arange(self.hidden_states.shape[1], device=self.hidden_states.device)[None]
 
     @property
     def mask(self) -> Mask | None:
         """The rule that hides padding; None if there is no padding."""
-        return None if self.positions is None else _EVERY_TOKEN
+        return None if self.positions is None else _HIDE_PADDING
+
+    def repeat_interleave(self, repeats: int) -> "EncoderOutput":
+        """Repeat each sequence, with its copies next to each other, as beam search needs it."""
+        positions = None if self.positions is None else self.positions.repeat_interleave(repeats, 0)
+        return EncoderOutput(self.hidden_states.repeat_interleave(repeats, 0), positions)
 
 
-_EVERY_TOKEN = BidirectionalMask()
+_HIDE_PADDING = BidirectionalMask()  # one object, so that all layers share the mask that is made from it
 
 
 class BlockRecord(NamedTuple):
-    """What can be seen inside a block: the weights of its attention, if they were asked for, and its routing.
+    """What was computed inside a block: the weights of its attention, if they were requested, and its routing.
 
     Source: UCL-24.
 
@@ -63,13 +69,13 @@ class Block(nn.Module):
     .. math:: x \leftarrow x + \mathrm{Attention}(\mathrm{Norm}(x)), \quad
         x \leftarrow x + \mathrm{FFN}(\mathrm{Norm}(x))
 
-    with norms as ``config.norm_placement`` says.
+    This is the pre-norm block; ``config.norm_placement`` says where the norms are.
 
     Args:
         config: of the model.
-        position: the scheme of attention.
-        layer: which layer of the stack it is.
-        has_cross_attention: whether it attends to the output of an encoder, as in an encoder-decoder.
+        position: the position scheme of self-attention.
+        layer: index of the block in its stack, from 0; the first layers of some models have no experts.
+        has_cross_attention: whether the block also attends to the output of an encoder.
 
     Source: Vaswani et al. (2017), section 3.1; UCL-24, UCL-26, UCL-31, IITD-42, IITD-44, IITD-45.
 
@@ -97,45 +103,62 @@ class Block(nn.Module):
         position_context: PositionContext | None = None,
         cache: KVCache | None = None,
         encoder_output: EncoderOutput | None = None,
-        cross_context: PositionContext | None = None,
+        cross_position_context: PositionContext | None = None,
         cross_attention_cache: KVCache | None = None,
         return_weights: bool = False,
     ) -> tuple[Float[Tensor, "batch tokens d_model"], BlockRecord]:
-        """Return the stream after this block, and a record of it.
+        """Return the hidden states after this block, and its record.
 
         Args:
-            x: the stream.
+            x: the hidden states.
             mask: a rule for self-attention.
-            position_context: of self-attention; by default positions follow each other.
-            cache: of self-attention.
-            encoder_output, cross_context, cross_attention_cache: what cross-attention attends to, its positions, and
-                its cache, in a decoder that has it.
+            position_context: the positions of queries and keys in self-attention; by default the tokens follow each
+                other.
+            cache: keys and values of self-attention.
+            encoder_output: the sequence to which cross-attention attends.
+            cross_position_context: the positions of queries and keys in cross-attention; required with
+                ``encoder_output``.
+            cross_attention_cache: keys and values of cross-attention.
             return_weights: whether the record holds the weights of attention.
         """
         if position_context is None:
             position_context = context_of_new_tokens(x.shape[1], cache=cache, device=x.device)
-        given = dict(position_context=position_context, cache=cache, explicit=return_weights)
-        x, weights = self.attention_residual(x, self.attention.attend, mask=mask, **given)
+        x, weights = self.attention_residual(
+            x,
+            self.attention.attend,
+            mask=mask,
+            position_context=position_context,
+            cache=cache,
+            explicit=return_weights,
+        )
         cross_weights = None
         if encoder_output is not None:
-            given = dict(position_context=cross_context, cache=cross_attention_cache, explicit=return_weights)
-            given |= dict(context=encoder_output.states, mask=encoder_output.mask)
-            x, cross_weights = self.cross_attention_residual(x, self.cross_attention.attend, **given)
+            x, cross_weights = self.cross_attention_residual(
+                x,
+                self.cross_attention.attend,
+                context=encoder_output.hidden_states,
+                mask=encoder_output.mask,
+                position_context=cross_position_context,
+                cache=cross_attention_cache,
+                explicit=return_weights,
+            )
         x, routing = _with_routing(self.feedforward_residual(x, self.feedforward))
-        return x, BlockRecord(*(w if return_weights else None for w in (weights, cross_weights)), routing)
+        if not return_weights:  # some position schemes form the weights in any case
+            weights = cross_weights = None
+        return x, BlockRecord(weights, cross_weights, routing)
 
 
 class ParallelBlock(nn.Module):
-    r"""Attention and feed-forward side by side: both read the stream as it came, and both are added to it.
+    r"""Attention and feed-forward in parallel: both read the same hidden states, and both outputs are added to them.
 
     .. math:: y = x + \mathrm{Attention}(\mathrm{Norm}_1(x)) + \mathrm{FFN}(\mathrm{Norm}_2(x))
 
-    with one and the same norm where the config says so.
+    With ``config.n_parallel_norms=1``, both read the output of one norm.
 
     Args:
         config: of the model.
-        position: the scheme of attention.
-        layer: which layer of the stack it is.
+        position: the position scheme of self-attention.
+        layer: index of the block in its stack, from 0.
 
     Source: Wang and Komatsuzaki (2021), GPT-J; Black et al. (2022), "GPT-NeoX-20B", section 2.1; Chowdhery et al.
     (2022), "PaLM", section 2; GT-43.
@@ -161,25 +184,28 @@ class ParallelBlock(nn.Module):
         cache: KVCache | None = None,
         return_weights: bool = False,
     ) -> tuple[Float[Tensor, "batch tokens d_model"], BlockRecord]:
-        """Return the stream after this block, and a record of it; arguments as in :class:`Block`."""
+        """Return the hidden states after this block, and its record; the arguments are those of :class:`Block`."""
         if position_context is None:
             position_context = context_of_new_tokens(x.shape[1], cache=cache, device=x.device)
         normed = self.attention_norm(x)
-        given = dict(position_context=position_context, cache=cache, explicit=return_weights)
-        attended, weights = self.attention.attend(normed, mask, **given)
-        normed = normed if self.feedforward_norm is self.attention_norm else self.feedforward_norm(x)
-        fed, routing = _with_routing(self.feedforward(normed))
-        return x + attended + fed, BlockRecord(weights if return_weights else None, routing=routing)
+        attention_output, weights = self.attention.attend(
+            normed, mask, position_context, cache=cache, explicit=return_weights
+        )
+        if self.feedforward_norm is not self.attention_norm:
+            normed = self.feedforward_norm(x)
+        feedforward_output, routing = _with_routing(self.feedforward(normed))
+        record = BlockRecord(weights if return_weights else None, routing=routing)
+        return x + attention_output + feedforward_output, record
 
 
 class Stack(nn.Module):
-    """Apply blocks one after the other, and a last norm if the blocks leave the stream without one.
+    """Blocks one after the other, and a final norm unless each block ends with one or the model has none.
 
     Args:
         config: of the model.
         n_layers: number of blocks.
         causal: whether tokens attend only to themselves and to earlier tokens.
-        has_cross_attention: whether blocks attend to the output of an encoder.
+        has_cross_attention: whether the blocks attend to the output of an encoder.
 
     Source: Vaswani et al. (2017), section 3.1; IITD-43, UCL-27.
 
@@ -197,7 +223,7 @@ class Stack(nn.Module):
             blocks = [ParallelBlock(config, position, layer) for layer, position in enumerate(positions)]
         else:
             blocks = [Block(config, position, layer, has_cross_attention) for layer, position in enumerate(positions)]
-        self.blocks = nn.ModuleList(blocks)
+        self.blocks = cast(Sequence[Block | ParallelBlock], nn.ModuleList(blocks))  # a ModuleList has no item type
         self.windows = [_window(config, layer) for layer in range(n_layers)]
         masks = {window: _mask(window, causal) for window in self.windows}
         self.masks = [masks[window] for window in self.windows]  # layers with equal windows share one mask
@@ -208,34 +234,43 @@ class Stack(nn.Module):
         x: Float[Tensor, "batch tokens d_model"],
         *,
         position_context: PositionContext | None = None,
-        caches: list[KVCache] | None = None,
+        caches: Sequence[KVCache] | None = None,
         encoder_output: EncoderOutput | None = None,
-        cross_attention_caches: list[KVCache] | None = None,
+        cross_attention_caches: Sequence[KVCache] | None = None,
         return_weights: bool = False,
     ) -> tuple[Float[Tensor, "batch tokens d_model"], list[BlockRecord]]:
-        """Return the stream after the last block and norm, and a record of each block.
+        """Return the hidden states after the final norm, and the record of each block.
 
         Args:
             x: the embeddings.
-            position_context: of the tokens, for all blocks; by default positions follow each other.
-            caches, cross_attention_caches: one for each block.
-            encoder_output: what the blocks' cross-attention attends to, in a decoder that has it.
+            position_context: the positions of queries and keys in self-attention, for all blocks; by default the tokens
+                follow each other.
+            caches: keys and values of self-attention, one cache for each block.
+            encoder_output: the sequence to which the blocks' cross-attention attends.
+            cross_attention_caches: keys and values of cross-attention, one cache for each block.
             return_weights: whether the records hold the weights of attention.
         """
-        n_tokens, none = x.shape[1], [None] * len(self.blocks)
-        caches, cross_caches = caches or none, cross_attention_caches or none
+        no_caches = [None] * len(self.blocks)
+        self_caches = no_caches if caches is None else caches
+        cross_caches = no_caches if cross_attention_caches is None else cross_attention_caches
         if position_context is None:
-            position_context = context_of_new_tokens(n_tokens, cache=caches[0], device=x.device)
-        shared = dict(position_context=position_context, return_weights=return_weights)
+            position_context = context_of_new_tokens(x.shape[1], cache=self_caches[0], device=x.device)
+        cross_attention = {}  # stays empty without an encoder: a parallel block has no such arguments
         if encoder_output is not None:
             cross_context = PositionContext(position_context.query_positions, encoder_output.key_positions)
-            shared |= dict(encoder_output=encoder_output, cross_context=cross_context)
+            cross_attention = dict(encoder_output=encoder_output, cross_position_context=cross_context)
         records = []
-        for block, mask, cache, cross_cache in zip(self.blocks, self.masks, caches, cross_caches, strict=True):
-            of_block = dict(mask=mask, cache=cache)
-            if encoder_output is not None:
-                of_block |= dict(cross_attention_cache=cross_cache)
-            x, record = block(x, **shared, **of_block)
+        for block, mask, cache, cross_cache in zip(self.blocks, self.masks, self_caches, cross_caches, strict=True):
+            if cross_cache is not None:
+                cross_attention |= dict(cross_attention_cache=cross_cache)
+            x, record = block(
+                x,
+                mask=mask,
+                position_context=position_context,
+                cache=cache,
+                return_weights=return_weights,
+                **cross_attention,
+            )
             records.append(record)
         return self.norm(x), records
 
@@ -252,5 +287,5 @@ def _mask(window: int | None, causal: bool) -> Mask:
 
 
 def _with_routing(result: Tensor | tuple[Tensor, RoutingRecord]) -> tuple[Tensor, RoutingRecord | None]:
-    """A mixture of experts returns a record beside its output; other feed-forward layers return the output alone."""
+    """``(output, record)``: a mixture of experts returns both, other feed-forward layers return the output alone."""
     return result if isinstance(result, tuple) else (result, None)

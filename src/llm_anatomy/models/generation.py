@@ -1,43 +1,52 @@
-r"""Generation: from a model that scores the next token to a text.
+r"""Text generation: choosing one token after the other from the scores of a model.
 
-Three things make a generator, and each is an object or a function of its own: what changes the logits (the filters),
-what chooses a token from them (``greedy`` or ``Sample``), and the loop that reads, chooses and stops (``stream``, and
-``generate``, which collects what it yields). ``beam_search`` keeps several texts at a time instead.
+Generation has three independent pieces. Logits processors change the scores of the next token; a sampler, ``greedy`` or
+``Sampler``, chooses a token from them; and ``stream`` repeats this, from the prompts until every row has finished.
+``generate`` collects what ``stream`` yields. ``beam_search`` keeps several continuations of each prompt instead of one.
 
-Legend of shapes: ``batch``, ``n_vocab``. ``seen`` says for each row which tokens of the vocabulary its text holds.
+Legend of shapes: ``batch``, ``n_vocab``. ``seen`` is True for each token of the vocabulary that occurs in the prompt of
+the row or among its new tokens.
 """
 
 import math
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import torch
-from einops import rearrange, repeat
+from einops import rearrange
+from torch import nn
 
-from llm_anatomy.models.before_transformers import MambaLM
+from llm_anatomy.config import ModelConfig
+from llm_anatomy.models.before_transformers import MambaConfig
 from llm_anatomy.models.block import EncoderOutput
-from llm_anatomy.models.transformer import ModelCache, Transformer
+from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
 
-# --- Filters: logits in, logits out. In the usual order: RepetitionPenalty, Temperature, TopK, TopP, MinP ---
+LogitsProcessor = Callable[[Tensor, Tensor], Tensor]
+"""A function of ``(logits, seen)`` that returns new logits of the same shape."""
+
+FinishReason = Literal["stop_token", "stop_string", "length"]
+
+# --- Logits processors, in the usual order: RepetitionPenalty, Temperature, TopK, TopP, MinP ---
 
 
 @dataclass(frozen=True)
 class RepetitionPenalty:
-    r"""Make what the text holds already less likely, once, however often it holds it.
+    r"""Make tokens that were seen before less likely, regardless of how often they were seen.
 
     .. math:: z_i' = \begin{cases} z_i / \theta & z_i > 0 \\ z_i\, \theta & z_i \leq 0 \end{cases}
         \quad \text{for } i \text{ in the text}
 
-    The paper divides in both cases; a negative logit would then become more likely, and so practice multiplies it.
+    The paper divides in both cases. Since that would make tokens with negative logits more likely, implementations
+    multiply there.
 
     Args:
-        penalty: θ, above 0; 1 changes nothing, the paper takes 1.2.
+        penalty: θ, above 0; 1 changes nothing, and the paper uses 1.2.
 
     Raises:
-        ValueError: for another penalty.
+        ValueError: for a penalty out of range.
 
     Source: Keskar et al. (2019), "CTRL", section 4.1.
 
@@ -65,10 +74,10 @@ class Temperature:
     .. math:: z_i' = z_i / T, \qquad T \to 0: \; z_i' = \begin{cases} 0 & z_i = \max_j z_j \\ -\infty \end{cases}
 
     Args:
-        temperature: T, from 0, which leaves the likeliest token alone.
+        temperature: T, at least 0; at 0 only the most likely token remains.
 
     Raises:
-        ValueError: for another temperature.
+        ValueError: for a temperature out of range.
 
     Source: Ackley et al. (1985), "A learning algorithm for Boltzmann machines", section 2; Holtzman et al. (2020),
     section 5.3.
@@ -93,12 +102,12 @@ class Temperature:
 
 @dataclass(frozen=True)
 class TopK:
-    r"""Leave the k likeliest tokens, and those as likely as the last of them.
+    r"""Keep the k most likely tokens, and those that tie with the last of them.
 
     .. math:: V^{(k)} = \{ i : z_i \geq z_{(k)} \}, \quad z_{(k)} \text{ the } k\text{-th largest}
 
     Args:
-        k: from 1; from ``n_vocab`` on it leaves all.
+        k: at least 1; with ``n_vocab`` or more, all tokens are kept.
 
     Raises:
         ValueError: for k below 1.
@@ -124,15 +133,15 @@ class TopK:
 
 @dataclass(frozen=True)
 class TopP:
-    r"""Nucleus sampling: leave the fewest tokens, the likeliest first, that together have probability p.
+    r"""Nucleus sampling: keep the smallest set of most likely tokens that together have probability p.
 
     .. math:: V^{(p)} = \text{the smallest } V \text{ with } \sum_{i \in V} P(i) \geq p
 
     Args:
-        p: above 0, at most 1, which leaves all.
+        p: above 0 and at most 1, which keeps all tokens.
 
     Raises:
-        ValueError: for another p.
+        ValueError: for p out of range.
 
     Source: Holtzman et al. (2020), section 3.1.
 
@@ -151,24 +160,25 @@ class TopP:
     ) -> Float[Tensor, "batch n_vocab"]:
         if self.p == 1:  # a sum may pass 1 by rounding
             return logits
-        likeliest_first, order = logits.float().sort(descending=True, stable=True)
-        probabilities = likeliest_first.softmax(-1)
-        goes = probabilities.cumsum(-1) - probabilities >= self.p  # those before it suffice
-        return logits.masked_fill(goes.scatter(-1, order, goes), -math.inf)
+        sorted_logits, order = logits.float().sort(descending=True, stable=True)
+        probabilities = sorted_logits.softmax(-1)
+        removed = probabilities.cumsum(-1) - probabilities >= self.p  # the more likely tokens already reach p
+        return logits.masked_fill(removed.scatter(-1, order, removed), -math.inf)
 
 
 @dataclass(frozen=True)
 class MinP:
-    r"""Leave tokens that are at least so likely, measured by the likeliest: many where the model is unsure, few where
-    it is sure.
+    r"""Keep the tokens that have at least the fraction p of the probability of the most likely token.
 
     .. math:: V = \{ i : P(i) \geq p\, \max_j P(j) \}
 
+    Many tokens remain where the model is uncertain, and few where it is certain.
+
     Args:
-        p: above 0, at most 1, which leaves the likeliest.
+        p: above 0 and at most 1, which keeps the most likely token only.
 
     Raises:
-        ValueError: for another p.
+        ValueError: for p out of range.
 
     Source: Nguyen et al. (2024), "Turning up the heat", section 3.
 
@@ -188,25 +198,22 @@ class MinP:
         return logits.masked_fill(logits < logits.amax(-1, keepdim=True) + math.log(self.p), -math.inf)
 
 
-LogitsProcessor = Callable[[Tensor, Tensor], Tensor]
-
-
-# --- Choosing a token ---
+# --- Samplers ---
 
 
 def greedy(
     logits: Float[Tensor, "batch n_vocab"], seen: Bool[Tensor, "batch n_vocab"] | None = None
 ) -> Int[Tensor, "batch"]:
-    r"""The likeliest token, the first of those that are equally likely.
+    r"""Choose the most likely token, the first one if several are equally likely.
 
     .. math:: w = \arg\max_i z_i
 
-    Filters that leave the order of the tokens leave this choice. For those that do not there is
-    ``Sample(RepetitionPenalty(1.2), Temperature(0.0))``.
+    Of the logits processors above, only the repetition penalty can change this choice; greedy decoding with a penalty
+    is ``Sampler(RepetitionPenalty(1.2), Temperature(0.0))``.
 
     Args:
         logits: of the next token.
-        seen: plays no part.
+        seen: not used.
 
     Source: Holtzman et al. (2020), section 2.
 
@@ -216,84 +223,146 @@ def greedy(
     return logits.argmax(-1)
 
 
-class Sample:
-    r"""A token drawn from the distribution that the filters leave.
+class Sampler:
+    r"""Draw a token from the distribution that the logits processors leave.
 
     .. math:: w \sim \mathrm{softmax}(z')
 
     Args:
-        filters: applied in this order. Usual are ``RepetitionPenalty``, ``Temperature``, ``TopK``, ``TopP``, ``MinP``,
-            each of which sees the probabilities that those before it have left.
-        generator: where chance comes from, on the device of the model; PyTorch's own by default. One seed gives one
-            text for one batch; in another batch a row gets other draws.
+        logits_processors: applied in this order, each to the output of the one before. The usual order is
+            ``RepetitionPenalty``, ``Temperature``, ``TopK``, ``TopP``, ``MinP``.
+        generator: source of randomness, on the device of the model; PyTorch's default generator if it is None. A seed
+            reproduces the texts of the same batch; in another batch, a row gets other random numbers.
 
     Source: Holtzman et al. (2020), sections 3 and 5.
 
-    >>> sampler = Sample(Temperature(0.7), TopK(2), generator=torch.Generator().manual_seed(0))
+    >>> sampler = Sampler(Temperature(0.7), TopK(2), generator=torch.Generator().manual_seed(0))
     >>> logits = torch.tensor([[1.0, 3.0, 2.0]]).expand(9, 3)
     >>> sampler(logits, torch.zeros(9, 3, dtype=torch.bool)).tolist().count(0)
     0
     """
 
-    def __init__(self, *filters: LogitsProcessor, generator: torch.Generator | None = None):
-        self.filters, self.generator = filters, generator
+    def __init__(self, *logits_processors: LogitsProcessor, generator: torch.Generator | None = None):
+        self.logits_processors, self.generator = logits_processors, generator
 
     def __call__(
         self, logits: Float[Tensor, "batch n_vocab"], seen: Bool[Tensor, "batch n_vocab"]
     ) -> Int[Tensor, "batch"]:
         logits = logits.float()
-        for change in self.filters:
-            logits = change(logits, seen)
+        for process in self.logits_processors:
+            logits = process(logits, seen)
         return torch.multinomial(logits.softmax(-1), 1, generator=self.generator)[:, 0]
 
 
-# --- The loop ---
+# --- Models and their steps ---
+
+
+@runtime_checkable
+class GenerationCache(Protocol):
+    """What a model keeps of the tokens that it has read, one row for each sequence.
+
+    Source: the interface that :func:`stream` and :func:`beam_search` need.
+
+    >>> from llm_anatomy.models.before_transformers import MambaCache
+    >>> isinstance(MambaCache(), GenerationCache)
+    True
+    """
+
+    def reorder(self, rows: Int[Tensor, "rows"]) -> None:
+        """Let row i continue from what row ``rows[i]`` holds; the two have the same source."""
+        ...
+
+    def repeat_interleave(self, repeats: int) -> None:
+        """Repeat each row, with its copies next to each other."""
+        ...
+
+
+@runtime_checkable
+class GenerativeModel(Protocol):
+    """A model that can generate, such as :class:`~llm_anatomy.models.transformer.Transformer`, unless it is an encoder,
+    and :class:`~llm_anatomy.models.before_transformers.MambaLM`.
+
+    Source: the interface that :func:`stream` and :func:`beam_search` need.
+
+    >>> model = Transformer(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))
+    >>> isinstance(model, GenerativeModel)
+    True
+    """
+
+    @property
+    def config(self) -> ModelConfig | MambaConfig:
+        """The description of the model, with ``kind``, ``n_vocab`` and ``n_ctx``."""
+        ...
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """The parameters, as in ``nn.Module``."""
+        ...
+
+    def new_cache(self, batch: int, n_slots: int, n_source: int | None = None) -> GenerationCache:
+        """Make an empty cache for ``n_slots`` tokens, and for a source of ``n_source`` tokens."""
+        ...
+
+    def hidden_states(
+        self,
+        ids: Int[Tensor, "batch tokens"],
+        *,
+        attention_mask: Bool[Tensor, "batch tokens"] | None = None,
+        source: EncoderOutput | None = None,
+        cache: Any = None,
+    ) -> tuple[Float[Tensor, "batch tokens d_model"], Any]:
+        """Read tokens into a cache from ``new_cache``; the first result is the hidden states after the last block."""
+        ...
+
+    def logits(self, x: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens n_vocab"]:
+        """Compute a score for every token of the vocabulary from those hidden states."""
+        ...
 
 
 def next_logits(
-    model: Transformer | MambaLM,
+    model: GenerativeModel,
     ids: Int[Tensor, "batch tokens"],
-    cache: ModelCache,
+    cache: GenerationCache,
     source: EncoderOutput | None = None,
     attention_mask: Bool[Tensor, "batch tokens"] | None = None,
 ) -> Float[Tensor, "batch n_vocab"]:
-    """Read tokens into the cache, and score what follows the last: the vocabulary is read once, not for each token.
+    """Read tokens into the cache, and compute the logits of the token that follows the last of them.
 
-    A step of decoding is this function with one token. ``torch.compile(next_logits, dynamic=True)`` makes one graph of
-    it, for every step: ``dynamic`` says that the length of the cache is not part of what is compiled.
+    Logits of the other tokens are not computed, which saves most products with the vocabulary in a long prompt. A
+    decoding step is this function with one new token. ``torch.compile(next_logits, dynamic=True)`` makes one graph for
+    all steps, since the length of the cache is then not part of what is compiled.
 
     Args:
         model: a decoder or encoder-decoder.
         ids: the new tokens.
-        cache: from ``model.new_cache``; holds what came before.
+        cache: from ``model.new_cache``; holds the tokens before them.
         source: from ``model.encode``, for an encoder-decoder.
-        attention_mask: False for padding; all are tokens by default.
+        attention_mask: True for a token, False for padding; by default there is no padding.
 
     Source: Pope et al. (2022), section 2 (prefill and decode); CMU-10.
 
-    >>> from llm_anatomy.config import ModelConfig
     >>> model = Transformer(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))
     >>> with torch.inference_mode():
     ...     tuple(next_logits(model, torch.tensor([[1, 2, 3]]), model.new_cache(batch=1, n_slots=4)).shape)
     (1, 5)
     """
-    x, _ = model.read(ids, attention_mask=attention_mask, source=source, cache=cache)
+    x, _ = model.hidden_states(ids, attention_mask=attention_mask, source=source, cache=cache)
     return model.logits(x[:, -1:])[:, 0]
 
 
-def store_by_columns(model: torch.nn.Module) -> None:
-    """Store weight matrices column by column, in place: the same numbers and shapes, in another order in memory.
+def store_column_major(model: nn.Module) -> None:
+    """Store all weight matrices in column-major order, in place; their values and shapes do not change.
 
-    A step of decoding has few rows, one for each text, and a CPU's matrix product is then faster over weights that lie
-    in the order of (in, out), by up to two for a batch of 8. Training has many rows, and needs none of this.
+    A decoding step multiplies few rows, one for each sequence, with each weight. On a CPU, that product is up to twice
+    as fast for a batch of 8 if the weights are laid out in memory as (in, out). Training has many rows and does not
+    benefit.
 
     Args:
-        model: of any kind; what it computes stays the same.
+        model: any module.
 
     Source: no paper; measured in ``benchmarks/generation.py``.
 
-    >>> layer = torch.nn.Linear(3, 5)
-    >>> store_by_columns(layer)
+    >>> layer = nn.Linear(3, 5)
+    >>> store_column_major(layer)
     >>> tuple(layer.weight.shape), layer.weight.stride()
     ((5, 3), (1, 5))
     """
@@ -302,53 +371,104 @@ def store_by_columns(model: torch.nn.Module) -> None:
             parameter.data = parameter.data.t().contiguous().t()
 
 
+class _CachedModel:
+    """A model with its cache and, for an encoder-decoder, the encoded sources: a prefill, then one step per token."""
+
+    @torch.inference_mode()
+    def __init__(
+        self,
+        model: GenerativeModel,
+        sources: Sequence[Sequence[int]] | None = None,
+        step: Callable[..., Tensor] = next_logits,
+    ):
+        self.model, self._step = model, step
+        self.device = next(model.parameters()).device
+        self.n_ctx = sys.maxsize if model.config.n_ctx is None else model.config.n_ctx
+        self.n_free_slots = 0
+        self.source = None
+        if sources is not None:
+            assert isinstance(model, Transformer)  # the only model with an encoder
+            self.source = model.encode(*_left_pad(sources, self.device))
+
+    def prefill(self, texts: Sequence[Sequence[int]], n_more: int) -> Float[Tensor, "batch n_vocab"]:
+        """Read all texts into a new cache, with space for ``n_more`` tokens or as many as the context allows."""
+        ids, attention_mask = _left_pad(texts, self.device)
+        n_slots = min(self.n_ctx, ids.shape[1] + n_more)
+        n_source = None if self.source is None else self.source.hidden_states.shape[1]
+        self.cache = self.model.new_cache(len(ids), n_slots, n_source)
+        self.n_free_slots = n_slots - ids.shape[1]
+        return next_logits(self.model, ids, self.cache, self.source, attention_mask)
+
+    def step(self, ids: Int[Tensor, "batch"]) -> Float[Tensor, "batch n_vocab"]:
+        """Read one more token of each text."""
+        self.n_free_slots -= 1
+        return self._step(self.model, ids[:, None], self.cache, self.source)
+
+    def repeat_interleave(self, repeats: int) -> None:
+        """Repeat each row of the cache and of the source, with its copies next to each other."""
+        self.cache.repeat_interleave(repeats)
+        self.source = None if self.source is None else self.source.repeat_interleave(repeats)
+
+
+def _left_pad(texts: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor | None]:
+    """Ids (batch, longest) with padding on the left, and the attention mask, None if there is no padding."""
+    longest = max(map(len, texts))
+    ids = torch.tensor([[0] * (longest - len(text)) + list(text) for text in texts], device=device)
+    if all(len(text) == longest for text in texts):
+        return ids, None
+    n_padding = torch.tensor([[longest - len(text)] for text in texts], device=device)
+    return ids, torch.arange(longest, device=device) >= n_padding
+
+
+# --- One continuation of each prompt ---
+
+
 class Step(NamedTuple):
-    """One token for each row that still goes on.
+    """One new token for each row that has not finished.
 
     Source: the loop of :func:`stream`.
 
-    >>> Step(ids=[3, None], finish_reason=["stop_token", "stop_token"], log_probs=None).ids
+    >>> Step(ids=[3, None], finish_reason=[None, "stop_token"], log_probs=None).ids
     [3, None]
     """
 
     ids: list[int | None]
-    """None for a row that stopped before."""
+    """The new token of each row; None for a row that finished in an earlier step."""
 
-    finish_reason: list[str | None]
-    """Why each row has stopped, with this token or before: ``"stop_token"``, ``"stop_string"`` or ``"length"``; None
-    while it goes on."""
+    finish_reason: list[FinishReason | None]
+    """Why each row finished, in this step or an earlier one; None for a row that has not finished."""
 
     log_probs: list[float | None] | None
-    """Log-probability of each token by the model's own logits, before any filter, where they were asked for."""
+    """Log-probability of each new token under the logits of the model, before any processor; None unless requested."""
 
 
 @dataclass(frozen=True)
 class Generation:
-    """What was written after each prompt.
+    """The continuations of all prompts.
 
-    Source: the loop of :func:`generate`.
+    Source: the result of :func:`generate`.
 
-    >>> Generation(ids=[[5, 2], [7]], finish_reason=["max_new_tokens", "stop_token"]).ids[1]
+    >>> Generation(ids=[[5, 2], [7]], finish_reason=["length", "stop_token"]).ids[1]
     [7]
     """
 
     ids: list[list[int]]
-    """The new tokens of each row, the one that stopped it included; no prompt, no padding."""
+    """The new tokens of each row, including a stop token; neither prompt nor padding."""
 
-    finish_reason: list[str]
-    """Why each row stopped: ``"stop_token"``, ``"stop_string"`` or ``"length"``."""
+    finish_reason: list[FinishReason]
+    """Why each row finished: with a stop token, a stop string, or because it reached ``max_new_tokens``."""
 
     log_probs: list[list[float]] | None = None
-    """Of each token, by the model's own logits, where they were asked for."""
+    """Log-probability of each new token under the logits of the model, before any processor; None unless requested."""
 
 
 def stream(
-    model: Transformer | MambaLM,
+    model: GenerativeModel,
     prompts: Sequence[Sequence[int]],
     *,
     max_new_tokens: int,
     sampler: Callable[[Tensor, Tensor], Tensor] = greedy,
-    stop_tokens: Collection[int] = (),
+    stop_token_ids: Collection[int] = (),
     stop_strings: Collection[str] = (),
     decode: Callable[[list[int]], str] | None = None,
     overflow: str = "refuse",
@@ -356,37 +476,37 @@ def stream(
     log_probs: bool = False,
     step: Callable[..., Tensor] = next_logits,
 ) -> Iterator[Step]:
-    r"""Write after each prompt, one token a row at a time: read the prompts in one pass, then each new token alone.
+    r"""Generate one token of each row at a time: read the prompts in one pass (prefill), then each new token alone.
 
     .. math:: w_{t+1} = \mathrm{choose}(z_t), \quad z_t = \mathrm{logits}(w_t \mid \mathrm{cache}(w_0 \dots w_{t-1}))
 
     Args:
         model: a decoder or encoder-decoder.
-        prompts: ids of each row, at least one; of any lengths, since short ones are padded on the left. For an
-            encoder-decoder the first tokens of the target, its start token for instance.
-        max_new_tokens: how many tokens at most, from 1.
-        sampler: ``greedy``, ``Sample(...)``, or what else takes logits and ``seen`` and returns (batch,) ids.
-        stop_tokens: a row that writes one of them stops.
-        stop_strings: a row stops when what it wrote, decoded, holds one of them; prompts do not count.
-        decode: from ids to text; needed for ``stop_strings``. Called with all new ids of a row in each step.
-        overflow: what to do when the text would pass ``n_ctx``. ``"refuse"``: an error before anything is read.
-            ``"slide"``: a row that is full keeps its newest ``n_ctx // 2`` tokens, and the batch is read anew.
-            Positions have changed, so nothing cached can stay; dropping half at once makes that one prefill in ``n_ctx
-            // 2`` steps, about as much work as reading each token twice, where dropping one at a time would be a
-            prefill a step.
-        sources: ids of the source of each row, for an encoder-decoder.
-        log_probs: whether steps hold log-probabilities.
-        step: what runs the steps after the prompts: ``torch.compile(next_logits, dynamic=True)``, for instance.
+        prompts: the token ids of each row, at least one each. They may differ in length: short ones are padded on the
+            left. For an encoder-decoder, these are the first tokens of the target, such as its start token.
+        max_new_tokens: maximal number of new tokens of each row, at least 1.
+        sampler: ``greedy``, ``Sampler(...)``, or any function of ``(logits, seen)`` that returns one id for each row.
+        stop_token_ids: a row finishes with the first of these that it generates.
+        stop_strings: a row finishes when its new tokens, decoded, contain one of these; the prompt does not count.
+        decode: a function from ids to text, required for ``stop_strings``. In each step, it is called with all new
+            tokens of each row.
+        overflow: what to do if prompt and new tokens exceed ``n_ctx``. ``"refuse"`` raises an error before anything is
+            computed. ``"slide"`` drops all but the newest ``n_ctx // 2`` tokens of a row that is full, and reads the
+            batch again, since its positions have changed and no cached key is valid. One such prefill every
+            ``n_ctx // 2`` steps costs about as much as reading each token twice; dropping one token at a time would
+            cost a prefill in each step.
+        sources: the token ids of the source of each row, for an encoder-decoder.
+        log_probs: whether steps contain log-probabilities.
+        step: computes all steps after the prefill, such as ``torch.compile(next_logits, dynamic=True)``.
 
     Returns:
-        An iterator of steps; it ends when all rows have stopped.
+        An iterator over the steps, which ends when all rows have finished.
 
     Raises:
-        ValueError: naming the argument, before anything is read, even before the first step is asked for.
+        ValueError: for an argument that is not allowed, immediately, and not only when the first step is requested.
 
     Source: Vaswani et al. (2017), section 3.1 (auto-regressive); Pope et al. (2022), section 2; UCL-10, CMU-10.
 
-    >>> from llm_anatomy.config import ModelConfig
     >>> model = Transformer(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5, position="alibi"))
     >>> for step in stream(model, [[1, 2], [3]], max_new_tokens=3):
     ...     print(len(step.ids), step.finish_reason)
@@ -394,178 +514,149 @@ def stream(
     2 [None, None]
     2 ['length', 'length']
     """
-    _check_arguments(model, prompts, max_new_tokens, stop_tokens, sources)
+    _check_arguments(model, prompts, max_new_tokens, stop_token_ids, sources)
     if stop_strings and decode is None:
-        raise ValueError("decode=None must be given, from ids to text, for stop_strings")
+        raise ValueError("decode=None must be given with stop_strings: a function from ids to text")
     if "" in stop_strings:
-        raise ValueError(f"{stop_strings=} must hold no empty string, which every text holds")
+        raise ValueError(f"{stop_strings=} must not contain the empty string, which every text contains")
     if overflow not in ("refuse", "slide"):
         raise ValueError(f"{overflow=} must be 'refuse' or 'slide'")
     if overflow == "refuse":
         _check_capacity(model, prompts, max_new_tokens, remedy="; overflow='slide' drops the oldest tokens")
 
-    def reason_to_finish(new: list[int]) -> str | None:
-        if new[-1] in stop_tokens:
+    def finish_reason_of(new_ids: list[int]) -> FinishReason | None:
+        if new_ids[-1] in stop_token_ids:
             return "stop_token"
-        if stop_strings and any(string in decode(new) for string in stop_strings):
-            return "stop_string"
-        return "length" if len(new) == max_new_tokens else None
+        if stop_strings and decode is not None:
+            text = decode(new_ids)
+            if any(string in text for string in stop_strings):
+                return "stop_string"
+        return "length" if len(new_ids) == max_new_tokens else None
 
-    reader = _Reader(model, sources, step)
-    return _stream(reader, prompts, max_new_tokens, sampler, reason_to_finish, log_probs)
+    cached_model = _CachedModel(model, sources, step)
+    return _stream(cached_model, prompts, max_new_tokens, sampler, finish_reason_of, log_probs)
 
 
-def generate(model: Transformer | MambaLM, prompts: Sequence[Sequence[int]], **settings) -> Generation:
-    """Write after each prompt, and return when all rows have stopped.
+def generate(model: GenerativeModel, prompts: Sequence[Sequence[int]], **settings: Any) -> Generation:
+    """Generate a continuation of each prompt, and return when all rows have finished.
 
     Args:
         model, prompts: as in :func:`stream`.
-        settings: all others of :func:`stream`; ``max_new_tokens`` must be among them.
+        settings: all other arguments of :func:`stream`; ``max_new_tokens`` is required.
 
     Source: as :func:`stream`; UCL-10, CMU-10.
 
-    >>> from llm_anatomy.config import ModelConfig
     >>> model = Transformer(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5, position="alibi"))
-    >>> written = generate(model, [[1, 2], [3]], max_new_tokens=3, sampler=Sample(Temperature(0.7), TopP(0.9)))
-    >>> [len(ids) for ids in written.ids], written.finish_reason
+    >>> generation = generate(model, [[1, 2], [3]], max_new_tokens=3, sampler=Sampler(Temperature(0.7), TopP(0.9)))
+    >>> [len(ids) for ids in generation.ids], generation.finish_reason
     ([3, 3], ['length', 'length'])
     """
     steps = list(stream(model, prompts, **settings))
+    finish_reason: list[FinishReason] = [
+        reason for reason in steps[-1].finish_reason if reason
+    ]  # there is no None left
+    log_probs = _by_row([step.log_probs for step in steps if step.log_probs is not None])
+    return Generation(_by_row([step.ids for step in steps]), finish_reason, log_probs or None)
 
-    def of_row(values: Sequence[list]) -> list[list]:
-        return [[value for value in row if value is not None] for row in zip(*values, strict=True)]
 
-    log_probs = of_row([step.log_probs for step in steps]) if steps[0].log_probs else None
-    return Generation(of_row([step.ids for step in steps]), steps[-1].finish_reason, log_probs)
+T = TypeVar("T")
+
+
+def _by_row(steps: list[list[T | None]]) -> list[list[T]]:
+    """Turn a list with one value for each row, for each step, into a list of each row's values."""
+    return [[value for value in row if value is not None] for row in zip(*steps, strict=True)]
 
 
 def _stream(
-    reader: "_Reader", prompts, max_new_tokens: int, sampler, reason_to_finish, log_probs: bool
+    model: _CachedModel,
+    prompts: Sequence[Sequence[int]],
+    max_new_tokens: int,
+    sampler: Callable[[Tensor, Tensor], Tensor],
+    finish_reason_of: Callable[[list[int]], FinishReason | None],
+    return_log_probs: bool,
 ) -> Iterator[Step]:
-    texts, new, finish_reason = [list(prompt) for prompt in prompts], [[] for _ in prompts], [None] * len(prompts)
-    seen = torch.zeros(len(prompts), reader.model.config.n_vocab, dtype=torch.bool, device=reader.device)
+    texts, new_ids = [list(prompt) for prompt in prompts], [[] for _ in prompts]
+    finish_reason: list[FinishReason | None] = [None] * len(prompts)
+    seen = torch.zeros(len(prompts), model.model.config.n_vocab, dtype=torch.bool, device=model.device)
     for row, prompt in zip(seen, prompts, strict=True):
-        row[torch.tensor(prompt, device=reader.device)] = True
-    for n_more in reversed(range(max_new_tokens)):  # the last token is written, not read
-        goes_on = [reason is None for reason in finish_reason]
-        with torch.inference_mode():  # ends before the yield: between the steps the mode is the caller's
-            if reader.is_full:  # as it is at first
-                texts = [_slid(t, reader.n_ctx) if on else t[-1:] for t, on in zip(texts, goes_on, strict=True)]
-                logits = reader.read(texts, n_more)
+        row[torch.tensor(prompt, device=model.device)] = True
+    chosen = None
+    for n_more in reversed(range(max_new_tokens)):  # the last token is generated, but never read
+        unfinished = [reason is None for reason in finish_reason]
+        with torch.inference_mode():  # ends before the yield, so that the caller's mode holds between the steps
+            if chosen is None or model.n_free_slots == 0:
+                texts = [_slide(t, model.n_ctx) if here else t[-1:] for t, here in zip(texts, unfinished, strict=True)]
+                logits = model.prefill(texts, n_more)
             else:
-                logits = reader.read_one_more(chosen)
+                logits = model.step(chosen)
             chosen = sampler(logits, seen)  # (batch,)
             seen.scatter_(1, chosen[:, None], True)
-            ids, scores = chosen.tolist(), None
-            if log_probs:
-                scores = _where(goes_on, logits.float().log_softmax(-1).gather(1, chosen[:, None])[:, 0].tolist())
-        for row in range(len(prompts)):
-            if goes_on[row]:
-                new[row].append(ids[row])
+            ids, log_probs = chosen.tolist(), None
+            if return_log_probs:
+                log_probs = logits.float().log_softmax(-1).gather(1, chosen[:, None])[:, 0].tolist()
+                log_probs = _where(unfinished, log_probs)
+        for row, is_unfinished in enumerate(unfinished):
+            if is_unfinished:
+                new_ids[row].append(ids[row])
                 texts[row].append(ids[row])
-                finish_reason[row] = reason_to_finish(new[row])
-        yield Step(_where(goes_on, ids), list(finish_reason), scores)
+                finish_reason[row] = finish_reason_of(new_ids[row])
+        yield Step(_where(unfinished, ids), list(finish_reason), log_probs)
         if None not in finish_reason:
             return
 
 
-def _where(goes_on: list[bool], values: list) -> list:
-    return [value if on else None for on, value in zip(goes_on, values, strict=True)]
+def _where(condition: list[bool], values: list[T]) -> list[T | None]:
+    return [value if holds else None for holds, value in zip(condition, values, strict=True)]
 
 
-def _slid(text: list[int], n_ctx: int) -> list[int]:
-    """What is kept of a text: all of it where it fits, its newest half of the context where not."""
+def _slide(text: list[int], n_ctx: int) -> list[int]:
+    """The tokens that are kept: all if they fit into the context, otherwise the newest ones, half of the context."""
     return text if len(text) <= n_ctx else text[-max(1, n_ctx // 2) :]
 
 
-class _Reader:
-    """A model, its cache, and the sources of the rows."""
-
-    @torch.inference_mode()
-    def __init__(self, model: Transformer | MambaLM, sources=None, step: Callable[..., Tensor] = next_logits):
-        self.model, self.step, self.device = model, step, model.embedding.weight.device
-        self.n_ctx = sys.maxsize if model.config.n_ctx is None else model.config.n_ctx
-        self.source = None if sources is None else model.encode(*_padded(sources, self.device))
-        self.n_left = 0
-
-    def read(self, texts: Sequence[Sequence[int]], n_more: int) -> Float[Tensor, "batch n_vocab"]:
-        """All texts in one pass, into a cache for ``n_more`` tokens, or as many as fit; scores the token after each."""
-        ids, attention_mask = _padded(texts, self.device)
-        n_slots = min(self.n_ctx, ids.shape[1] + n_more)
-        n_source = None if self.source is None else self.source.states.shape[1]
-        self.cache, self.n_left = self.model.new_cache(len(ids), n_slots, n_source), n_slots - ids.shape[1]
-        return next_logits(self.model, ids, self.cache, self.source, attention_mask)
-
-    @property
-    def is_full(self) -> bool:
-        return self.n_left == 0
-
-    def read_one_more(self, ids: Int[Tensor, "batch"]) -> Float[Tensor, "batch n_vocab"]:
-        self.n_left -= 1
-        return self.step(self.model, ids[:, None], self.cache, self.source)
-
-    def reorder(self, rows: Int[Tensor, "_"]) -> None:
-        """Row i goes on from what row ``rows[i]`` held; both have the same source."""
-        for cache in self.cache.blocks:
-            cache.reorder(rows)
-
-    def repeat(self, n_times: int) -> None:
-        """Each row so many times, one after the other, its source too."""
-        rows = repeat(torch.arange(len(self.cache.blocks[0].read()[-1]), device=self.device), "b -> (b n)", n=n_times)
-        self.reorder(rows)
-        if self.source is not None:
-            states, positions = self.source
-            self.source = EncoderOutput(states[rows], positions if positions is None else positions[rows])
-            for cache in self.cache.source:
-                cache.reorder(rows)
-
-
-def _padded(texts: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor | None]:
-    """Ids, padded on the left so that all rows end together, and which are tokens: None where all are."""
-    longest = max(map(len, texts))
-    ids = torch.tensor([[0] * (longest - len(text)) + list(text) for text in texts], device=device)
-    if all(len(text) == longest for text in texts):
-        return ids, None
-    n_padding = torch.tensor([[longest - len(text)] for text in texts], device=device)
-    return ids, torch.arange(longest, device=device) >= n_padding  # both (batch, longest)
-
-
 def _check_arguments(
-    model: Transformer | MambaLM, prompts, max_new_tokens: int, stop_tokens: Collection[int], sources
+    model: GenerativeModel,
+    prompts: Sequence[Sequence[object]],
+    max_new_tokens: int,
+    stop_token_ids: Collection[object],
+    sources: Sequence[Sequence[object]] | None,
 ) -> None:
     config = model.config
     if config.kind == "encoder":
-        raise ValueError("model has kind='encoder'; only a decoder or an encoder-decoder writes")
+        raise ValueError("a model with kind='encoder' cannot generate; it must be 'decoder' or 'encoder-decoder'")
     if (config.kind == "encoder-decoder") != (sources is not None):
         raise ValueError(f"sources must be given for an encoder-decoder, and only then; kind={config.kind!r}")
     if max_new_tokens < 1:
         raise ValueError(f"{max_new_tokens=} must be at least 1")
-    for name, texts in {"prompts": prompts, "sources": sources}.items():
-        if texts is None:
-            continue
-        if len(texts) == 0 or len(texts) != len(prompts):
-            raise ValueError(f"{name} holds {len(texts)} texts; it must hold one for each row, and there must be a row")
+    if len(prompts) == 0:
+        raise ValueError("prompts holds 0 texts; it must hold at least one")
+    if sources is not None and len(sources) != len(prompts):
+        raise ValueError(f"sources holds {len(sources)} texts; it must hold one for each of the {len(prompts)} prompts")
+    for name, texts in {"prompts": prompts, "sources": sources or []}.items():
         for row, text in enumerate(texts):
             if len(text) == 0:
                 raise ValueError(f"{name}[{row}] is empty; it must hold at least one token, such as a start token")
-            _check_bounds(f"{name}[{row}]", text, config.n_vocab)
-    _check_bounds("stop_tokens", stop_tokens, config.n_vocab)
+            _check_ids(f"{name}[{row}]", text, config.n_vocab)
+    _check_ids("stop_token_ids", stop_token_ids, config.n_vocab)
     if sources is not None and config.n_ctx is not None and max(map(len, sources)) > config.n_ctx:
         raise ValueError(f"sources hold a text of {max(map(len, sources))} tokens, more than n_ctx={config.n_ctx}")
 
 
-def _check_bounds(name: str, ids: Collection, n_vocab: int) -> None:
+def _check_ids(name: str, ids: Collection[object], n_vocab: int) -> None:
     for i in ids:
         if not (isinstance(i, int) and 0 <= i < n_vocab):
             raise ValueError(f"{name} holds {i!r}; ids must be integers from 0 to n_vocab - 1 = {n_vocab - 1}")
 
 
-def _check_capacity(model: Transformer | MambaLM, prompts, max_new_tokens: int, remedy: str = "") -> None:
+def _check_capacity(
+    model: GenerativeModel, prompts: Sequence[Sequence[int]], max_new_tokens: int, remedy: str = ""
+) -> None:
     n_ctx, longest = model.config.n_ctx, max(map(len, prompts))
-    if n_ctx is not None and longest + max_new_tokens - 1 > n_ctx:  # the last new token is not read
+    n_positions = longest + max_new_tokens - 1  # the last new token is never read
+    if n_ctx is not None and n_positions > n_ctx:
         raise ValueError(
-            f"max_new_tokens={max_new_tokens} after a prompt of {longest} tokens takes "
-            f"{longest + max_new_tokens - 1} positions, more than n_ctx={n_ctx}{remedy}"
+            f"max_new_tokens={max_new_tokens} after a prompt of {longest} tokens takes {n_positions} positions, "
+            f"more than n_ctx={n_ctx}{remedy}"
         )
 
 
@@ -573,7 +664,7 @@ def _check_capacity(model: Transformer | MambaLM, prompts, max_new_tokens: int, 
 
 
 class Hypothesis(NamedTuple):
-    """A text that beam search has found.
+    """A continuation that beam search has found.
 
     Source: the result of :func:`beam_search`.
 
@@ -582,125 +673,130 @@ class Hypothesis(NamedTuple):
     """
 
     ids: list[int]
-    """The new tokens, the stop token included."""
+    """The new tokens, including a stop token."""
 
     score: float
+    """The log-probability divided by a power of the length."""
+
     log_prob: float
-    finish_reason: str
+    """Log-probability of all new tokens together."""
+
+    finish_reason: FinishReason
     """``"stop_token"`` or ``"length"``."""
 
 
 @torch.inference_mode()
 def beam_search(
-    model: Transformer | MambaLM,
+    model: GenerativeModel,
     prompts: Sequence[Sequence[int]],
     *,
     max_new_tokens: int,
     n_beams: int,
-    stop_tokens: Collection[int] = (),
+    stop_token_ids: Collection[int] = (),
     length_penalty: float = 1.0,
-    early_stop: bool = True,
+    early_stopping: bool = True,
     sources: Sequence[Sequence[int]] | None = None,
 ) -> list[list[Hypothesis]]:
-    r"""Go on from the best few texts at a time, where greedy choice goes on from one.
+    r"""Search for the most likely continuations, keeping the best few of each prompt in every step.
 
     .. math:: \mathrm{score}(w_1 \dots w_n) = \frac{1}{n^\alpha} \sum_{t=1}^{n} \log P(w_t \mid w_0 \dots w_{t-1})
 
-    In each step all continuations of all open beams are ranked together; the best ``n_beams`` that do not stop stay
-    open, and a text that stops among the best ``n_beams`` is kept. One beam is greedy choice.
+    Each step ranks all one-token extensions of a prompt's running beams. Those among the best ``n_beams`` that end with
+    a stop token become finished hypotheses; the best ``n_beams`` of the others are the next running beams. With one
+    beam, this is greedy decoding.
 
     Args:
-        model, prompts, max_new_tokens, sources: as in :func:`stream`; the context may not overflow.
-        n_beams: how many texts stay open for each prompt, from 1.
-        stop_tokens: what ends a text; it counts in its length and its score.
-        length_penalty: α, from 0, which favours short texts; 1 compares by the mean of a token.
-        early_stop: True to end when ``n_beams`` texts have stopped; False to go on until none that is open can
-            become better than these, which takes longer and misses nothing that the beams hold.
+        model, prompts, max_new_tokens, sources: as in :func:`stream`; prompt and new tokens must fit into ``n_ctx``.
+        n_beams: number of running beams of each prompt, at least 1.
+        stop_token_ids: a beam finishes with the first of these; the stop token counts in its length and its score.
+        length_penalty: α, at least 0. At 0 the score is the log-probability itself, which favours short continuations;
+            at 1 it is the mean over the tokens.
+        early_stopping: True to stop when there are ``n_beams`` finished hypotheses; False to go on until no running
+            beam can reach a better score than those, which takes longer and loses nothing that the beams contain.
 
     Returns:
-        For each prompt up to ``n_beams`` texts, the best first.
+        For each prompt up to ``n_beams`` hypotheses, the best first.
 
     Raises:
-        ValueError: naming the argument, before anything is read.
+        ValueError: for an argument that is not allowed, before anything is computed.
 
     Source: Graves (2012), "Sequence transduction with recurrent neural networks", section 2.5; Sutskever et al. (2014),
     section 3.2; Wu et al. (2016), section 7, whose penalty is :math:`((5 + n) / 6)^\alpha`; UCL-30, UCL-31.
 
-    >>> from llm_anatomy.config import ModelConfig
     >>> model = Transformer(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5, position="alibi"))
     >>> first, second, third = beam_search(model, [[1, 2]], max_new_tokens=4, n_beams=3)[0]
     >>> first.score >= second.score >= third.score, len(first.ids), first.finish_reason
     (True, 4, 'length')
     """
-    _check_arguments(model, prompts, max_new_tokens, stop_tokens, sources)
+    _check_arguments(model, prompts, max_new_tokens, stop_token_ids, sources)
     _check_capacity(model, prompts, max_new_tokens)
     if n_beams < 1:
         raise ValueError(f"{n_beams=} must be at least 1")
     if not 0 <= length_penalty < math.inf:
         raise ValueError(f"{length_penalty=} must be at least 0 and finite")
-    if len(set(stop_tokens)) == model.config.n_vocab:
-        raise ValueError("stop_tokens must leave a token of the vocabulary to go on with")
-    reader, n_vocab, stop_tokens = _Reader(model, sources), model.config.n_vocab, set(stop_tokens)
-    beams = [_Beams(n_beams, max_new_tokens, stop_tokens, length_penalty, early_stop) for _ in prompts]
-    logits = repeat(
-        reader.read(prompts, max_new_tokens - 1), "prompts n_vocab -> (prompts beams) n_vocab", beams=n_beams
-    )
-    reader.repeat(n_beams)
-    n_best = n_beams * min(n_vocab, 1 + len(stop_tokens))  # so many that n_beams of them do not stop
+    n_vocab, stop_ids = model.config.n_vocab, set(stop_token_ids)
+    if len(stop_ids) == n_vocab:
+        raise ValueError("stop_token_ids must leave a token of the vocabulary with which a beam can go on")
+    cached_model = _CachedModel(model, sources)
+    searches = [_BeamSearch(n_beams, max_new_tokens, stop_ids, length_penalty, early_stopping) for _ in prompts]
+    logits = cached_model.prefill(prompts, max_new_tokens - 1).repeat_interleave(n_beams, 0)
+    cached_model.repeat_interleave(n_beams)  # row i * n_beams + j is beam j of prompt i
+    n_best = n_beams * min(n_vocab, 1 + len(stop_ids))  # of so many, at least n_beams do not end with a stop token
     while True:
-        before = torch.tensor([text.log_prob for b in beams for text in b.open], device=reader.device)
-        totals = before[:, None] + logits.float().log_softmax(-1)
-        totals = rearrange(totals, "(prompts beams) n_vocab -> prompts (beams n_vocab)", beams=n_beams)
-        for b, best, positions in zip(beams, *(x.tolist() for x in totals.topk(n_best)), strict=True):
-            b.extend([(total, *divmod(position, n_vocab)) for total, position in zip(best, positions, strict=True)])
-        if all(b.done for b in beams):
-            return [b.found for b in beams]
-        reader.reorder(
-            torch.tensor([i * n_beams + j for i, b in enumerate(beams) for j in b.parents], device=reader.device)
-        )
-        newest = [text.ids[-1] for b in beams for text in b.open]
-        logits = reader.read_one_more(torch.tensor(newest, device=reader.device))
+        log_probs = torch.tensor([beam.log_prob for s in searches for beam in s.running], device=cached_model.device)
+        log_probs = log_probs[:, None] + logits.float().log_softmax(-1)
+        log_probs = rearrange(log_probs, "(prompts beams) n_vocab -> prompts (beams n_vocab)", beams=n_beams)
+        for search, best, indices in zip(searches, *(x.tolist() for x in log_probs.topk(n_best)), strict=True):
+            search.extend([(total, *divmod(index, n_vocab)) for total, index in zip(best, indices, strict=True)])
+        if all(search.is_done for search in searches):
+            return [search.finished for search in searches]
+        rows = [i * n_beams + parent for i, search in enumerate(searches) for parent in search.parents]
+        cached_model.cache.reorder(torch.tensor(rows, device=cached_model.device))
+        last_ids = [beam.ids[-1] for search in searches for beam in search.running]
+        logits = cached_model.step(torch.tensor(last_ids, device=cached_model.device))
 
 
-class _Beams:
-    """The texts of one prompt: those that are open, and the best of those that have ended."""
+class _Beam(NamedTuple):
+    ids: list[int]
+    log_prob: float
+
+
+class _BeamSearch:
+    """The search for one prompt: its running beams, and the best finished hypotheses."""
 
     def __init__(
-        self, n_beams: int, max_new_tokens: int, stop_tokens: set[int], length_penalty: float, early_stop: bool
+        self, n_beams: int, max_new_tokens: int, stop_ids: set[int], length_penalty: float, early_stopping: bool
     ):
-        self.n_beams, self.max_new_tokens, self.stop_tokens = n_beams, max_new_tokens, stop_tokens
-        self.length_penalty, self.early_stop = length_penalty, early_stop
-        closed = _Open([], -math.inf)
-        self.open = [_Open([], 0.0)] + [closed] * (n_beams - 1)  # at first all beams are alike, and one counts
-        self.found, self.done = [], False
+        self.n_beams, self.max_new_tokens, self.stop_ids = n_beams, max_new_tokens, stop_ids
+        self.length_penalty, self.early_stopping = length_penalty, early_stopping
+        impossible = _Beam([], -math.inf)
+        self.running = [_Beam([], 0.0)] + [impossible] * (n_beams - 1)  # at first all beams are equal, and one counts
+        self.parents = list(range(n_beams))
+        self.finished: list[Hypothesis] = []
+        self.is_done = False
 
     def extend(self, candidates: list[tuple[float, int, int]]) -> None:
-        """By one token: (sum of log-probabilities, which beam, token), the best first."""
-        if self.done:
-            return  # the open texts are read on, since other prompts go on, and nothing comes of it
-        texts = [(_Open([*self.open[beam].ids, token], total), beam) for total, beam, token in candidates]
-        self._keep([text for text, _ in texts[: self.n_beams] if text.ids[-1] in self.stop_tokens], "stop_token")
-        going_on = [(text, beam) for text, beam in texts if text.ids[-1] not in self.stop_tokens][: self.n_beams]
-        self.open, self.parents = [text for text, _ in going_on], [beam for _, beam in going_on]
-        if len(self.open[0].ids) == self.max_new_tokens:
-            self._keep(self.open, "length")
-            self.done = True
-        elif len(self.found) == self.n_beams:
-            self.done = self.early_stop or self.found[-1].score >= self._bound()
+        """Take the next step, from candidates (log-probability, parent beam, token), the best first."""
+        if self.is_done:
+            return  # the beams are still read, along with those of other prompts, but nothing changes
+        beams = [(_Beam([*self.running[parent].ids, token], total), parent) for total, parent, token in candidates]
+        self._finish([beam for beam, _ in beams[: self.n_beams] if beam.ids[-1] in self.stop_ids], "stop_token")
+        running = [(beam, parent) for beam, parent in beams if beam.ids[-1] not in self.stop_ids][: self.n_beams]
+        self.running, self.parents = [beam for beam, _ in running], [parent for _, parent in running]
+        if len(self.running[0].ids) == self.max_new_tokens:
+            self._finish(self.running, "length")
+            self.is_done = True
+        elif len(self.finished) == self.n_beams:
+            self.is_done = self.early_stopping or self.finished[-1].score >= self._highest_attainable_score()
 
-    def _keep(self, texts: list["_Open"], finish_reason: str) -> None:
-        alive = [text for text in texts if text.log_prob > -math.inf]
-        found = [Hypothesis(ids, self._score(total, len(ids)), total, finish_reason) for ids, total in alive]
-        self.found = sorted(self.found + found, key=lambda text: -text.score)[: self.n_beams]
+    def _finish(self, beams: list[_Beam], finish_reason: FinishReason) -> None:
+        possible = [beam for beam in beams if beam.log_prob > -math.inf]
+        found = [Hypothesis(ids, self._score(total, len(ids)), total, finish_reason) for ids, total in possible]
+        self.finished = sorted(self.finished + found, key=lambda hypothesis: -hypothesis.score)[: self.n_beams]
 
     def _score(self, log_prob: float, n_tokens: int) -> float:
         return log_prob / n_tokens**self.length_penalty
 
-    def _bound(self) -> float:
-        """The best score that an open text can reach: as if all that it has yet to write were certain."""
-        return self._score(self.open[0].log_prob, self.max_new_tokens)
-
-
-class _Open(NamedTuple):
-    ids: list[int]
-    log_prob: float
+    def _highest_attainable_score(self) -> float:
+        """The score of the best running beam if it reached the full length and every further token were certain."""
+        return self._score(self.running[0].log_prob, self.max_new_tokens)

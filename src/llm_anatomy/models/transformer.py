@@ -1,4 +1,4 @@
-"""The Transformer: decoder, encoder, or both, from one config and the same blocks."""
+"""The Transformer: decoder, encoder or encoder-decoder, from one config and the same blocks."""
 
 from typing import NamedTuple
 
@@ -11,40 +11,59 @@ from llm_anatomy.layers.feedforward import ACTIVATIONS
 from llm_anatomy.layers.kv_cache import KVCache, RollingKVCache, context_of_new_tokens
 from llm_anatomy.layers.positions.base import PositionContext
 from llm_anatomy.models import parts
-from llm_anatomy.models.block import BlockRecord, EncoderOutput, Stack
+from llm_anatomy.models.block import Block, BlockRecord, EncoderOutput, Stack
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
 
 
 class ModelCache(NamedTuple):
-    """What a model keeps of a text: one cache for each block, and for each block's attention to a source.
+    """The keys and values of all blocks: those of self-attention and, in an encoder-decoder, of cross-attention.
 
     Source: CMU-10.
 
-    >>> ModelCache(blocks=[KVCache(1, 4, [(1, 2)])], source=None).length
+    >>> ModelCache(blocks=[KVCache(1, 4, [(1, 2)])], cross_attention=None).length
     0
     """
 
     blocks: list[KVCache]
-    source: list[KVCache] | None
+    """One cache for each block's self-attention."""
+
+    cross_attention: list[KVCache] | None
+    """One cache for each block's cross-attention; None for a model without an encoder."""
 
     @property
     def length(self) -> int:
-        """How many tokens it has been given."""
+        """Number of tokens that the model has read into the cache."""
         return self.blocks[0].length
 
     @property
     def n_bytes(self) -> int:
-        return sum(cache.n_bytes for cache in [*self.blocks, *(self.source or [])])
+        """Size of all buffers in bytes."""
+        return sum(cache.n_bytes for cache in [*self.blocks, *(self.cross_attention or [])])
+
+    def reorder(self, rows: Int[Tensor, "rows"]) -> None:
+        """Let row i continue from what row ``rows[i]`` holds. The two must have the same source, so that the caches of
+        cross-attention can stay as they are."""
+        for cache in self.blocks:
+            cache.reorder(rows)
+
+    def repeat_interleave(self, repeats: int) -> None:
+        """Repeat each row, with its copies next to each other."""
+        for cache in [*self.blocks, *(self.cross_attention or [])]:
+            positions = cache.read()[-1]
+            cache.reorder(torch.arange(len(positions), device=positions.device).repeat_interleave(repeats))
 
 
 class Transformer(nn.Module):
-    r"""From token ids to logits.
+    r"""A Transformer from token ids to logits.
 
     .. math:: X = \mathrm{Embed}(\mathrm{ids}), \quad X \leftarrow \mathrm{Block}_l(X) \text{ for } l = 1 \dots N, \quad
         \mathrm{logits} = \mathrm{Norm}(X)\, E^\top
 
+    A decoder or an encoder is one stack of blocks. An encoder-decoder has two: its encoder reads the source, and every
+    block of its decoder also attends to the encoder's output.
+
     Args:
-        config: what it is made of.
+        config: the sizes of the model, and the name of each of its parts.
 
     Source: Vaswani et al. (2017), section 3 and figure 1; UCL-24 to UCL-31, IITD-42 to IITD-46.
 
@@ -57,16 +76,16 @@ class Transformer(nn.Module):
     def __init__(self, config: ModelConfig):
         super().__init__()
         self.config, d_model = config, config.d_model
-        table_scale = d_model**0.5 if config.scale_embeddings else 1.0
-        self.embedding = TokenEmbedding(config.n_vocab, d_model, scale=table_scale)
+        embedding_scale = d_model**0.5 if config.scale_embeddings else 1.0
+        self.embedding = TokenEmbedding(config.n_vocab, d_model, scale=embedding_scale)
         self.segment_embedding = nn.Embedding(config.n_segments, d_model) if config.n_segments else None
         self.position = parts.embedding_position(config)
         self.embedding_norm = parts.norm(config) if config.embedding_norm else nn.Identity()
-        two_stacks = config.kind == "encoder-decoder"
-        self.encoder = Stack(config, config.n_encoder_layers, causal=False) if two_stacks else None
-        self.stack = Stack(config, config.n_layers, causal=config.kind != "encoder", has_cross_attention=two_stacks)
+        has_encoder = config.kind == "encoder-decoder"
+        self.encoder = Stack(config, config.n_encoder_layers or config.n_layers, causal=False) if has_encoder else None
+        self.stack = Stack(config, config.n_layers, causal=config.kind != "encoder", has_cross_attention=has_encoder)
         self.token_head = nn.Identity()
-        if config.token_head:
+        if config.token_head:  # as BERT predicts masked tokens
             activation = ACTIVATIONS[config.feedforward]()
             self.token_head = nn.Sequential(nn.Linear(d_model, d_model), activation, parts.norm(config))
         self.unembedding = Unembedding(
@@ -86,17 +105,19 @@ class Transformer(nn.Module):
         cache: ModelCache | None = None,
         return_records: bool = False,
     ) -> Float[Tensor, "batch tokens n_vocab"] | tuple[Float[Tensor, "batch tokens n_vocab"], list[BlockRecord]]:
-        """Logits for the token after each.
+        """Compute the logits of the token that follows each token or, in an encoder, of each token itself.
 
         Args:
-            ids: the tokens, the new ones only where a cache holds those before.
-            attention_mask: True = a token, False = padding, on either side; all are tokens by default.
-            segments: of each token, for models that have them; 0 by default.
-            source: for an encoder-decoder the ids of the source, or what ``encode`` has made of them.
-            cache: from ``new_cache``.
-            return_records: return ``(logits, records)``, with attention's weights, one record a block.
+            ids: the token ids; with a cache, those of the new tokens only.
+            attention_mask: True for a token, False for padding, which may be on either side; by default there is no
+                padding.
+            segments: the segment of each token, for models with segment embeddings; 0 by default.
+            source: for an encoder-decoder, the ids of the source, or what ``encode`` returned for them.
+            cache: from ``new_cache``; holds the tokens read so far, to which the new ones are appended.
+            return_records: whether to return ``(logits, records)``, with one record for each block, which holds the
+                weights of its attention.
         """
-        x, records = self.read(
+        x, records = self.hidden_states(
             ids,
             attention_mask=attention_mask,
             segments=segments,
@@ -107,7 +128,7 @@ class Transformer(nn.Module):
         logits = self.logits(x)
         return (logits, records) if return_records else logits
 
-    def read(
+    def hidden_states(
         self,
         ids: Int[Tensor, "batch tokens"],
         *,
@@ -117,39 +138,50 @@ class Transformer(nn.Module):
         cache: ModelCache | None = None,
         return_weights: bool = False,
     ) -> tuple[Float[Tensor, "batch tokens d_model"], list[BlockRecord]]:
-        """The stream at its end, before the logits, and a record of each block."""
+        """Compute the hidden states after the last block, and a record of each block.
+
+        Args:
+            ids, attention_mask, segments, source, cache: as in ``forward``.
+            return_weights: whether the records hold the weights of attention.
+        """
         self._check_arguments(ids, source, cache)
-        if self.encoder is not None and not isinstance(source, EncoderOutput):
+        if isinstance(source, Tensor):
             source = self.encode(source)
-        first = None if cache is None else cache.blocks[0]
-        context = context_of_new_tokens(ids.shape[1], _positions(attention_mask, cache), first, ids.device)
+        first_cache = None if cache is None else cache.blocks[0]
+        context = context_of_new_tokens(ids.shape[1], _positions(attention_mask, cache), first_cache, ids.device)
         return self.stack(
             self._embed(ids, context, segments),
             position_context=context,
             caches=None if cache is None else cache.blocks,
             encoder_output=source,
-            cross_attention_caches=None if cache is None else cache.source,
+            cross_attention_caches=None if cache is None else cache.cross_attention,
             return_weights=return_weights,
         )
 
     def logits(self, x: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens n_vocab"]:
-        """A score for every token of the vocabulary, from the stream at its end."""
+        """Compute a score for every token of the vocabulary from the hidden states after the last block."""
         return self.unembedding(self.token_head(x))
 
     def encode(
         self, ids: Int[Tensor, "batch source"], attention_mask: Bool[Tensor, "batch source"] | None = None
     ) -> EncoderOutput:
-        """What the encoder makes of a source, for many calls of the decoder."""
+        """Run the encoder on a source, once for any number of calls of the decoder."""
         if self.encoder is None:
-            raise ValueError(f"kind={self.config.kind!r} has no encoder for a source")
+            raise ValueError(f"kind={self.config.kind!r} has no encoder for a source; it must be 'encoder-decoder'")
         self._check_length(ids.shape[1])
         positions = _positions(attention_mask)
         context = context_of_new_tokens(ids.shape[1], positions, device=ids.device)
-        states, _ = self.encoder(self._embed(ids, context), position_context=context)
-        return EncoderOutput(states, positions)
+        x, _ = self.encoder(self._embed(ids, context), position_context=context)
+        return EncoderOutput(x, positions)
 
     def new_cache(self, batch: int, n_slots: int, n_source: int | None = None) -> ModelCache:
-        """Caches for ``n_slots`` tokens, in layers with a window for that many, and for a source of ``n_source``."""
+        """Make an empty cache.
+
+        Args:
+            batch: number of sequences.
+            n_slots: number of tokens that it can hold; a layer with a window keeps no more than its window.
+            n_source: number of tokens of the source, for an encoder-decoder.
+        """
         self._check_length(n_slots)
         if (self.encoder is None) != (n_source is None):
             raise ValueError(f"{n_source=} must be given for an encoder-decoder, and only then")
@@ -160,8 +192,10 @@ class Transformer(nn.Module):
             for block, window in zip(self.stack.blocks, self.stack.windows, strict=True)
         ]
         if n_source is None:
-            return ModelCache(blocks, None)
-        return ModelCache(blocks, [block.cross_attention.new_cache(batch, n_source) for block in self.stack.blocks])
+            return ModelCache(blocks, cross_attention=None)
+        # Every block of an encoder-decoder is a Block: a ParallelBlock has no cross-attention.
+        cross_attentions = [block.cross_attention for block in self.stack.blocks if isinstance(block, Block)]
+        return ModelCache(blocks, [attention.new_cache(batch, n_source) for attention in cross_attentions])
 
     def _embed(self, ids: Tensor, context: PositionContext, segments: Tensor | None = None) -> Tensor:
         positions = context.query_positions.clamp(min=0) + self.config.position_offset
@@ -174,7 +208,7 @@ class Transformer(nn.Module):
         if (self.encoder is None) != (source is None):
             raise ValueError(f"source must be given for an encoder-decoder, and only then; kind={self.config.kind!r}")
         if cache is not None and self.config.kind == "encoder":
-            raise ValueError("cache must be None for an encoder: each token sees those that come after it")
+            raise ValueError("cache must be None for an encoder, whose tokens also attend to those that follow them")
         self._check_length(ids.shape[1] + (0 if cache is None else cache.length))
 
     def _check_length(self, n_tokens: int) -> None:
@@ -183,7 +217,8 @@ class Transformer(nn.Module):
 
 
 def _positions(attention_mask: Tensor | None, cache: ModelCache | None = None) -> Tensor | None:
-    """0, 1, 2, … for the tokens of each row, or on from where its cache stands; -1 for padding."""
+    """The positions of the tokens of each row, from 0 or from the end of the cache, and -1 for padding; None without a
+    mask."""
     if attention_mask is None:
         return None
     start = 0 if cache is None or cache.length == 0 else cache.blocks[0].next_positions(1)

@@ -509,12 +509,12 @@ def run(capsys, *words):
 
 def test_the_command_writes_text(copy, capsys):
     byte_level(copy)
-    code, out, err = run(capsys, copy, "hello", "--tokens", 8, "--seed", 3, "--top-k", 50, "--top-p", 0.9)
+    code, out, err = run(capsys, copy, "hello", "--max-new-tokens", 8, "--seed", 3, "--top-k", 50, "--top-p", 0.9)
     assert code == 0 and not err and out.endswith("\n") and len(out) > 2
-    assert run(capsys, copy, "hello", "--tokens", 8, "--seed", 3, "--top-k", 50, "--top-p", 0.9)[1] == out
-    assert run(capsys, copy, "hello", "--tokens", 8, "--seed", 4)[1] != out
-    greedily = run(capsys, copy, "hello", "--tokens", 8, "--temperature", 0, "--dtype", "float64")[1]
-    assert greedily == run(capsys, copy, "hello", "--tokens", 8, "--temperature", 0)[1]
+    assert run(capsys, copy, "hello", "--max-new-tokens", 8, "--seed", 3, "--top-k", 50, "--top-p", 0.9)[1] == out
+    assert run(capsys, copy, "hello", "--max-new-tokens", 8, "--seed", 4)[1] != out
+    greedily = run(capsys, copy, "hello", "--max-new-tokens", 8, "--temperature", 0, "--dtype", "float64")[1]
+    assert greedily == run(capsys, copy, "hello", "--max-new-tokens", 8, "--temperature", 0)[1]
 
 
 def test_the_command_writes_with_an_encoder_decoder(tmp_path, capsys):
@@ -525,7 +525,7 @@ def test_the_command_writes_with_an_encoder_decoder(tmp_path, capsys):
     save(Checkpoint(model=model, family="t5", more=ids), tmp_path / "t5")
     byte_level(tmp_path / "t5", TEMPLATE)
     assert load(tmp_path / "t5").texts.start == 258
-    code, out, err = run(capsys, tmp_path / "t5", "hello", "--tokens", 8, "--seed", 1)
+    code, out, err = run(capsys, tmp_path / "t5", "hello", "--max-new-tokens", 8, "--seed", 1)
     assert code == 0 and not err and out
 
 
@@ -560,7 +560,7 @@ def test_the_command_writes_with_a_t5_and_its_own_tokenizer(beside, tmp_path, ca
     assert texts.encode("  ｔｈｅ   house ") == [*hf.encode("the house"), 1]
     assert texts.start == 0 and texts.stop == (1,)
     assert list(texts.tokenizer.special_tokens)[-4:] == [f"<extra_id_{i}>" for i in (3, 2, 1, 0)]
-    words = ["--tokens", 12, "--seed", 1, "--temperature", 5]
+    words = ["--max-new-tokens", 12, "--seed", 1, "--temperature", 5]
     code, out, err = run(capsys, tmp_path / "t5", "translate  English to German: the house", *words)
     assert code == 0 and not err and out.strip()
     assert out == run(capsys, tmp_path / "t5", "translate English to\tGerman: the house ", *words)[1]
@@ -573,7 +573,7 @@ def test_the_command_writes_with_a_t5_and_its_own_tokenizer(beside, tmp_path, ca
         (["FOLDER", "a"], "a text cannot be read: there is no tokenizer beside the weights"),
         (["FOLDER", "a", "--device", "nowhere"], "device='nowhere' is not there"),
         (["FOLDER", "a", "--seed", "-1"], "seed=-1 must be from 0 to below 2**63"),
-        (["FOLDER", "a", "--tokens", "0"], "tokens=0 must be at least 1"),
+        (["FOLDER", "a", "--max-new-tokens", "0"], "max_new_tokens=0 must be at least 1"),
         (["FOLDER", "a", "--top-k", "0"], "k=0 must be at least 1"),
         (["FOLDER", "a", "--temperature", "-1"], "temperature=-1.0 must be at least 0"),
     ],

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from llm_anatomy.files import Record
-from llm_anatomy.models.before_transformers import MambaLM
-from llm_anatomy.models.generation import stream
-from llm_anatomy.models.transformer import Transformer
+from llm_anatomy.models.generation import GenerativeModel, stream
 from llm_anatomy.tokenizers.base import Tokenizer
 from llm_anatomy.tokenizers.files import read_gpt2, read_hugging_face, read_sentencepiece
 
@@ -55,7 +53,7 @@ class Texts:
             raise ValueError(f"a text cannot be read: {self.note}")
         return [*self.before, *self.tokenizer.encode(text), *(self.after if whole else ())]
 
-    def write(self, model: Transformer | MambaLM, prompt: str, **settings) -> Iterator[str]:
+    def write(self, model: GenerativeModel, prompt: str, **settings) -> Iterator[str]:
         """Go on after a prompt, or answer it where the model is an encoder-decoder, piece by piece.
 
         Args:
@@ -74,7 +72,7 @@ class Texts:
             ids = known = self.encode(prompt, whole=False)
         if not ids:
             raise ValueError(f"{prompt=} has no tokens; it must have one")
-        steps = stream(model, [ids], stop_tokens=self.stop, **settings)
+        steps = stream(model, [ids], stop_token_ids=self.stop, **settings)
         return self._pieces(steps, known)
 
     def _pieces(self, steps, known: list[int]) -> Iterator[str]:

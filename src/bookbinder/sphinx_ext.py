@@ -6,6 +6,8 @@ Colours come from the package's palette: for the style sheet, for symbols in for
 """
 
 import json
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 
 from docutils import nodes
@@ -15,9 +17,10 @@ from pygments.token import Name
 from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
 
-from bookbinder import Refusal, anatomy, syllabus
+from bookbinder import Refusal, anatomy, reference, syllabus
 from bookbinder.notebooks import AGAIN, Page, same_code
 from bookbinder.plain import TEXT_SUFFIX, Book
+from bookbinder.syllabus import Syllabus
 
 PALETTE = "src/llm_anatomy/notebook/palette.json"
 # Of MathJax: what every page loads, and what it fetches when a formula or a reader of the page by ear asks for it.
@@ -37,16 +40,16 @@ class Unbound(SphinxError):
     category = "The book cannot be bound"
 
 
-def read_source(app: Sphinx, docname: str, source: list[str]) -> None:
+def read_source(collect: Callable[[Path], Syllabus], app: Sphinx, docname: str, source: list[str]) -> None:
     root = Path(app.srcdir)
     text = root / f"{docname}{TEXT_SUFFIX}"
     try:
         if docname in syllabus.PAGES:
             app.env.note_reread()  # it depends on files that Sphinx does not know
-            source[0] = syllabus.page(docname, root)
+            source[0] = syllabus.page(docname, root, collect(root))
         elif docname == anatomy.PAGE:
             app.env.note_reread()
-            source[0] = anatomy.filled(source[0], syllabus.collect(root))
+            source[0] = anatomy.filled(source[0], collect(root))
         elif text.exists():
             app.env.note_dependency(str(text))
             source[0] = restored(Page(text, Book(root)), source[0], syllabus.draft_note(docname, root))
@@ -154,7 +157,9 @@ def prune(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> dict:
     app.add_lexer("python", coloured(PythonLexer))
     app.connect("builder-inited", add_palette, priority=400)  # before others that add to the configuration of MathJax
-    app.connect("source-read", read_source)
+    collect = cache(syllabus.collect)  # several pages show what it finds
+    app.connect("source-read", partial(read_source, collect))
+    reference.connect(app, collect)
     app.connect("doctree-read", set_items_apart, priority=400)  # before the tables of contents are made
     app.connect("build-finished", prune, priority=900)  # after the extension that copies MathJax
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

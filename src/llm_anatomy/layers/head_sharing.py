@@ -71,8 +71,8 @@ def share_heads(
 ) -> MultiHeadAttention:
     """A copy with fewer key-value heads; queries, output, position scheme, dtype and device stay as they are.
 
-    Neighbours form a group, as in :class:`MultiHeadAttention`, where query head i reads key-value head
-    ``i // (n_heads / n_kv_heads)``. Keys keep their length and lose width (erratum E-33): the cache shrinks by
+    Neighbours form a group, as in :class:`~llm_anatomy.layers.attention.MultiHeadAttention`, where query head i reads
+    key-value head ``i // (n_heads / n_kv_heads)``. Keys keep their length and lose width (erratum E-33): the cache shrinks by
     ``attention.n_kv_heads / n_kv_heads``.
 
     Args:

@@ -160,7 +160,7 @@ def write(path: Path, content: bytes) -> bool:
     """Put the whole content there at once; says whether it is new."""
     if path.exists() and path.read_bytes() == content:
         return False
-    part = path.with_name(f".{path.name}.part")
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")  # another process may write the same
     part.write_bytes(content)
     os.replace(part, path)
     return True

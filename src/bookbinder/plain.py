@@ -111,6 +111,12 @@ class Book:
                 found[key] = (authors or entry.fields.get("title", key), entry.fields.get("year", ""))
         return found
 
+    @cached_property
+    def reference(self):
+        from bookbinder.reference import Reference
+
+        return Reference(self.root)
+
     def page(self, docname: str, anchor: str = "") -> str:
         return f"{self.site}/{docname}.html" + (f"#{anchor}" if anchor else "")
 
@@ -364,6 +370,8 @@ class _Cell:
                 return f"[{shown or f'({number})'}]({self.book.page(docname, make_id(f'equation-{target}'))})"
             case "term":
                 return f"[{shown or target}]({self.book.page(GLOSSARY, make_id(f'term-{target}', case=True))})"
+            case "py:mod" | "py:class" | "py:func" | "py:meth" | "py:data" | "py:attr":
+                return self.documented(target, shown, called=role in ("py:func", "py:meth"))
             case "glue:text" | "glue:":
                 name, _, form = body.partition(":")
                 if name not in self.glued:
@@ -385,6 +393,15 @@ class _Cell:
         authors, year = self.book.works[key]
         shown = form.format(authors, year) if year else authors
         return f"[{shown}]({self.book.page(BIBLIOGRAPHY, make_id(key))})"
+
+    def documented(self, target: str, shown: str, called: bool) -> str:
+        name = target.removeprefix("~")
+        try:
+            page = self.book.page(*self.book.reference.locate(name))
+        except Refusal as refusal:
+            self.refuse(str(refusal))
+        shown = shown or (name if name == target else name.rpartition(".")[2]) + "()" * called
+        return f"[`{shown}`]({page})"
 
     def equation(self, label: str) -> tuple[str, int]:
         if label not in self.book.equations:

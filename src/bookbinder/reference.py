@@ -25,7 +25,7 @@ from sphinx.ext.napoleon import GoogleDocstring
 
 from bookbinder import Refusal
 from bookbinder.notebooks import write
-from bookbinder.syllabus import ITEM, Entry, Syllabus
+from bookbinder.syllabus import ITEM, Entry, Syllabus, file_link
 
 PACKAGE = "llm_anatomy"
 OVERVIEW = "book/api_reference"  # written by hand, save for the list of modules
@@ -76,12 +76,10 @@ class Reference:
         found = self.objects[name]
         return _page_of(found.module), f"module-{name}" if found.is_module else name
 
-    def source(self, name: str) -> str | None:
-        """File and line where something public is written, as addresses end in them."""
-        if name not in self.objects:
-            return None
-        found = self.objects[name]
-        return f"{found.filepath.relative_to(self.root).as_posix()}#L{found.lineno or 1}"
+    def source(self, name: str, syllabus: Syllabus) -> str | None:
+        """The address under which the source code of something public can be read."""
+        found = self.objects.get(name)
+        return file_link(syllabus, found.filepath.relative_to(self.root).as_posix(), found.lineno) if found else None
 
     def chapters(self, docname: str, syllabus: Syllabus) -> list[str]:
         """The pages of the chapters that treat the items which a page of the reference names."""
@@ -94,14 +92,18 @@ class Reference:
 
     def overview(self, introduction: str) -> str:
         """The page above the others, with its list of modules filled in."""
-        lines = []
-        for docname, (first, *_) in self.pages.items():
-            if docname == OVERVIEW:
-                lines += ["```{eval-rst}", f".. py:module:: {first.path}", "```", ""]
-            elif first.parent.path == PACKAGE:
-                below = [m for m in self._first_modules if m is first or m.path.startswith(f"{first.path}.")]
-                lines += [f"## {first.name}", "", "```{eval-rst}", *_listed(below), "```", ""]
-        return introduction.replace(MODULES, "\n".join(lines))
+        package, groups = None, {}
+        for module in self._first_modules:
+            if module.path == PACKAGE:
+                package = module
+            else:
+                groups.setdefault(_short(module).partition(".")[0], []).append(module)
+        alone = [module for group in groups.values() for module in group if len(group) == 1]
+        lines = ["```{eval-rst}", f".. py:module:: {PACKAGE}", "", *_listed(alone), "```", ""]
+        for name, group in groups.items():
+            if len(group) > 1:
+                lines += [f"## {name}", "", "```{eval-rst}", *_listed(group), "```", ""]
+        return introduction.replace(MODULES, "\n".join(lines) if package else "")
 
     def page(self, docname: str, syllabus: Syllabus) -> str:
         """A page: its first module, the modules that have a page below it, and those that share the page."""
@@ -121,7 +123,8 @@ class Reference:
         lines = [f".. py:module:: {module.path}", "", *_docstring(module, docname, syllabus)]
         if module is self.pages[docname][0]:
             if chapters := [f":doc:`/{chapter}`" for chapter in self.chapters(docname, syllabus)]:
-                lines += [f":Chapter{'s' * (len(chapters) > 1)}: {', '.join(chapters)}", ""]
+                lines.append(f":Chapter{'s' * (len(chapters) > 1)}: {', '.join(chapters)}")
+            lines += [f":Part of: :py:mod:`{_short(module.parent)} <{module.parent.path}>`", ""]
             lines += _listed(below for below in self._first_modules if below.parent is module)
         return lines + self._members(module, docname, syllabus)
 
@@ -166,13 +169,13 @@ class Reference:
 
     def _type(self, written: griffe.Expr | str | None) -> str | None:
         """A type as it is written, but ``Float[Tensor, "batch tokens"]`` without its Tensor, which goes without saying,
-        and what the reference describes with its full name, which makes it a link."""
+        and what the reference describes with the full name that makes it a link; of that, Sphinx shows the end."""
         if isinstance(written, griffe.ExprSubscript) and isinstance(written.slice, griffe.ExprTuple):
             first, *others = written.slice.elements
             if str(first) == "Tensor" and len(others) == 1:
                 return f"{written.left}[{others[0]}]"
         if isinstance(written, griffe.ExprName):
-            return written.canonical_path if written.canonical_path in self.objects else written.name
+            return f"~{written.canonical_path}" if written.canonical_path in self.objects else written.name
         if isinstance(written, griffe.Expr):
             return "".join(self._type(part) for part in written.iterate(flat=False))
         return written
@@ -253,8 +256,12 @@ def connect(app: Sphinx, collect: Callable[[Path], Syllabus]) -> None:
     reference = Reference(Path(app.srcdir))
     made = [docname for docname in reference.pages if docname != OVERVIEW]
 
-    def include_pages(app: Sphinx, config: Config) -> None:
-        """The pages of an earlier build lie there already and would count as forgotten in the table of contents."""
+    def source(domain: str, info: dict[str, str]) -> str | None:
+        return reference.source(f"{info['module']}.{info['fullname']}", collect(reference.root))
+
+    def configure(app: Sphinx, config: Config) -> None:
+        config.linkcode_resolve = source
+        # The pages of an earlier build lie there already and would count as forgotten in the table of contents.
         config.exclude_patterns = [name for name in config.exclude_patterns if not name.startswith(f"{FOLDER}/")]
 
     def write_pages(app: Sphinx) -> None:
@@ -283,7 +290,8 @@ def connect(app: Sphinx, collect: Callable[[Path], Syllabus]) -> None:
             inside = inside.parent
         return contnode if inside and not node["reftarget"].startswith(f"{PACKAGE}.") else None
 
-    app.connect("config-inited", include_pages, priority=950)  # after the table of contents is read
+    app.setup_extension("sphinx.ext.linkcode")
+    app.connect("config-inited", configure, priority=950)  # after the table of contents is read
     app.connect("builder-inited", write_pages)
     app.connect("source-read", fill_overview)
     app.connect("env-updated", order_pages)

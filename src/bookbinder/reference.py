@@ -211,7 +211,7 @@ def _listed(modules: Iterable[griffe.Module]) -> list[str]:
 
 
 def _constructor(described: griffe.Class) -> griffe.Function | None:
-    """What takes the arguments of a class: its own ``__init__``, an inherited one, or one for a named tuple's fields."""
+    """What takes the arguments of a class: its ``__init__``, an inherited one, or one for a named tuple's fields."""
     if any(str(base) == "NamedTuple" for base in described.bases):
         kind = griffe.ParameterKind.positional_or_keyword
         fields = (field for field in described.attributes.values() if field.annotation)

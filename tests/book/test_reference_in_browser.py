@@ -10,11 +10,11 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture(scope="module")
 def widest():
-    """The overview, and the two pages with most text and with the longest line of code, all of them hard to fit."""
+    """Pages that are hard to fit: the overview, and those with the most text, the longest line and the longest name."""
     reference, collected = Reference(ROOT), syllabus.collect(ROOT)
     pages = {docname: reference.page(docname, collected) for docname in reference.pages if docname != OVERVIEW}
     longest = max(pages, key=lambda docname: max(map(len, pages[docname].splitlines())))
-    return {OVERVIEW, longest, max(pages, key=lambda docname: len(pages[docname]))}
+    return {OVERVIEW, longest, max(pages, key=lambda docname: len(pages[docname])), max(pages, key=len)}
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])

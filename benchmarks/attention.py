@@ -28,7 +28,7 @@ from transformers.models.deepseek_v3.modeling_deepseek_v3 import (
 )
 from transformers.models.llama.modeling_llama import LlamaAttention, LlamaConfig, LlamaRotaryEmbedding
 
-from llm_anatomy.layers.attention import MultiHeadAttention
+from llm_anatomy.layers.attention import SelfAttention
 from llm_anatomy.layers.latent_attention import LatentAttention
 from llm_anatomy.layers.masks import CausalMask
 from llm_anatomy.layers.positions.relative import ALiBi
@@ -88,7 +88,7 @@ def causal_layers(device, rounds):
         (1, 2048, 512, 8, 8),
         (1, 2048, 512, 8, 2),
     ]:
-        ours = MultiHeadAttention(d_model, n_heads, n_kv_heads=n_kv_heads).to(device)
+        ours = SelfAttention(d_model, n_heads, n_kv_heads=n_kv_heads).to(device)
         peers = {"kernel, 4 projections": Bare(d_model, n_heads, n_kv_heads).to(device)}
         if n_heads == n_kv_heads:
             torch_own = nn.MultiheadAttention(d_model, n_heads, bias=False, batch_first=True).to(device)
@@ -115,9 +115,9 @@ def rotary_layers(device, rounds):
     for batch, tokens, d_model, n_heads, n_kv_heads in [(4, 256, 768, 12, 4), (1, 2048, 512, 8, 2)]:
         config = llama(d_model, n_heads, n_kv_heads)
         theirs, rotary = LlamaAttention(config, layer_idx=0).to(device), LlamaRotaryEmbedding(config).to(device)
-        ours = MultiHeadAttention(
-            d_model, n_heads, n_kv_heads=n_kv_heads, position=HalfSplitRotary(d_model // n_heads)
-        ).to(device)
+        ours = SelfAttention(d_model, n_heads, n_kv_heads=n_kv_heads, position=HalfSplitRotary(d_model // n_heads)).to(
+            device
+        )
         x = torch.randn(batch, tokens, d_model, device=device)
         tables = rotary(x, torch.arange(tokens, device=device)[None])
         peers = {"Hugging Face Llama": lambda x, m=theirs, t=tables: m(x, t, None)[0]}
@@ -133,7 +133,7 @@ def biased_layers(device, rounds):
     config = BloomConfig(hidden_size=d_model, n_head=n_heads, hidden_dropout=0.0, attention_dropout=0.0)
     config._attn_implementation = "eager"
     theirs = BloomAttention(config, layer_idx=0).to(device)
-    ours = MultiHeadAttention(d_model, n_heads, position=ALiBi(n_heads), bias=True).to(device)
+    ours = SelfAttention(d_model, n_heads, position=ALiBi(n_heads), bias=True).to(device)
     x = torch.randn(batch, tokens, d_model, device=device)
     alibi = build_alibi_tensor(torch.ones(batch, tokens, device=device), n_heads, torch.float32)
     hidden = torch.full((tokens, tokens), torch.finfo(torch.float32).min, device=device).triu(1)[None, None]
@@ -144,7 +144,7 @@ def biased_layers(device, rounds):
 
 
 def decoding(device, rounds):
-    """One more token over a cache of Llama's layer; the same place is written again and again."""
+    """One more token over a cache of Llama's layer; the same position is written again and again."""
     for batch, tokens, d_model, n_heads, n_kv_heads in [
         (1, 256, 768, 12, 12),
         (1, 2048, 768, 12, 12),
@@ -154,7 +154,7 @@ def decoding(device, rounds):
     ]:
         config, d_head = llama(d_model, n_heads, n_kv_heads), d_model // n_heads
         theirs, rotary = LlamaAttention(config, layer_idx=0).to(device), LlamaRotaryEmbedding(config).to(device)
-        ours = MultiHeadAttention(d_model, n_heads, n_kv_heads=n_kv_heads, position=HalfSplitRotary(d_head)).to(device)
+        ours = SelfAttention(d_model, n_heads, n_kv_heads=n_kv_heads, position=HalfSplitRotary(d_head)).to(device)
         x = torch.randn(batch, 1, d_model, device=device)
         tables = rotary(x, torch.tensor([[tokens]], device=device))
         key, value = torch.randn(2, batch, n_kv_heads, tokens, d_head, device=device)
@@ -239,12 +239,12 @@ def latents(device, rounds):
 LENGTHS = (1024, 2048, 4096, 8192)
 MEMORY = """
 import re, torch
-from llm_anatomy.layers.attention import MultiHeadAttention
+from llm_anatomy.layers.attention import SelfAttention
 from llm_anatomy.layers.masks import CausalMask
 from llm_anatomy.layers.positions.relative import ALiBi
 from llm_anatomy.layers.positions.rotary import HalfSplitRotary
 
-layer = MultiHeadAttention(256, 8, position={scheme}).to("{device}")
+layer = SelfAttention(256, 8, position={scheme}).to("{device}")
 x = torch.randn(1, {tokens}, 256, device="{device}")
 
 
@@ -291,11 +291,11 @@ def plot(table, path):
         1, 2, figsize=(11, 0.24 * len(ROWS) + 1.5), width_ratios=[2, 1], layout="constrained"
     )
     labels = [f"{group}: {label}" for group, label, *_ in ROWS]
-    places = range(len(ROWS))
-    left.hlines(places, [row[4] for row in ROWS], [row[5] for row in ROWS], color="0.6")
-    left.plot([row[3] for row in ROWS], places, "o", color="black", markersize=4)
+    positions = range(len(ROWS))
+    left.hlines(positions, [row[4] for row in ROWS], [row[5] for row in ROWS], color="0.6")
+    left.plot([row[3] for row in ROWS], positions, "o", color="black", markersize=4)
     left.axvline(1, color="0.5", linewidth=1)
-    left.set(yticks=places, yticklabels=labels, xlabel="our time / best peer's (median, quartiles)", xlim=(0, None))
+    left.set(yticks=positions, yticklabels=labels, xlabel="our time / best peer's (median, quartiles)", xlim=(0, None))
     left.tick_params("y", labelsize=7)
     left.invert_yaxis()
     for name in dict.fromkeys(name for name, _ in table):

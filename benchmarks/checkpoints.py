@@ -21,7 +21,7 @@ from llm_anatomy.models.checkpoints import Checkpoint, save
 from llm_anatomy.models.transformer import Transformer
 
 OURS = "from llm_anatomy.models.checkpoints import load; load_it = lambda: load(folder, device=device).model"
-THEIRS = (
+HF = (
     "from transformers import AutoModelForCausalLM; "
     "load_it = lambda: AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).to(device)"
 )
@@ -74,7 +74,7 @@ def main(args):
                 peaks[name].append(found["memory"])
                 return found["seconds"]
 
-            contestants = {"ours": lambda: load_alone("ours", OURS), "peer": lambda: load_alone("peer", THEIRS)}
+            contestants = {"ours": lambda: load_alone("ours", OURS), "peer": lambda: load_alone("peer", HF)}
             row(f"{files:12s}", over(take_turns(contestants, args.rounds), "ours", "peer"))
             ours, peer = max(peaks["ours"]), max(peaks["peer"])
             print(f"{'':54s} {ours:.2f}, {peer:.2f}{'  above the goal' if ours > 1.2 else ''}")

@@ -76,10 +76,10 @@ class Floor:
 
 
 class Ours:
-    def __init__(self, model, batch, n_new, device, step=next_logits):
+    def __init__(self, model, batch, max_new_tokens, device, step=next_logits):
         self.model, self.step = model, step
         prompt = torch.randint(0, model.config.n_vocab, (batch, PROMPT), device=device)
-        self.cache = model.new_cache(batch, PROMPT + n_new)
+        self.cache = model.new_cache(batch, PROMPT + max_new_tokens)
         self.newest = next_logits(model, prompt, self.cache).argmax(-1)
 
     def __call__(self):
@@ -113,23 +113,23 @@ def block(step, on_gpu):
 
 
 @torch.inference_mode()
-def run(size, batch, n_new, goal, compiled_goal, given):
-    rounds = max(given.rounds, n_new // BLOCK)
-    n_new = rounds * BLOCK
+def run(size, batch, max_new_tokens, goal, compiled_goal, given):
+    rounds = max(given.rounds, max_new_tokens // BLOCK)
+    max_new_tokens = rounds * BLOCK
     model, theirs = our_model(SIZES[size]).to(given.device), their_model(SIZES[size]).to(given.device)
     contestants = {
         "floor": Floor(model, batch, given.device),
-        "ours": Ours(model, batch, n_new + 8, given.device),
+        "ours": Ours(model, batch, max_new_tokens + 8, given.device),
         "HF": Theirs(theirs, batch, given.device),
     }
     by_columns = copy.deepcopy(model)
     store_by_columns(by_columns)
-    contestants["ours by columns"] = Ours(by_columns, batch, n_new + 8, given.device)
+    contestants["ours by columns"] = Ours(by_columns, batch, max_new_tokens + 8, given.device)
     if given.compiled:
         torch._dynamo.reset()
         step = torch.compile(next_logits, dynamic=True)
-        contestants["ours compiled"] = Ours(model, batch, n_new + 8, given.device, step)
-        contestants["compiled, by columns"] = Ours(by_columns, batch, n_new + 8, given.device, step)
+        contestants["ours compiled"] = Ours(model, batch, max_new_tokens + 8, given.device, step)
+        contestants["compiled, by columns"] = Ours(by_columns, batch, max_new_tokens + 8, given.device, step)
     for contestant in contestants.values():
         contestant(), contestant()  # warm, and compiled
     on_gpu = torch.device(given.device).type == "cuda"

@@ -1,12 +1,13 @@
-"""Grading a class, beside starting PyTorch and IPython alone, and beside otter-grader where it is installed.
+"""Benchmark: time and memory of grading a class, compared with starting PyTorch and IPython, and with otter-grader.
 
     python benchmarks/grading.py [--submissions 60] [--otter PATH/TO/VENV/bin/otter]
 
-A class of the attention chapter's exercises is made here, each submission with some answers right and some wrong, and
-graded by `python -m llm_grader grade` in a process of its own: seconds for each submission after the preflight, and the
-peak of that process's resident set. Then a class of 200, a tenth of it hostile, with ten seconds for each submission.
-The floor is a process that imports PyTorch and IPython, which every submission needs one of. otter-grader gets two of
-the exercises as an assignment of its own and runs one submission after another, as its `run` command does.
+The script writes submissions to the attention chapter's exercises with some right and some wrong answers, and grades
+them with `python -m llm_grader grade` in a separate process. It prints the seconds per submission after the preflight
+and the peak resident set size of that process. Then it grades a class of 200, a tenth of it hostile, with ten seconds
+for each submission. The baseline is a process that imports PyTorch and IPython, since every submission needs one. If
+otter-grader is installed, it gets two of the exercises as an assignment and grades one submission after another with
+`otter run`.
 """
 
 import argparse
@@ -27,7 +28,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "src")]
 import hostile_notebooks as hostile  # noqa: E402
 import student_notebooks as student  # noqa: E402
 
-FLOOR = "import torch, IPython.core.interactiveshell as s; torch.set_num_threads(1); s.InteractiveShell.instance()"
+BASELINE = "import torch, IPython.core.interactiveshell as s; torch.set_num_threads(1); s.InteractiveShell.instance()"
 GRADE = """
 import pathlib, sys
 from llm_grader.__main__ import main
@@ -48,12 +49,12 @@ def seconds(command: list, **more) -> float:
     return time.perf_counter() - begin
 
 
-def floor() -> float:
-    return seconds([sys.executable, "-I", "-c", FLOOR], env=os.environ | {"OMP_NUM_THREADS": "1"})
+def baseline() -> float:
+    return seconds([sys.executable, "-I", "-c", BASELINE], env=os.environ | {"OMP_NUM_THREADS": "1"})
 
 
 def ordinary(folder: Path, count: int) -> None:
-    """Submissions that differ: every third has a known mistake, every fifth a question left out."""
+    """Write different submissions, of which every third has a known mistake and every fifth omits a question."""
     exercises = [question.function for question in student.key().questions]
     for i in range(count):
         keep = [name for j, name in enumerate(exercises) if i % 5 or j != i // 5 % len(exercises)]
@@ -64,7 +65,7 @@ def ordinary(folder: Path, count: int) -> None:
 
 
 def graded(folder: Path, out: Path) -> tuple[float, float, float]:
-    """Seconds in all, seconds between preflight and end, and the grader's own peak in MB."""
+    """Return the total seconds, the seconds after the preflight, and the grader's peak memory in MB."""
     run = subprocess.Popen(
         [sys.executable, "-c", GRADE, folder, out],
         stdout=subprocess.PIPE,
@@ -84,7 +85,7 @@ def graded(folder: Path, out: Path) -> tuple[float, float, float]:
 
 
 def otter_assignment(otter: Path, folder: Path) -> tuple[Path, Path]:
-    """The two exercises as otter has them: the autograder's zip and a submission."""
+    """Return the autograder zip and a submission of an otter-grader assignment with the two exercises."""
 
     def cell(kind: str, text: str) -> dict:
         made = {"cell_type": kind, "id": f"c{next(numbers)}", "metadata": {}, "source": text}
@@ -126,13 +127,13 @@ def main() -> None:
         for name in names:
             (folder / name).mkdir()
         ordinary(folder / "class", args.submissions)
-        each, floors = [], []
+        each, baselines = [], []
         for i in range(args.rounds):
-            floors.append(floor())
+            baselines.append(baseline())
             _, after, peak = graded(folder / "class", folder / f"marks{i}")
             each.append(after / args.submissions)
-            ratio = each[-1] / floors[-1]
-            print(f"{each[-1]:.2f} s a submission, {ratio:.2f} × the floor; grader {peak:.0f} MB", flush=True)
+            ratio = each[-1] / baselines[-1]
+            print(f"{each[-1]:.2f} s per submission, {ratio:.2f} × the baseline; grader {peak:.0f} MB", flush=True)
         if args.otter:
             archive, submission = otter_assignment(args.otter.absolute(), folder / "otter")
             command = [args.otter.absolute(), "run", submission, "-a", archive, "-o", folder / "otter"]
@@ -145,7 +146,7 @@ def main() -> None:
         for attack in attacks:
             attack.make(folder / "large", f"hostile {attack.name}")
         everything, _, peak = graded(folder / "large", folder / "marks")
-        print(f"a class of 200 with {len(attacks)} hostile: {everything:.0f} s, grader {peak:.0f} MB")
+        print(f"a class of 200 with {len(attacks)} hostile submissions: {everything:.0f} s, grader {peak:.0f} MB")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from llm_anatomy.data import table
-from llm_anatomy.layers.attention import MultiHeadAttention
+from llm_anatomy.layers.attention import SelfAttention
 from llm_anatomy.layers.normalization import LayerNorm
 from llm_anatomy.layers.residual import PostNorm
 
@@ -68,14 +68,14 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, d_model, n_heads, d_ff):
         super().__init__()
-        self.attention = MultiHeadAttention(d_model, n_heads, bias=True)
+        self.attention = SelfAttention(d_model, n_heads, bias=True)
         self.feedforward = nn.Sequential(nn.Linear(d_model, d_ff), nn.ReLU(), nn.Dropout(0.1), nn.Linear(d_ff, d_model))
-        self.around_attention, self.around_feedforward = PostNorm(LayerNorm(d_model)), PostNorm(LayerNorm(d_model))
+        self.attention_residual, self.feedforward_residual = PostNorm(LayerNorm(d_model)), PostNorm(LayerNorm(d_model))
         self.dropout = nn.Dropout(0.1)
 
     def forward(self, x):
-        x = self.around_attention(x, lambda x: self.dropout(self.attention(x, fused=False)))
-        return self.around_feedforward(x, lambda x: self.dropout(self.feedforward(x)))
+        x = self.attention_residual(x, lambda x: self.dropout(self.attention(x, fused=False)))
+        return self.feedforward_residual(x, lambda x: self.dropout(self.feedforward(x)))
 
 
 class Ledger(TorchDispatchMode):

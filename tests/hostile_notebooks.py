@@ -4,8 +4,8 @@
 
 - *cells*: code above the answers, all of which are right. What they do must not cost them anything, unless the
   attack spoils its own answers.
-- *answers*: ``ANSWER`` stands for the name of a function, ``right`` for a correct one. Those called "held" answer
-  right only where what they try is refused, so that full marks say that it was.
+- *answers*: ``ANSWER`` stands for the name of a function, ``right`` for a correct one. Those called "blocked" answer
+  right only if what they try is blocked, so full marks show that it was.
 - *files*: what is handed in place of a notebook.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 import student_notebooks as notebooks
 
 from llm_grader import key as keys
-from llm_grader.records import ATTENTION, GRADED, Key
+from llm_grader.records import GRADED, NEEDS_ATTENTION, Key
 
 LEAK = "CANARY-LEAK"  # in whatever an attack tries to hand out
 SECRET = "CANARY-SECRET"  # in what it is looking for: the key, its file, the grader's environment
@@ -60,7 +60,7 @@ class Attack:
     """
 
     name: str
-    says: str
+    description: str
     make: Callable[[Path, str], None]
     status: str = GRADED
     earns: dict[str, tuple[float | str, str]] = field(default_factory=dict)
@@ -148,7 +148,7 @@ def answer(points: float | str = 0.0, category: str = "wrong values", **more) ->
     return decorate
 
 
-def held(**more) -> Callable:
+def blocked(**more) -> Callable:
     """An attack in an answer that is right where the attack is refused, and wrong where it succeeds. Its code defines
     ``attack``, which returns what it got hold of or managed."""
 
@@ -170,7 +170,7 @@ def ANSWER(*given):
     return decorate
 
 
-def file(status: str = ATTENTION, **more) -> Callable:
+def file(status: str = NEEDS_ATTENTION, **more) -> Callable:
     """Something else than a notebook; the function writes it."""
 
     def decorate(function: Callable[[Path, str], None]) -> Callable:
@@ -429,7 +429,7 @@ def ANSWER(*given):
 """
 
 
-@held(fast=False)
+@blocked(fast=False)
 def memory_that_no_process_has():
     """An answer keeps memory in files without a name and in System V segments."""
     return """
@@ -701,7 +701,7 @@ def forged_by_json():
     return """
 import json
 real = json.dumps
-json.dumps = lambda *args, **kwargs: '{"end":"done","points":99,"score":99,"found":["' + '{LEAK}' + '"]}'
+json.dumps = lambda *args, **kwargs: '{"status":"done","points":99,"score":99,"found":["' + '{LEAK}' + '"]}'
 """
 
 
@@ -757,8 +757,9 @@ def frame(message):
     return struct.pack(">II", len(text), 0) + text
 forged = [
     {"found": [f"attention/{name}" for name in ("hard_lookup", "stable_softmax", "causal_mask", "masked_attention")]},
-    {"ready": 1e9}, {"end": "done"}, {"cell": -5}, {"cell": [1]}, {"end": ["done"]}, ["{LEAK}"], "end", 7, None,
-    *({"case": n, "pass": "values", "returned": {"is": "float", "value": 0.0}, "arguments": {}} for n in range(9)),
+    {"ready": 1e9}, {"status": "done"}, {"cell": -5}, {"cell": [1]}, {"status": ["done"]},
+    ["{LEAK}"], "status", 7, None,
+    *({"case": n, "pass": "values", "returned": {"type": "float", "value": 0.0}, "arguments": {}} for n in range(9)),
 ]
 for fd in range(3, 256):
     for message in forged:
@@ -780,10 +781,10 @@ def frame(message):
     return struct.pack(">II", len(text), 0) + text
 def ANSWER(*given):
     forged = [{"case": n, "pass": p, "question": "attention/hard_lookup", "points": 99, "category": "right",
-               "returned": {"is": "other"}, "arguments": {}} for n in range(4) for p in ("values", "gradients")]
+               "returned": {"type": "other"}, "arguments": {}} for n in range(4) for p in ("values", "gradients")]
     for fd in range(3, 256):
         try:
-            for message in [*forged, {"end": "done"}]:
+            for message in [*forged, {"status": "done"}]:
                 os.write(fd, frame(message))
         except OSError:
             pass
@@ -815,13 +816,13 @@ def forged_by_the_worker():
 import sys
 from llm_grader import wire
 from llm_grader.worker import calls, values
-zero = {"is": "tensor", "value": wire.Tensor(__import__("numpy").zeros((1, 1), "float32"))}
+zero = {"type": "tensor", "value": wire.Tensor(__import__("numpy").zeros((1, 1), "float32"))}
 values.encode = calls.encode = lambda *args: zero
 def forged(answer, request, send):
     for n in range(request["messages"]):
         send({"case": n, "pass": "values", "returned": zero, "arguments": request["cases"][0], "points": 99})
     return "done"
-calls.in_a_child = forged
+calls.evaluate_in_child = forged
 """
 
 
@@ -900,7 +901,7 @@ def read(path):
 """
 
 
-@held()
+@blocked()
 def read_the_key():
     """An answer reads all that might be a key, a master, a journal or another's notebook."""
     return (
@@ -916,7 +917,7 @@ def attack():
     )
 
 
-@held()
+@blocked()
 def read_environments_and_command_lines():
     """An answer reads environment and command line of every process, its own and its parent's memory included."""
     return """
@@ -935,7 +936,7 @@ def attack():
 """
 
 
-@held()
+@blocked()
 def look_for_the_reference():
     """An answer looks through all objects of its process and all frames of its stack for what is right."""
     return """
@@ -958,7 +959,7 @@ def attack():
 """
 
 
-@held()
+@blocked()
 def trace_the_parent():
     """An answer attaches to its parent, to the first process, and to their memory."""
     return """
@@ -974,7 +975,7 @@ def attack():
 """
 
 
-@held()
+@blocked()
 def reach_the_network():
     """An answer opens connections of all kinds: TCP, UDP, names, local and abstract sockets, raw ones."""
     return """
@@ -993,7 +994,7 @@ def attack():
 """
 
 
-@held(fast=False)
+@blocked(fast=False)
 def lift_the_limits():
     """An answer lifts its limits, becomes root, mounts, and makes namespaces."""
     return """
@@ -1013,7 +1014,7 @@ def attack():
 """
 
 
-@held(fast=False)
+@blocked(fast=False)
 def write_to_libraries():
     """An answer changes the grader's and the libraries' files, for the next submission."""
     return """
@@ -1275,7 +1276,7 @@ def name_that_is_no_text(folder, name):
 
 def table() -> str:
     """Attack and expected outcome, a line each."""
-    return "\n".join(f"{attack.says} | {attack.expected}" for attack in CORPUS.values())
+    return "\n".join(f"{attack.description} | {attack.expected}" for attack in CORPUS.values())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Surroundings in which every user can read Python: some sandboxes need them, and a root's own Python is often private.
+"""An environment in which every user can read Python: some sandboxes need it, and root's own Python is often private.
 
 Made by root with bubblewrap, for a pytest in a process of its own.
 """
@@ -26,7 +26,7 @@ def run_tests(arguments: list[str], basetemp: Path, user: str = "root") -> str:
     if os.environ.get(INSIDE):
         pytest.skip("this is where everyone can read Python")
     if os.geteuid() or not shutil.which("bwrap"):
-        pytest.skip("such surroundings are made by root with bubblewrap")
+        pytest.skip("only root with bubblewrap can create this environment")
     command = ["bwrap", "--dev-bind", "/", "/"]
     needed = {Path(sys.base_prefix).resolve(), Path(sys.prefix).resolve(), ROOT}
     hidden = {top for folder in needed for top in [folder, *folder.parents] if top.stat().st_mode & 0o005 != 0o005}

@@ -9,7 +9,7 @@ import json
 from functools import cache
 
 from bookbinder import ROOT
-from bookbinder.exercises import load_chapter
+from bookbinder.masters import load_chapter
 from llm_grader.records import Key, Question
 
 CHAPTER = "attention"
@@ -71,7 +71,7 @@ def filled(*exercises: str) -> dict:
     return notebook
 
 
-def place(notebook: dict, exercise: str) -> int:
+def position(notebook: dict, exercise: str) -> int:
     """Index of an exercise's own cell among all cells."""
     tag = f"exercise-{exercise}"
     return next(i for i, cell in enumerate(notebook["cells"]) if tag in cell["metadata"].get("tags", []))
@@ -79,13 +79,13 @@ def place(notebook: dict, exercise: str) -> int:
 
 def number(notebook: dict, exercise: str) -> int:
     """Which code cell an exercise's own is, counted from 1."""
-    cells = notebook["cells"][: place(notebook, exercise) + 1]
+    cells = notebook["cells"][: position(notebook, exercise) + 1]
     return sum(cell["cell_type"] == "code" for cell in cells)
 
 
 def own(notebook: dict, exercise: str) -> dict:
     """An exercise's own cell, to be changed in place."""
-    return notebook["cells"][place(notebook, exercise)]
+    return notebook["cells"][position(notebook, exercise)]
 
 
 def answer(notebook: dict, exercise: str, code: str) -> dict:
@@ -114,7 +114,7 @@ def add(notebook: dict, code: str, at: int | None = None, cell_type: str = "code
 
 def duplicated(notebook: dict, exercise: str) -> dict:
     """Copy an exercise's cell below itself, with id and tag, as some editors do."""
-    i = place(notebook, exercise)
+    i = position(notebook, exercise)
     notebook["cells"].insert(i + 1, copy.deepcopy(notebook["cells"][i]))
     return notebook
 
@@ -125,14 +125,14 @@ def renamed(notebook: dict, exercise: str, new: str) -> dict:
 
 
 def moved(notebook: dict, exercise: str, to: int) -> dict:
-    """Move an exercise's cell to another place."""
-    notebook["cells"].insert(to, notebook["cells"].pop(place(notebook, exercise)))
+    """Move an exercise's cell to another position."""
+    notebook["cells"].insert(to, notebook["cells"].pop(position(notebook, exercise)))
     return notebook
 
 
 def split(notebook: dict, exercise: str) -> dict:
     """Put the function into a cell of its own above; id and tag stay with the check."""
-    i = place(notebook, exercise)
+    i = position(notebook, exercise)
     function, check = "".join(notebook["cells"][i]["source"]).rsplit("\n\n\n", 1)
     notebook["cells"][i]["source"] = check
     return add(notebook, function, at=i)
@@ -140,8 +140,8 @@ def split(notebook: dict, exercise: str) -> dict:
 
 def merged(notebook: dict) -> dict:
     """Put all exercises' cells into the last one, which keeps its id and tag alone."""
-    places = [place(notebook, question.function) for question in key().questions]
-    cells = [notebook["cells"][i] for i in places]
+    positions = [position(notebook, question.function) for question in key().questions]
+    cells = [notebook["cells"][i] for i in positions]
     cells[-1]["source"] = "\n\n".join("".join(cell["source"]) for cell in cells)
     notebook["cells"] = [cell for cell in notebook["cells"] if cell not in cells[:-1]]
     return notebook

@@ -51,11 +51,14 @@ def test_parts_are_named_and_unknown_names_refused_with_those_allowed(field):
         (dict(position="learned"), "n_ctx=None must be given"),
         (dict(attention="latent"), "d_latent=None must be given"),
         (dict(position="rope", rope_scaling="ntk"), "rope_factor=None must be given"),
-        (dict(position="rope", rope_scaling="yarn", rope_factor=2.0), "rope_n_trained=None must be given"),
+        (
+            dict(position="rope", rope_scaling="yarn", rope_factor=2.0),
+            "rope_original_max_position_embeddings=None must be given",
+        ),
         (dict(n_experts=4), "n_experts_per_token=None must be given"),
         (LATENT | dict(position="alibi", d_rotary=None), "position='alibi' must be 'rope' or 'none'"),
         (LATENT | dict(d_rotary=None), "d_rotary=None must be given for position='rope', and only then"),
-        (LATENT | dict(qk_norm="per_head"), "qk_norm and attention_soft_cap must be None"),
+        (LATENT | dict(qk_norm="per_head"), "qk_norm and attn_logit_softcapping must be None"),
         (LATENT | dict(output_bias=True), "output_bias=True means nothing with attention='latent'"),
         (LATENT | dict(kind="encoder-decoder"), "attention='latent' must not be with kind='encoder-decoder'"),
         (dict(parallel_block=True, norm_placement="post"), "norm_placement='post' must be 'pre'"),
@@ -90,7 +93,7 @@ def test_values_of_another_type_are_refused(field, value, kind):
     config = ModelConfig(**SIZES)
     object.__setattr__(config, field, value)
     with pytest.raises(ValueError, match=f"{field}={value!r} must be {kind}$"):
-        config._refuse_wrong_types()
+        config._check_types()
 
 
 def test_every_field_is_explained():

@@ -1,10 +1,6 @@
-"""What binds the book: texts to executed notebooks, notebooks to pages, and checks of all of it."""
+"""Build the book: texts become executed notebooks, notebooks become pages, and all of it is checked."""
 
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 """The folder of the repository."""
-
-
-class Refusal(Exception):
-    """What the book cannot do, and why, in one sentence for the reader of the terminal."""

@@ -1,10 +1,11 @@
-"""The commands of bookbinder: ``python -m bookbinder --help``."""
+"""The command line of bookbinder; ``python -m bookbinder --help`` lists its commands."""
 
 import argparse
 import sys
 from pathlib import Path
 
-from bookbinder import ROOT, Refusal
+from bookbinder import ROOT
+from groundwork import Refusal
 
 
 def notebooks_(args) -> None:
@@ -44,11 +45,11 @@ def serve(args) -> None:
 
 
 def address(args) -> None:
-    from bookbinder import address
+    from bookbinder import address, notebooks
 
     if not args.url:
-        return print(address.repository())
-    for path in address.move(args.url):
+        return print(address.read().url)
+    for path in notebooks.move(args.url):
         print(path.relative_to(ROOT))
 
 
@@ -67,29 +68,32 @@ def _report(problems: list[str]) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(prog="python -m bookbinder", description="Bind the book.")
+    top = argparse.ArgumentParser(prog="python -m bookbinder", description="Build the book, and check it.")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
 
-    def command(action, name: str, says: str) -> argparse.ArgumentParser:
-        made = commands.add_parser(name, help=says, description=says)
+    def command(action, name: str, summary: str) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         made.set_defaults(action=action)
         return made
 
-    one = command(notebooks_, "notebooks", "run the notebooks whose text has changed and store their outputs")
-    one.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="texts or folders; all by default")
+    paths = {"nargs": "*", "type": Path, "metavar": "PATH", "help": "texts, notebooks or folders (default: all)"}
+    one = command(
+        notebooks_, "notebooks", "run the notebooks whose code has changed, and update the words of the others"
+    )
+    one.add_argument("paths", **paths)
     how = one.add_mutually_exclusive_group()
-    how.add_argument("--force", action="store_true", help="run them whether or not their text has changed")
-    how.add_argument("--verify", action="store_true", help="run them, compare with what is stored, write nothing")
-    one = command(check, "check", "say everything for which the book is refused, one line each")
-    one.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="texts or folders; the whole book by default")
-    one = command(html, "html", "build the pages")
-    one.add_argument("--out", type=Path, metavar="DIR", help="where they go; _build/html by default")
+    how.add_argument("--force", action="store_true", help="run them even if their code has not changed")
+    how.add_argument("--verify", action="store_true", help="run them and compare their outputs; write nothing")
+    one = command(check, "check", "list everything that keeps the book from being built, one problem on each line")
+    one.add_argument("paths", **paths)
+    one = command(html, "html", "build the pages of the site")
+    one.add_argument("--out", type=Path, metavar="DIR", help="the folder for the pages (default: _build/html)")
     one = command(serve, "serve", "serve the built pages on this machine")
-    one.add_argument("--port", type=int, default=8000, metavar="N")
-    one = command(address, "address", "say where the book lives, or move it")
-    one.add_argument("url", nargs="?", metavar="URL", help="https://github.com/ORGANISATION/REPOSITORY")
-    one = command(exercises, "exercises", "make the students' texts and public checks from the masters")
-    one.add_argument("--check", action="store_true", help="write nothing, refuse what is not up to date")
+    one.add_argument("--port", type=int, default=8000, metavar="N", help="the port (default: 8000)")
+    one = command(address, "address", "print the address of the repository, or change it everywhere in the book")
+    one.add_argument("url", nargs="?", metavar="URL", help="the new one: https://github.com/ORGANISATION/REPOSITORY")
+    one = command(exercises, "exercises", "make the students' texts and the public checks from the masters")
+    one.add_argument("--check", action="store_true", help="write nothing; list the files that are not up to date")
     return top
 
 

@@ -1,52 +1,59 @@
-"""Where the book lives: one line of ``_config.yml``, and everything that follows from it."""
+"""The address of the repository: one line of ``_config.yml``, and everything that follows from it."""
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import yaml
 
-from bookbinder import ROOT, Refusal
+from bookbinder import ROOT
+from groundwork import Refusal
 
 LINE = re.compile(
     r"^(repository:[^\n]*\n(?:[ \t]+[^\n]*\n|[ \t\r]*\n)*?[ \t]+url:[ \t]*)(['\"]?)([^'\"\s#]+)\2", re.MULTILINE
 )
 
 
-def repository(root: Path = ROOT) -> str:
-    """The address of the repository."""
-    return _repository(root)["url"].rstrip("/")
+@dataclass(frozen=True)
+class Address:
+    """The address of the repository, and what follows from it.
+
+    Its files can be read under ``blob``, and fetched, as images are, under ``raw``.
+    """
+
+    url: str
+    branch: str
+
+    @property
+    def blob(self) -> str:
+        return f"{self.url}/blob/{self.branch}"
+
+    @property
+    def raw(self) -> str:
+        return f"{self.url}/raw/{self.branch}"
+
+    @property
+    def site(self) -> str:
+        """The address of the site that is published from the repository."""
+        organisation, name = validated(self.url).split("/")[-2:]
+        host = f"{organisation.lower()}.github.io"
+        return f"https://{host}" if name.lower() == host else f"https://{host}/{name}"
 
 
-def blob(root: Path = ROOT) -> str:
-    """The address under which the files of the repository can be read."""
-    return f"{repository(root)}/blob/{_repository(root).get('branch', 'main')}"
-
-
-def raw(root: Path = ROOT) -> str:
-    """The address under which the files of the repository can be fetched, images for instance."""
-    return f"{repository(root)}/raw/{_repository(root).get('branch', 'main')}"
-
-
-def site(root: Path = ROOT) -> str:
-    """The address of the site that is published from the repository."""
-    organisation, name = validated(repository(root)).split("/")[-2:]
-    host = f"{organisation.lower()}.github.io"
-    return f"https://{host}" if name.lower() == host else f"https://{host}/{name}"
-
-
-def _repository(root: Path) -> dict:
+def read(root: Path = ROOT) -> Address:
+    """The address in ``_config.yml``."""
     config = root / "_config.yml"
     if not config.exists():
         raise Refusal(f"{config} is missing, so there is no book here.")
     values = (yaml.safe_load(config.read_text(encoding="utf-8")) or {}).get("repository") or {}
     if not isinstance(values.get("url"), str):
         raise Refusal(f"{config} must say where the repository is, under repository: url.")
-    return values
+    return Address(values["url"].rstrip("/"), values.get("branch", "main"))
 
 
 def validated(url: str) -> str:
-    """The address without decoration, or a Refusal."""
+    """The address of a repository on GitHub without a trailing slash or ``.git``; any other address is a Refusal."""
     parts = urlsplit(url.strip())
     path = parts.path.strip("/").removesuffix(".git")
     if (parts.scheme, parts.netloc.lower(), parts.query, parts.fragment) != ("https", "github.com", "", "") or not (
@@ -60,12 +67,12 @@ def validated(url: str) -> str:
 
 
 def first_cell(address: str | None = None, root: Path = ROOT) -> str:
-    """The code that begins every notebook: it fetches the package where it is missing, and changes nothing else.
+    """The code of every notebook's first cell, which installs the package where it is missing and changes nothing else.
 
     Args:
-        address: of the repository, anything that git can clone; by default the book's own.
+        address: The address of the repository, or anything else that git can clone; by default the book's own.
     """
-    address = address or repository(root)
+    address = address or read(root).url
     return f"""\
 import importlib.util, subprocess, sys
 if not importlib.util.find_spec("llm_anatomy") and subprocess.run([sys.executable, "-m", "pip", "install", "-q", \
@@ -74,27 +81,13 @@ if not importlib.util.find_spec("llm_anatomy") and subprocess.run([sys.executabl
 cell again.")"""
 
 
-def move(url: str, root: Path = ROOT) -> list[Path]:
-    """Make ``url`` the book's address, in ``_config.yml`` and in all notebooks, without running them.
-
-    Returns:
-        The files that changed.
-    """
-    from bookbinder import notebooks
-
+def config_with(url: str, root: Path = ROOT) -> tuple[bytes, bytes]:
+    """The content of ``_config.yml`` as it is, and with ``url`` for the address of the repository."""
     url = validated(url)
     config = root / "_config.yml"
-    repository(root)
+    read(root)
     before = config.read_bytes()
     after, found = LINE.subn(lambda line: f"{line[1]}{line[2]}{url}{line[2]}", before.decode("utf-8"), count=1)
     if not found:
         raise Refusal(f"{config} must hold the address of the repository in a line of its own, `url: ADDRESS`.")
-    pages = notebooks.pages(root)
-    notebooks.demand_current(pages)
-    notebooks.write(config, after.encode("utf-8"))
-    try:
-        changed = [page.notebook for page in pages if notebooks.rebind(page)]
-    except BaseException:
-        notebooks.write(config, before)
-        raise
-    return [config] * (after.encode("utf-8") != before) + changed
+    return before, after.encode("utf-8")

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from html import escape
 from os.path import relpath
 
-from bookbinder.syllabus import Syllabus, count
-from bookbinder.syllabus import escape as escape_markdown
+from bookbinder.lecture_pages import count
+from bookbinder.lecture_pages import escape as escape_markdown
+from bookbinder.syllabus import Syllabus
 
 PAGE = "book/index"
 WIDTH, HEIGHT = 380, 556
@@ -22,11 +23,11 @@ class Part:
     """A box of the drawing.
 
     Attributes:
-        chapter: what it opens.
-        words: in the box.
-        colour: a name of the palette, by what the part is about.
-        x, y, width, height: of the box.
-        wire: a path from the box to what it acts on.
+        chapter: The number of the chapter that it opens.
+        words: The text in the box.
+        colour: The palette's name for what the part is about.
+        x, y, width, height: Position and size of the box.
+        wire: A path from the box to what it acts on.
     """
 
     chapter: int
@@ -58,12 +59,12 @@ PARTS = (  # in the order in which the Tab key visits them
     Part(12, "Optimization", "residual", SIDE, 474, wire="M225 489H140"),
     Part(16, "Evaluation", "residual", SIDE, 520, wire="M225 535H72"),
 )
-SUMS = (137, 312, 438)  # y of the places where something is added to the stream
+SUMS = (137, 312, 438)  # y of the additions to the stream
 PROJECTIONS = {"q": 85, "k": 131, "v": 177}  # x of the lines into attention
 
 
 def scenery() -> str:
-    """What belongs to no chapter: the stream, its branches, the sentence, Q, K and V."""
+    """The parts of the drawing that open no chapter: the stream, its branches, the sentence, Q, K and V."""
     sums = "".join(f'<circle cx="{SPINE}" cy="{y}" r="8"/><path d="M{SPINE - 4} {y}h8m-4-4v8"/>' for y in SUMS)
     lines = "".join(
         f'<path class="la-{name}" d="M{x} 230v32"/><text class="la-{name}" x="{x + 6}" y="248">{name.upper()}</text>'
@@ -91,7 +92,7 @@ def titles(book: Syllabus) -> dict[int, str]:
 
 
 def address(book: Syllabus, chapter: int) -> str:
-    """Of a written chapter, seen from the front page."""
+    """The link from the front page to a chapter that is written."""
     return relpath(f"{book.chapters[chapter].docname}.html", "book").replace("\\", "/")
 
 
@@ -140,7 +141,7 @@ def drawing(book: Syllabus) -> str:
 
 
 def contents(book: Syllabus) -> str:
-    """How much of the book is there, and all its chapters, as Markdown."""
+    """The list of all chapters, and how much of the book is written, as Markdown."""
     here, all_ = book.chapters, titles(book)
     covered = sum(not book.missing(name) for name in book.items)
     drafts = sum(chapter.status == "draft" for chapter in here.values())

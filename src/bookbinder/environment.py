@@ -11,7 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bookbinder import ROOT, Refusal
+from bookbinder import ROOT
+from groundwork import Refusal
 
 OLDEST, NEWEST = (3, 11), (3, 13)
 FREE_MB = {"book": 700, "test": 3500}
@@ -22,13 +23,13 @@ WHAT = {
 
 
 def fingerprint(root: Path, stage: str) -> str:
-    """Changes when what is to be installed changes."""
+    """A hash of everything that decides what is installed."""
     names = ["requirements/book.txt", "requirements/lock.txt", "pyproject.toml"]
     names += ["requirements.txt"] * (stage == "test")
     return hashlib.sha256(b"".join((root / name).read_bytes() for name in names)).hexdigest()
 
 
-def refuse_bad_machine(root: Path, stage: str) -> None:
+def _check_machine(root: Path, stage: str) -> None:
     version = sys.version_info[:2]
     if not OLDEST <= version <= NEWEST:
         raise Refusal(f"This is Python {version[0]}.{version[1]}; the book needs Python 3.11, 3.12 or 3.13.")
@@ -43,7 +44,7 @@ def refuse_bad_machine(root: Path, stage: str) -> None:
     free = shutil.disk_usage(root).free // 2**20
     if free < FREE_MB[stage]:
         raise Refusal(
-            f"Only {free} MB are free where the book lies, and installing {WHAT[stage]} takes {FREE_MB[stage]} MB: "
+            f"Only {free} MB are free on the disk of the book, and installing {WHAT[stage]} takes {FREE_MB[stage]} MB: "
             "make room and run the command again."
         )
 
@@ -65,7 +66,7 @@ def prepare(stage: str, root: Path = ROOT) -> None:
     stamps = {s: home / f"ready-{s}" for s in WHAT}
     if stamps[stage].exists() and stamps[stage].read_text() == wanted and runs(python):
         return
-    refuse_bad_machine(root, stage)
+    _check_machine(root, stage)
     if not runs(python):
         shutil.rmtree(home, ignore_errors=True)
         made = subprocess.run([sys.executable, "-m", "venv", str(home)], capture_output=True, text=True)
@@ -87,7 +88,7 @@ def runs(python: Path) -> bool:
 
 
 def last_line(text: str) -> str:
-    """The last thing an installer called an error, or its last word."""
+    """The last line that an installer marked as an error, or else its last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no message"]
     return next((line for line in reversed(lines) if line.upper().startswith("ERROR")), lines[-1])
 

@@ -1,7 +1,8 @@
-"""Text to executed notebook, and what a notebook must be.
+"""Make executed notebooks of texts, and check them.
 
-A page is written as MyST text, ``NAME.nb.md``. ``NAME.ipynb`` beside it holds the same cells in plain Markdown, after a
-first cell that fetches the package, with the outputs of one run. It is committed: readers see what was checked.
+A page is written as MyST text, ``NAME.nb.md``. The notebook ``NAME.ipynb`` beside it begins with a cell that installs
+the package and holds the same cells in plain Markdown, with the outputs of one run. Notebooks are committed, so that
+readers see what was checked.
 """
 
 import hashlib
@@ -20,9 +21,11 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from bookbinder import ROOT, Refusal
+from bookbinder import ROOT, address, myst
 from bookbinder.address import first_cell
-from bookbinder.plain import TEXT_SUFFIX, Book, leftovers, plain, text_of_glue
+from bookbinder.myst import TEXT_SUFFIX
+from bookbinder.plain import Book, plain, text_of_glue
+from groundwork import Refusal, write_whole
 
 MOST_LINES = 40
 MOST_UNCOMPARED = 2
@@ -46,7 +49,7 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 @dataclass
 class Page:
-    """A page that runs: its text, and the notebook made from it."""
+    """A page with code: its text, and the notebook that is made of it."""
 
     text: Path
     book: Book
@@ -64,36 +67,28 @@ class Page:
         return self.name.removesuffix(TEXT_SUFFIX)
 
     @cached_property
-    def cells(self) -> list[NotebookNode]:
-        """The cells of the text, in MyST."""
-        import jupytext
-
-        cells = jupytext.reads(self.text.read_text(encoding="utf-8"), fmt="md:myst").cells
-        for cell, line in zip(cells, self.lines(cells), strict=True):
+    def numbered_cells(self) -> list[tuple[NotebookNode, int]]:
+        """The cells of the text, in MyST, each with the number of the line on which it begins."""
+        found = list(myst.cells(self.text.read_text(encoding="utf-8")))
+        for cell, line in found:
             if cell.cell_type not in ("markdown", "code"):
                 raise Refusal(f"{self.name}:{line}: a {cell.cell_type} cell has no place in the book")
-            cell.source = cell.source.strip("\n")
             if unknown := sorted(set(cell.metadata) - KEPT):
                 raise Refusal(
                     f"{self.name}:{line}: the cell has the option {unknown[0]!r}; allowed are tags and mystnb"
                 )
-        return cells
+        return found
+
+    @property
+    def cells(self) -> list[NotebookNode]:
+        return [cell for cell, _ in self.numbered_cells]
 
     @property
     def code(self) -> list[NotebookNode]:
         return [cell for cell in self.cells if cell.cell_type == "code"]
 
-    def lines(self, cells=None) -> list[int]:
-        """The line of the text on which each of its cells begins."""
-        text, place, found = f"\n{self.text.read_text(encoding='utf-8')}\n", 0, []
-        for cell in cells or self.cells:
-            here = text.find(f"\n{cell.source}\n", place)
-            place = here + len(cell.source) if here >= 0 else place
-            found.append(text.count("\n", 0, place if here < 0 else here + 1))
-        return found
-
     def stored(self) -> NotebookNode | None:
-        """The notebook as it lies there."""
+        """The notebook in the repository; None if there is none."""
         if not self.notebook.exists():
             return None
         try:
@@ -103,7 +98,7 @@ class Page:
 
 
 def pages(root: Path = ROOT, paths: list[Path] | None = None) -> list[Page]:
-    """The pages that run, all of them or those that ``paths`` name: texts, notebooks or folders."""
+    """All pages with code, or those that ``paths`` name: texts, notebooks or folders."""
     book = Book(root)
     every = {path.resolve(): Page(path, book) for path in sorted((root / "book").rglob(f"*{TEXT_SUFFIX}"))}
     if not paths:
@@ -113,7 +108,7 @@ def pages(root: Path = ROOT, paths: list[Path] | None = None) -> list[Page]:
         wanted = Path(path).resolve()
         found = [t for t, page in every.items() if wanted in (t, page.notebook.resolve()) or wanted in t.parents]
         if not found:
-            raise Refusal(f"{path} is no page: name a text {TEXT_SUFFIX}, its notebook, or a folder with such texts.")
+            raise Refusal(f"{path} is not a page: name a text NAME{TEXT_SUFFIX}, its notebook, or a folder of texts.")
         chosen |= {text: every[text] for text in found}
     return list(chosen.values())
 
@@ -122,7 +117,7 @@ def pages(root: Path = ROOT, paths: list[Path] | None = None) -> list[Page]:
 
 
 def bind(page: Page, ran: list[NotebookNode]) -> NotebookNode:
-    """The notebook of a page: the plain form of its text, with the outputs of the code cells that ran."""
+    """Make the notebook of a page: its text in plain Markdown, with the outputs of the code cells that ran."""
     glued = dict(filter(None, (text_of_glue(output) for cell in ran for output in cell.outputs)))
     ran, cells, seen = iter(ran), [], Counter()
 
@@ -137,7 +132,7 @@ def bind(page: Page, ran: list[NotebookNode]) -> NotebookNode:
         cells.append(cell)
 
     add("code", first_cell(root=page.book.root), BOOTSTRAP)
-    for cell, line in zip(page.cells, page.lines(), strict=True):
+    for cell, line in page.numbered_cells:
         source = cell.source
         if cell.cell_type == "markdown":
             source = plain(source, page.book, page.docname, glued, lambda n, line=line: f"{page.name}:{line + n}")
@@ -146,7 +141,7 @@ def bind(page: Page, ran: list[NotebookNode]) -> NotebookNode:
 
 
 def settled(output: NotebookNode) -> NotebookNode:
-    """An output without what differs between two runs: a traceback keeps its last line."""
+    """An output without what differs between two runs: of a traceback the last line stays."""
     if output.output_type != "error":
         return output
     return NotebookNode(output | {"traceback": [f"{output.ename}: {output.evalue}"]})
@@ -157,12 +152,10 @@ def written(notebook: NotebookNode) -> str:
 
 
 def write(path: Path, content: bytes) -> bool:
-    """Put the whole content there at once; says whether it is new."""
+    """Write a file whole unless it has this content already; return whether it was written."""
     if path.exists() and path.read_bytes() == content:
         return False
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")  # another process may write the same
-    part.write_bytes(content)
-    os.replace(part, path)
+    write_whole(path, content)
     return True
 
 
@@ -180,19 +173,34 @@ def _code(notebook: NotebookNode) -> list[NotebookNode]:
 
 
 def rebind(page: Page) -> bool:
-    """Renew words and first cell of a notebook whose code has not changed, without running it."""
+    """Update the first cell and the Markdown of a notebook whose code has not changed, without running it."""
     return write(page.notebook, written(bind(page, _code(page.stored()))).encode("utf-8"))
 
 
-def demand_current(chosen: list[Page]) -> None:
+def move(url: str, root: Path = ROOT) -> list[Path]:
+    """Make ``url`` the address of the repository in ``_config.yml`` and in all notebooks, without running them.
+
+    Returns:
+        The files that changed.
+    """
+    config = root / "_config.yml"
+    before, after = address.config_with(url, root)
+    chosen = pages(root)
     for page in chosen:
         stored = page.stored()
         if stored is None or not same_code(page, stored):
             raise Refusal(f"{page.name} has changed since its notebook was made; {AGAIN} first.")
+    write(config, after)
+    try:
+        changed = [page.notebook for page in chosen if rebind(page)]
+    except BaseException:
+        write(config, before)
+        raise
+    return [config] * (after != before) + changed
 
 
 def run(page: Page) -> list[NotebookNode]:
-    """The code cells of the notebook, the first one included, as this very interpreter runs them."""
+    """Run the code cells of a page, the first cell of its notebook included, with this Python, and return them."""
     try:
         from ipykernel.kernelspec import get_kernel_dict
         from jupyter_client.kernelspec import KernelSpec
@@ -235,11 +243,11 @@ def run(page: Page) -> list[NotebookNode]:
         words = "ends the kernel"
     else:
         return notebook.cells
-    raise Refusal(f"{places(page)[begun[-1]]} {words}; the old notebook stays as it was.")
+    raise Refusal(f"{locations(page)[begun[-1]]} {words}; the old notebook stays as it was.")
 
 
 def make(page: Page, force: bool = False) -> str | None:
-    """Make the notebook of a page where it differs from its text; returns what was done, None if nothing was."""
+    """Make the notebook of a page where it differs from its text; return what was done, or None."""
     begin = time.perf_counter()
     stored = page.stored() if page.notebook.exists() and not force else None
     runs = stored is None or not same_code(page, stored) or not all(c.execution_count for c in _code(stored))
@@ -247,20 +255,20 @@ def make(page: Page, force: bool = False) -> str | None:
     changed = write(page.notebook, written(bind(page, ran)).encode("utf-8"))
     if runs:
         return f"run in {time.perf_counter() - begin:.1f} s" + ("" if changed else ", unchanged")
-    return "words renewed, code not run" if changed else None
+    return "text updated, code not run" if changed else None
 
 
 # Checking
 
 
-def places(page: Page) -> list[str]:
-    """Where the code cells of the notebook stand in the text, for the eye."""
-    lines = [line for line, cell in zip(page.lines(), page.cells, strict=True) if cell.cell_type == "code"]
+def locations(page: Page) -> list[str]:
+    """The code cells of the notebook as messages name them: by their line in the text, and by their number."""
+    lines = [line for cell, line in page.numbered_cells if cell.cell_type == "code"]
     return [f"{page.name}: cell 1", *(f"{page.name}:{line}: cell {n}" for n, line in enumerate(lines, 2))]
 
 
 def problems(page: Page) -> list[str]:
-    """Everything for which a notebook is refused, one line each, with page and cell."""
+    """Everything that is wrong with a notebook, one line each, with page and cell."""
     try:
         stored = page.stored()
         if stored is None:
@@ -273,12 +281,12 @@ def problems(page: Page) -> list[str]:
 def _problems(page: Page, stored: NotebookNode) -> Iterator[str]:
     code = _code(stored)
     current = same_code(page, stored)
-    where = places(page) if current else [f"{page.docname}.ipynb: cell {n}" for n in range(1, len(code) + 1)]
+    where = locations(page) if current else [f"{page.docname}.ipynb: cell {n}" for n in range(1, len(code) + 1)]
 
     wanted = ("code", first_cell(root=page.book.root), BOOTSTRAP)
     begins = [(cell.cell_type, *_inputs(cell)) for cell in stored.cells[:1]] == [wanted]
     if not begins:
-        yield f"{page.docname}.ipynb: cell 1 is not the cell that fetches the package; {AGAIN}"
+        yield f"{page.docname}.ipynb: cell 1 is not the cell that installs the package; {AGAIN}"
     if not current:
         yield f"{page.docname}.ipynb: {_first_difference(page, code)}; {AGAIN}"
     else:
@@ -288,7 +296,7 @@ def _problems(page: Page, stored: NotebookNode) -> Iterator[str]:
             yield str(refusal)
         else:
             if [_inputs(c) for c in bound.cells[1:]] != [_inputs(c) for c in stored.cells[1:]]:
-                yield f"{page.docname}.ipynb: its words are not those of its text; {AGAIN}"
+                yield f"{page.docname}.ipynb: its Markdown is not that of its text; {AGAIN}"
             elif begins and written(bound) != page.notebook.read_text(encoding="utf-8"):
                 yield f"{page.docname}.ipynb: it was not written by bookbinder; {AGAIN} --force"
 
@@ -302,7 +310,7 @@ def _problems(page: Page, stored: NotebookNode) -> Iterator[str]:
         )
     for cell in stored.cells:
         if cell.cell_type == "markdown":
-            for raw in leftovers(cell.source):
+            for raw in myst.leftovers(cell.source):
                 yield f"{page.docname}.ipynb: a reader of the notebook would see {_quoted(raw)}"
             for image in re.findall(r"!\[\s*\]\([^()]*\)", cell.source) + NO_ALT.findall(cell.source):
                 yield f"{page.docname}.ipynb: the image {image} has no alternative text"
@@ -317,8 +325,8 @@ def _first_difference(page: Page, code: list[NotebookNode]) -> str:
     pairs = zip_longest([_inputs(cell) for cell in code[1:]], [_inputs(cell) for cell in page.code])
     number, (there, here) = next((n, pair) for n, pair in enumerate(pairs, 2) if pair[0] != pair[1])
     if there is None or here is None:
-        return f"its text has {'more' if there is None else 'fewer'} code cells than it"
-    return f"cell {number} is not that of {places(page)[number - 1].rpartition(': ')[0]}"
+        return f"its text has {'more' if there is None else 'fewer'} code cells than the notebook"
+    return f"cell {number} is not that of {locations(page)[number - 1].rpartition(': ')[0]}"
 
 
 def _uncompared(cell: NotebookNode) -> bool:
@@ -330,9 +338,9 @@ def _faults_of_code(number: int, cell: NotebookNode) -> Iterator[str]:
     if cell.execution_count is None:
         yield f"was not run; {AGAIN}"
     elif cell.execution_count != number:
-        yield f"was run out of turn; {AGAIN} --force"
+        yield f"was run out of order; {AGAIN} --force"
     if cell.source.rstrip().endswith(";"):
-        yield "ends with ;, write `_ = …` to hide a value"
+        yield "ends with a semicolon; write `_ = …` to hide a value"
     if (length := len(cell.source.splitlines())) > MOST_LINES:
         yield f"has {length} lines of code; at most {MOST_LINES} are allowed"
     expected = "raises-exception" in cell.metadata.get("tags", [])
@@ -342,10 +350,10 @@ def _faults_of_code(number: int, cell: NotebookNode) -> Iterator[str]:
         if output.output_type == "stream" and output.name == "stderr":
             yield "writes to stderr"
         if WIDGET in output.get("data", {}):
-            yield "stores a live control, which is dead on the page"
+            yield "stores a live widget, which does not work on the page"
         words = PIXELS.sub("", _words_of(output))
         if address := MEMORY.search(words):
-            yield f"prints an address in memory, {address[0]}"
+            yield f"prints a memory address, {address[0]}"
         if path := re.search(re.escape(str(ROOT)), words) or MACHINE.search(words):
             yield f"prints a path of this machine, {path[0]}"
         yield from _faults_of_images(output)
@@ -369,14 +377,14 @@ def _words_of(output: NotebookNode) -> str:
 
 
 def differences(page: Page) -> list[str]:
-    """Run the page again and say which cells no longer print what is stored, pixels of figures aside."""
+    """Run the page again and name the cells whose output is no longer the stored one, the pixels of figures aside."""
     stored = page.stored()
     if stored is None or not same_code(page, stored):
         return problems(page)
     again = _code(bind(page, run(page)))
     return [
-        f"{at} now prints something else; {AGAIN} --force and read what changed"
-        for old, new, at in zip(_code(stored), again, places(page), strict=True)
+        f"{at} now prints something else; {AGAIN} --force and look at what changed"
+        for old, new, at in zip(_code(stored), again, locations(page), strict=True)
         if not _uncompared(old) and _compared(old) != _compared(new)
     ]
 
@@ -386,7 +394,7 @@ def _compared(cell: NotebookNode) -> list:
 
 
 def orphans(root: Path = ROOT) -> list[str]:
-    """Notebooks without a text."""
+    """Name the notebooks that have no text."""
     found = {page.notebook for page in pages(root)}
     return [
         f"{path.relative_to(root).as_posix()} has no text {path.stem}{TEXT_SUFFIX} beside it"

@@ -1,4 +1,4 @@
-"""Notebooks to pages: build the site whole or not at all, and serve it on this machine."""
+"""Build the site from the notebooks, whole or not at all, and serve it on this machine."""
 
 import errno
 import http.server
@@ -10,14 +10,15 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from bookbinder import ROOT, Refusal, exercises, notebooks, syllabus
+from bookbinder import ROOT, exercises, notebooks, syllabus
+from groundwork import Refusal
 
 MARK = "searchindex.js"  # what every built book has
 BUILD = "from jupyter_book.cli.main import main; main()"
 
 
 def problems(root: Path = ROOT, paths: list[Path] | None = None) -> list[str]:
-    """Everything that keeps the book, or the pages named, from being bound; one line each."""
+    """Everything that keeps the book, or the pages that ``paths`` name, from being built; one line each."""
     chosen = notebooks.pages(root, paths)
     found = [line for page in chosen for line in notebooks.problems(page)]
     if not paths:
@@ -26,10 +27,10 @@ def problems(root: Path = ROOT, paths: list[Path] | None = None) -> list[str]:
 
 
 def html(root: Path = ROOT, out: Path | None = None) -> Path:
-    """Build the pages. They stand in ``out`` when all is well, otherwise what was there stays."""
+    """Build the pages in the folder ``out``. Where the build fails, the folder stays as it was."""
     out = (out or root / "_build/html").resolve()
     if out.exists() and any(out.iterdir()) and not (out / MARK).exists():
-        raise Refusal(f"{out} holds something else than a built book: name an empty folder or a new one.")
+        raise Refusal(f"{out} holds something other than a built book: name an empty folder or a new one.")
     if found := problems(root):
         raise Refusal("\n".join([*found, f"The book is not built: {_count(found)} above."]))
     staging, old = (out.with_name(f".{out.name}.{name}") for name in ("new", "old"))
@@ -64,7 +65,7 @@ def html(root: Path = ROOT, out: Path | None = None) -> Path:
 
 
 def _warnings(text: str, root: Path) -> list[str]:
-    """What Sphinx complained about, without the trace of the command around it."""
+    """The warnings of Sphinx, without the traceback of the command that ran it."""
     text = re.sub(r"\x1b\[[\d;]*m", "", text).replace(f"{root}{os.sep}", "")
     lines = [line for line in text.splitlines() if line.strip()]
     told = [line for line in lines if any(word in line for word in ("WARNING", "ERROR", "CRITICAL", "cannot be bound"))]
@@ -81,7 +82,7 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 def serve(root: Path = ROOT, port: int = 8000) -> http.server.ThreadingHTTPServer:
-    """A server of the built pages, on this machine only."""
+    """Return a server of the built pages that only this machine can reach."""
     folder = root / "_build/html"
     if not (folder / MARK).exists():
         raise Refusal("There are no pages yet: `make book` builds them.")

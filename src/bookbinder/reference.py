@@ -23,9 +23,8 @@ from sphinx.environment import BuildEnvironment
 from sphinx.ext.napoleon import Config as DocstringStyle
 from sphinx.ext.napoleon import GoogleDocstring
 
-from bookbinder import Refusal
-from bookbinder.notebooks import write
 from bookbinder.syllabus import ITEM, Entry, Syllabus, file_link
+from groundwork import Refusal, write_whole
 
 PACKAGE = "llm_anatomy"
 OVERVIEW = "book/api_reference"  # written by hand, save for the list of modules
@@ -269,8 +268,10 @@ def connect(app: Sphinx, collect: Callable[[Path], Syllabus]) -> None:
         for path in set((reference.root / FOLDER).rglob("*.rst")) - set(texts):  # of a module that is gone
             path.unlink(missing_ok=True)
         for path, docname in texts.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write(path, reference.page(docname, collect(reference.root)).encode("utf-8"))
+            content = reference.page(docname, collect(reference.root)).encode("utf-8")
+            if not path.exists() or path.read_bytes() != content:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_whole(path, content)
 
     def fill_overview(app: Sphinx, docname: str, source: list[str]) -> None:
         if docname == OVERVIEW:

@@ -17,10 +17,12 @@ from pygments.token import Name
 from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
 
-from bookbinder import Refusal, anatomy, reference, syllabus
+from bookbinder import anatomy, lecture_pages, reference, syllabus
+from bookbinder.myst import TEXT_SUFFIX
 from bookbinder.notebooks import AGAIN, Page, same_code
-from bookbinder.plain import TEXT_SUFFIX, Book
+from bookbinder.plain import Book
 from bookbinder.syllabus import Syllabus
+from groundwork import Refusal
 
 PALETTE = "src/llm_anatomy/notebook/palette.json"
 # Of MathJax: what every page loads, and what it fetches when a formula or a reader of the page by ear asks for it.
@@ -44,15 +46,15 @@ def read_source(collect: Callable[[Path], Syllabus], app: Sphinx, docname: str, 
     root = Path(app.srcdir)
     text = root / f"{docname}{TEXT_SUFFIX}"
     try:
-        if docname in syllabus.PAGES:
+        if docname in lecture_pages.PAGES:
             app.env.note_reread()  # it depends on files that Sphinx does not know
-            source[0] = syllabus.page(docname, root, collect(root))
+            source[0] = lecture_pages.page(docname, root, collect(root))
         elif docname == anatomy.PAGE:
             app.env.note_reread()
             source[0] = anatomy.filled(source[0], collect(root))
         elif text.exists():
             app.env.note_dependency(str(text))
-            source[0] = restored(Page(text, Book(root)), source[0], syllabus.draft_note(docname, root))
+            source[0] = restored(Page(text, Book(root)), source[0], lecture_pages.draft_note(docname, root))
     except Refusal as refusal:
         raise Unbound(str(refusal)) from None
 
@@ -123,8 +125,8 @@ def coloured(lexer: type[Lexer]) -> type[Lexer]:
     class Coloured(lexer):
         def get_tokens_unprocessed(self, text):
             before = ""
-            for place, kind, word in super().get_tokens_unprocessed(text):
-                yield place, kinds.get(word, kind) if kind is Name and before != "." else kind, word
+            for index, kind, word in super().get_tokens_unprocessed(text):
+                yield index, kinds.get(word, kind) if kind is Name and before != "." else kind, word
                 before = word
 
     return Coloured

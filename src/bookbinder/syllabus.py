@@ -1,38 +1,36 @@
 """What covers what: the lectures' items against the sections, code, tests and exercises that treat them.
 
-The facts stand in ``src/llm_anatomy/data`` (items, errata, disagreements). What treats an item says so where it
-stands: a heading of a chapter, a docstring of the package, a test's marker, the header of an exercise's master. Here
-it is collected, without importing anything, and becomes two pages, a note on each draft, and a list of problems.
+The facts are in ``src/llm_anatomy/data`` (items, errata, disagreements). What treats an item says so itself: a heading
+of a chapter, a docstring of the package, a test's marker, the header of an exercise. All of it is collected here,
+without importing anything; :mod:`bookbinder.lecture_pages` makes pages of it.
 """
 
 import ast
 import csv
-import html
 import re
-from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
-from os.path import relpath
 from pathlib import Path
 
-import yaml
 from docutils.nodes import make_id
+from markdown_it.tree import SyntaxTreeNode
 
-from bookbinder import ROOT, Refusal
+from bookbinder import ROOT, address, myst
+from groundwork import Refusal
 
 KINDS = ("section", "source", "test", "exercise")
 STATUSES = ("draft", "finished")
 ITEM = re.compile(r"\b(?:IITD|CMU|GT|UCL)-\d+\b")
-HEADING = re.compile(r"(#{1,6})\s+(.+?)\s*#*\s*$")
 ITEMS_AT_END = re.compile(rf"\s*\({ITEM.pattern}(?:,\s*{ITEM.pattern})*\)$")
-FENCE = re.compile(r"\s*(`{3,}|~{3,})")
-BOX = re.compile(r"\s*(?::{3,}|`{3,})\{admonition\}\s+(Erratum|Disagreement)\s+([A-Z]-\d+):?\s*(.*?)\s*$")
+SLIP = re.compile(r"(Erratum|Disagreement)\s+([A-Z]-\d+):?\s*(.*?)")
 DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 DATA = "src/llm_anatomy/data"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing that treats an item: what the page shows of it, where the link leads, where it stands."""
+    """One thing that treats an item: its text and link on the lecture map, and the file and line that it is in."""
 
     text: str
     link: str
@@ -53,7 +51,7 @@ class Chapter:
 
     @property
     def docname(self) -> str:
-        return self.path.removesuffix(".nb.md")
+        return self.path.removesuffix(myst.TEXT_SUFFIX)
 
 
 @dataclass
@@ -62,7 +60,7 @@ class Syllabus:
     slips: dict[str, dict]  # errata and disagreements, by number
     chapters: dict[int, Chapter] = field(default_factory=dict)
     entries: dict[str, dict[str, list[Entry]]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
-    boxes: dict[str, tuple[str, Entry]] = field(default_factory=dict)  # slip -> title of its box, where it stands
+    boxes: dict[str, tuple[str, Entry]] = field(default_factory=dict)  # slip → title and section of its box
     repository: str | None = None  # the address under which a file of the repository can be read
     problems: list[str] = field(default_factory=list)
 
@@ -98,14 +96,7 @@ def rows(root: Path, name: str) -> dict[str, dict]:
 
 
 def header(path: Path) -> dict:
-    """The YAML between the first two lines of three dashes."""
-    text = path.read_text(encoding="utf-8")
-    match = re.match(r"---\n(.*?)\n---\s*\n", text + "\n", re.DOTALL)
-    try:
-        values = yaml.safe_load(match[1]) if match else {}
-    except yaml.YAMLError as error:
-        raise Refusal(f"{path}: the header is not valid YAML: {str(error).splitlines()[0]}") from None
-    return values if isinstance(values, dict) else {}
+    return myst.header(path.read_text(encoding="utf-8"), str(path))
 
 
 def parse(path: Path) -> ast.Module:
@@ -120,28 +111,13 @@ def line_of(path: Path, word: str) -> int:
     return next((n for n, line in enumerate(lines, 1) if re.search(rf"\b{re.escape(word)}\b", line)), 1)
 
 
-def prose(path: Path):
-    """The numbered lines of a text outside its code; the line that opens a fence is among them."""
-    fence = None
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        mark = FENCE.match(line)
-        if fence is None:
-            yield number, line
-            fence = mark and mark[1]
-        elif mark and mark[1].startswith(fence) and not line.strip(" `~"):
-            fence = None
-
-
-def anchor(heading: str) -> str:
-    """The id that Sphinx gives to a section: from the heading's text, without its markup."""
-    text = re.sub(r"\{[\w:-]+\}`([^`<]*?)\s*(?:<[^`]*>)?`", r"\1", heading)  # roles
-    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)  # links
-    return make_id(re.sub(r"[`*$]", "", text))
+def blocks(path: Path) -> Iterator[tuple[int, SyntaxTreeNode]]:
+    return myst.blocks(path.read_text(encoding="utf-8"))
 
 
 def read_chapter(book: Syllabus, root: Path, path: Path, values: dict) -> None:
     where = path.relative_to(root).as_posix()
-    docname = where.removesuffix(".nb.md")
+    docname = where.removesuffix(myst.TEXT_SUFFIX)
     number, status, no_entry = values["chapter"], values.get("status"), values.get("no_entry") or {}
     items = [name for name, item in book.items.items() if item["chapter"] == str(number)]
     at = f"{where}:{line_of(path, 'chapter')}"
@@ -160,19 +136,20 @@ def read_chapter(book: Syllabus, root: Path, path: Path, values: dict) -> None:
     book.chapters[number] = Chapter(number, title, where, status, items, no_entry)
 
     shown, link, seen = title, f"{docname}.html", set()
-    for line, text in prose(path):
-        if heading := HEADING.match(text):
-            name = anchor(heading[2])
-            # A repeated heading gets a number for its id: then the link leads to the page.
+    for line, node in blocks(path):
+        if node.type == "heading":
+            text, name = myst.source(node), make_id(myst.words(node))
+            # Sphinx numbers the id of a repeated heading, so the link to such a one leads to the page alone.
             link = f"{docname}.html" + (f"#{name}" if name and name not in seen else "")
             seen.add(name)
-            shown = ITEMS_AT_END.sub("", heading[2])
-            book.add("section", ITEM.findall(heading[2]), Entry(shown, link, where, line))
-        elif box := BOX.match(text):
-            if box[2] in book.slips and box[2][0] == box[1][0]:
-                book.boxes.setdefault(box[2], (box[3], Entry(shown, link, where, line)))
+            shown = ITEMS_AT_END.sub("", text)
+            book.add("section", ITEM.findall(text), Entry(shown, link, where, line))
+        elif (box := myst.directive(node)) and (slip := box.name == "admonition" and SLIP.fullmatch(box.argument)):
+            kind, number, words = slip.groups()
+            if number in book.slips and number[0] == kind[0]:
+                book.boxes.setdefault(number, (words, Entry(shown, link, where, line)))
             else:
-                book.problems.append(f"{where}:{line}: {box[1]} {box[2]} is not in {DATA}")
+                book.problems.append(f"{where}:{line}: {kind} {number} is not in {DATA}")
 
 
 def read_reasons(book: Syllabus, path: Path, where: str, items: list[str], no_entry) -> dict[str, dict[str, str]]:
@@ -194,10 +171,10 @@ def read_pages(book: Syllabus, root: Path) -> None:
         if "chapter" in values:
             read_chapter(book, root, path, values)
             continue
-        for line, text in prose(path):  # exercises and other pages: their headings must name real items too
-            for name in ITEM.findall(text) if HEADING.match(text) else []:
+        where = path.relative_to(root).as_posix()
+        for line, node in blocks(path):  # exercises and other pages: their headings must name real items too
+            for name in ITEM.findall(myst.source(node)) if node.type == "heading" else []:
                 if name not in book.items:
-                    where = path.relative_to(root).as_posix()
                     book.problems.append(f"{where}:{line}: {name} is not an item of the lectures")
 
 
@@ -253,22 +230,20 @@ def read_exercises(book: Syllabus, root: Path) -> None:
         chapter, name = path.parts[-3:-1]
         title = str(values.get("title", name))
         page = root / "book" / chapter / "exercises.nb.md"
-        titles = [HEADING.match(text) for _, text in prose(page)] if page.exists() else []
         link = f"book/{chapter}/exercises.html" if page.exists() else ""
-        place = next((anchor(heading[2]) for heading in titles if heading and title in heading[2]), None)
+        headings = (node for _, node in blocks(page) if node.type == "heading") if page.exists() else ()
+        anchor = next((make_id(myst.words(node)) for node in headings if title in myst.source(node)), "")
         items = values.get("items") or []
         for item in items if isinstance(items, list) else [items]:
-            entry = Entry(title, f"{link}#{place}" if place else link, where, line_of(path, str(item)))
+            entry = Entry(title, f"{link}#{anchor}" if anchor else link, where, line_of(path, str(item)))
             book.add("exercise", [str(item)], entry)
 
 
 def collect(root: Path = ROOT) -> Syllabus:
-    """Everything that treats an item of the lectures, and what is wrong with how it says so."""
+    """Collect everything that treats an item of the lectures, and every mistake in how it names the item."""
     book = Syllabus(rows(root, "syllabus_items.csv"), rows(root, "errata.csv") | rows(root, "disagreements.csv"))
-    config = root / "_config.yml"
-    place = (yaml.safe_load(config.read_text(encoding="utf-8")) or {}).get("repository", {}) if config.exists() else {}
-    if place.get("url"):
-        book.repository = f"{place['url'].rstrip('/')}/blob/{place.get('branch', 'main')}"
+    with suppress(Refusal):  # a repository without an address: code is named then and not linked
+        book.repository = address.read(root).blob
     read_pages(book, root)
     read_package(book, root)
     read_tests(book, root)
@@ -277,7 +252,7 @@ def collect(root: Path = ROOT) -> Syllabus:
 
 
 def problems(root: Path = ROOT) -> list[str]:
-    """One sentence for each thing that the book claims and does not hold; empty if all is well."""
+    """One sentence for each claim about items that does not hold; empty if all is well."""
     book = collect(root)
     found = list(book.problems)
     for chapter in book.chapters.values():
@@ -295,174 +270,3 @@ def problems(root: Path = ROOT) -> list[str]:
                 if book.found(name, kind)
             ]
     return found
-
-
-# Writing
-
-
-def escape(text: str) -> str:
-    """Text for a Markdown page: formulas between dollars stay, everything else means itself."""
-    parts = re.split(r"(\$[^$]+\$)", text)
-    return "".join(part if n % 2 else re.sub(r"([\\`*_{}\[\]<>#|^~$])", r"\\\1", part) for n, part in enumerate(parts))
-
-
-def shown(entry: Entry, code: bool = False) -> str:
-    """An entry on a page of ``book/``: its name, as a link if there is somewhere to go."""
-    text = f"<code>{html.escape(entry.text)}</code>" if code else entry.text
-    if not entry.link:
-        return text
-    link = entry.link if "://" in entry.link else relpath(entry.link, "book").replace("\\", "/")
-    return f'<a href="{html.escape(link)}">{text}</a>'
-
-
-def count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'s' * (number != 1)}"
-
-
-def lecture_map(book: Syllabus) -> str:
-    covered = {name for name in book.items if not book.missing(name)}
-    begun = {name for name in book.items if name not in covered and "section" not in book.missing(name)}
-    lectures = Counter(item["lecture"] for item in book.items.values())
-    lines = [
-        f"**{len(covered)} of {count(len(book.items), 'item')} are covered**, and {len(begun)} more are begun.",
-        "",
-        ":::{container} la-coverage",
-        "",
-        "| Lecture | Items | Covered | Begun |",
-        "| :-- | --: | --: | --: |",
-    ]
-    for lecture, total in lectures.items():
-        here = {name for name, item in book.items.items() if item["lecture"] == lecture}
-        lines.append(f"| {escape(lecture)} | {total} | {len(here & covered)} | {len(here & begun)} |")
-    lines += ["", ":::", ""]
-    for number, chapter in sorted(book.chapters.items()):
-        link = relpath(f"{chapter.docname}.html", "book").replace("\\", "/")
-        done, open_ = len(covered.intersection(chapter.items)), len(begun.intersection(chapter.items))
-        state = "a draft" if chapter.status == "draft" else "finished"
-        lines += [
-            f"## {number}. {escape(chapter.title)}",
-            "",
-            f'<a href="{link}">The chapter</a> is {state}: {done} of its {count(len(chapter.items), "item")} covered, '
-            f"{open_} begun.",
-            "",
-            "::::{container} la-facts",
-            "",
-        ]
-        for name in chapter.items:
-            lines.append(f"**{name}** {escape(book.items[name]['title'])}")
-            lines += [f": *{kind.capitalize()}:* {cell(book, name, kind)}" for kind in KINDS]
-            lines.append("")
-        lines += ["::::", ""]
-    to_come = {int(i["chapter"]): i["chapter_title"] for i in book.items.values()}
-    waiting = [n for n in sorted(to_come) if n not in book.chapters]
-    if waiting:
-        lines += ["## Chapters to come", ""]
-        for n in waiting:
-            items = [name for name, item in book.items.items() if item["chapter"] == str(n)]
-            ready = sum(bool(book.found(name, "source") and book.found(name, "test")) for name in items)
-            code = f", {ready} with code and tests in the package" if ready else ""
-            lines.append(f"- **{n}** {escape(to_come[n])}: {count(len(items), 'item')}{code}")
-        lines.append("")
-    return "\n".join(lines)
-
-
-def cell(book: Syllabus, name: str, kind: str) -> str:
-    found = book.found(name, kind)
-    if found:
-        return ", ".join(dict.fromkeys(shown(entry, code=kind in ("source", "test")) for entry in found))
-    if reason := book.reason(name, kind):
-        return f"— ({escape(reason)})"
-    return "to come"
-
-
-def errata(book: Syllabus) -> str:
-    numbers = {letter: [n for n in book.slips if n.startswith(letter)] for letter in "ED"}
-    treated = {letter: [n for n in numbers[letter] if n in book.boxes] for letter in "ED"}
-    lines = [
-        f"{len(treated['E'])} of {len(numbers['E'])} errata and {len(treated['D'])} of {len(numbers['D'])} "
-        "disagreements are treated in a chapter so far.",
-        "",
-        "## Errata",
-        "",
-    ]
-    lectures = [item["lecture"] for item in book.items.values()]  # in their order, then slips that several share
-    for lecture in dict.fromkeys(lectures + [book.slips[n]["lecture"] for n in numbers["E"]]):
-        if here := [n for n in treated["E"] if book.slips[n]["lecture"] == lecture]:
-            lines += [f"### {escape(lecture.replace(' / ', ', '))}", "", "::::{container} la-facts", ""]
-            for number in here:
-                slip = book.slips[number]
-                lines += slip_lines(
-                    book, number, {"Shown": slip["shown"], "Right": slip["right"], "Evidence": slip["evidence"]}
-                )
-            lines += ["::::", ""]
-    lines += waiting_list(book, numbers["E"], "### Errata to come")
-    lines += ["## Where the lectures disagree", ""]
-    if treated["D"]:
-        lines += ["::::{container} la-facts", ""]
-        for number in treated["D"]:
-            slip = book.slips[number]
-            lines += slip_lines(
-                book,
-                number,
-                {"Topic": slip["topic"], "Positions": slip["positions"], "This book": slip["the_book"]},
-            )
-        lines += ["::::", ""]
-    lines += waiting_list(book, numbers["D"], "### Disagreements to come")
-    return "\n".join(lines)
-
-
-def slip_lines(book: Syllabus, number: str, facts: dict[str, str]) -> list[str]:
-    """One slip as a term and its definitions, the last of them the section that shows it."""
-    title, place = book.boxes[number]
-    chapter = next(n for n, chapter in book.chapters.items() if chapter.path == place.path)
-    return [
-        f"**{number}:** {title}",
-        *(f": *{name}:* {escape(text)}" for name, text in facts.items() if text),
-        f": *Where:* chapter {chapter}, {shown(place)}",
-        "",
-    ]
-
-
-def waiting_list(book: Syllabus, numbers: list[str], title: str) -> list[str]:
-    """What no chapter treats yet, under the first chapter that has an item it bears on."""
-    groups: dict[int, list[str]] = {}
-    for number in numbers:
-        if number not in book.boxes:
-            chapters = [int(book.items[i]["chapter"]) for i in ITEM.findall(book.slips[number]["items"])]
-            groups.setdefault(min(chapters), []).append(number)
-    if not groups:
-        return []
-    whole = {n: ", ".join(f'<span class="la-whole">{number}</span>' for number in groups[n]) for n in sorted(groups)}
-    return [title, "", *(f"- Chapter {n}: {numbers}" for n, numbers in whole.items()), ""]
-
-
-PAGES = {"book/lecture_map": lecture_map, "book/errata": errata}
-
-
-def page(docname: str, root: Path = ROOT, book: Syllabus | None = None) -> str:
-    """A page named in ``PAGES``: its own title and introduction, then what is generated."""
-    introduction = (root / f"{docname}.md").read_text(encoding="utf-8")
-    return introduction.rstrip() + "\n\n" + PAGES[docname](book or collect(root))
-
-
-def draft_note(docname: str, root: Path = ROOT) -> str:
-    """For the page of a draft chapter, a note that names what is to come; for any other page nothing."""
-    if header(root / f"{docname}.nb.md").get("status") != "draft":
-        return ""  # nearly every page: nothing needs to be collected for it
-    book = collect(root)
-    chapter = next((c for c in book.chapters.values() if c.docname == docname), None)
-    if chapter is None:
-        return ""
-    absent = [name for name in chapter.items if "section" in book.missing(name)]
-    partial = {name: book.missing(name) for name in chapter.items if name not in absent and book.missing(name)}
-    lines = [":::{admonition} This chapter is a draft", ":class: note la-draft", ""]
-    if absent:
-        lines += ["To come, with their numbers in the lecture map:", ""]
-        lines += [f"- {name} {escape(book.items[name]['title'])}" for name in absent]
-        lines.append("")
-    if partial:
-        kinds = "; ".join(f"{name} ({', '.join(missing)})" for name, missing in partial.items())
-        lines += [f"Begun, and still without: {kinds}.", ""]
-    if not absent and not partial:
-        lines += ["All its items are there; it is being read and corrected.", ""]
-    return "\n".join([*lines, ":::", ""])

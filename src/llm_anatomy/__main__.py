@@ -77,8 +77,8 @@ def generate(args) -> None:
     checkpoint = load(args.name, dtype=args.dtype and DTYPES[args.dtype], device=args.device)
     generator = torch.Generator(args.device)
     generator = generator.manual_seed(generator.seed() if args.seed is None else args.seed)
-    choose = greedy if args.temperature == 0 else Sample(*filters, generator=generator)
-    pieces = checkpoint.texts.write(checkpoint.model, args.prompt, n_new=args.tokens, choose=choose)
+    sampler = greedy if args.temperature == 0 else Sample(*filters, generator=generator)
+    pieces = checkpoint.texts.write(checkpoint.model, args.prompt, max_new_tokens=args.tokens, sampler=sampler)
     for piece in pieces:
         print(piece, end="", flush=True)
     print()

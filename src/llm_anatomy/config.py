@@ -21,7 +21,7 @@ ALLOWED = {
         "deberta_v2",
         "tupe",
     ),
-    "rope_pairing": ("halves", "neighbours"),
+    "rope_pairing": ("half_split", "interleaved"),
     "rope_scaling": (None, "linear", "ntk", "yarn", "llama3"),
     "norm": ("layernorm", "rmsnorm", "unit_offset_rmsnorm"),
     "norm_placement": ("pre", "post", "sandwich", "post_sublayer", "rezero"),
@@ -96,15 +96,15 @@ class ModelConfig:
         attention: ``"multi_head"``, which ``n_kv_heads`` makes grouped- or multi-query, or ``"latent"``.
         d_latent, d_rotary, d_query_latent: widths of latent attention; queries have a latent only if it is given.
         attention_scale: factor of the scores in place of the position scheme's.
-        attention_soft_cap, logit_soft_cap: bounds of scores and logits.
+        attn_logit_softcapping, final_logit_softcapping: bounds of scores and logits.
         qk_norm: of queries and keys: ``"per_head"``, ``"across_heads"`` or None.
         window: how many tokens back a token sees, itself included; None for all.
         global_every: each so many-th layer sees all in spite of the window.
         position: the scheme; with ``rope_base``, ``rope_fraction`` (of the head that is turned), ``rope_pairing``,
-            ``rope_scaling`` with ``rope_factor``, ``rope_n_trained``, ``rope_fast_turns``, ``rope_slow_turns`` and
-            ``rope_temperature`` (YaRN's factor of turned queries and keys), ``n_buckets`` and ``max_distance`` of
-            relative schemes (``"deberta_v2"`` has buckets, and places pass attention's own matrices), and
-            ``position_offset``, rows of a learned table that are skipped.
+            ``rope_scaling`` with ``rope_factor``, ``rope_original_max_position_embeddings``, ``rope_beta_fast``,
+            ``rope_beta_slow`` and ``rope_attention_factor`` (YaRN's factor of turned queries and keys), ``n_buckets``
+            and ``max_distance`` of relative schemes (``"deberta_v2"`` has buckets, and positions pass attention's own
+            matrices), and ``position_offset``, rows of a learned table that are skipped.
         norm: with ``norm_eps``, and ``norm_weight`` and ``norm_bias`` of layer norm.
         norm_placement: where norms stand around attention and feed-forward.
         embedding_norm: a norm right after the embeddings.
@@ -150,20 +150,20 @@ class ModelConfig:
     d_rotary: int | None = None
     d_query_latent: int | None = None
     attention_scale: float | None = None
-    attention_soft_cap: float | None = None
+    attn_logit_softcapping: float | None = None
     qk_norm: str | None = None
     window: int | None = None
     global_every: int | None = None
     position: str = "none"
     rope_base: float = 10000.0
     rope_fraction: float = 1.0
-    rope_pairing: str = "halves"
+    rope_pairing: str = "half_split"
     rope_scaling: str | None = None
     rope_factor: float | None = None
-    rope_n_trained: int | None = None
-    rope_fast_turns: float | None = None
-    rope_slow_turns: float | None = None
-    rope_temperature: float | None = None
+    rope_original_max_position_embeddings: int | None = None
+    rope_beta_fast: float | None = None
+    rope_beta_slow: float | None = None
+    rope_attention_factor: float | None = None
     n_buckets: int = 32
     max_distance: int = 128
     position_offset: int = 0
@@ -192,18 +192,18 @@ class ModelConfig:
     tie_embeddings: bool = False
     scale_embeddings: bool = False
     scale_logits: bool = False
-    logit_soft_cap: float | None = None
+    final_logit_softcapping: float | None = None
     n_segments: int = 0
     token_head: bool = False
 
     def __post_init__(self):
-        self._refuse_wrong_types()
+        self._check_types()
         for field, allowed in ALLOWED.items():
             if getattr(self, field) not in allowed:
                 raise ValueError(f"{field}={getattr(self, field)!r} must be one of {', '.join(map(repr, allowed))}")
-        self._refuse_sizes_out_of_range()
-        self._refuse_fields_without_meaning()
-        self._refuse_parts_that_do_not_go_together()
+        self._check_sizes()
+        self._check_dependent_fields()
+        self._check_combinations()
         if self.attention == "multi_head":
             self._fill_in("n_kv_heads", self.n_heads)
         self._fill_in("d_head", self.d_model // self.n_heads)
@@ -217,14 +217,14 @@ class ModelConfig:
         if getattr(self, field) is None:
             object.__setattr__(self, field, value)  # the only time: a frozen dataclass is being made
 
-    def _refuse_wrong_types(self) -> None:
+    def _check_types(self) -> None:
         for field in dataclasses.fields(self):
             value, allowed = getattr(self, field.name), _TYPES[field.type]
             if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
                 kind = field.type.__name__ if isinstance(field.type, type) else field.type
                 raise ValueError(f"{field.name}={value!r} must be {kind}")
 
-    def _refuse_sizes_out_of_range(self) -> None:
+    def _check_sizes(self) -> None:
         at_least_zero = ("n_experts", "n_shared_experts", "n_dense_layers", "position_offset", "n_segments")
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
@@ -245,7 +245,7 @@ class ModelConfig:
         if self.n_parallel_norms > 2:
             raise ValueError(f"n_parallel_norms={self.n_parallel_norms} must be 1 or 2")
 
-    def _refuse_fields_without_meaning(self) -> None:
+    def _check_dependent_fields(self) -> None:
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         for field, (owner, values) in _BELONGS_TO.items():
             if getattr(self, field) != defaults[field] and getattr(self, owner) not in values:
@@ -254,7 +254,13 @@ class ModelConfig:
                     f"it belongs to {' or '.join(map(repr, values))}"
                 )
         dependants = {
-            "rope_scaling": ("rope_factor", "rope_n_trained", "rope_fast_turns", "rope_slow_turns", "rope_temperature"),
+            "rope_scaling": (
+                "rope_factor",
+                "rope_original_max_position_embeddings",
+                "rope_beta_fast",
+                "rope_beta_slow",
+                "rope_attention_factor",
+            ),
             "window": ("global_every",),
             "n_experts": ("n_experts_per_token", "d_expert", "n_shared_experts", "n_dense_layers", "expert_scale"),
         }
@@ -263,12 +269,12 @@ class ModelConfig:
                 if not getattr(self, owner) and getattr(self, field) != defaults[field]:
                     raise ValueError(f"{field}={getattr(self, field)!r} means nothing without {owner}")
 
-    def _refuse_parts_that_do_not_go_together(self) -> None:
+    def _check_combinations(self) -> None:
         needed = {
             "n_ctx": self.position in ("learned", "tupe"),
             "d_latent": self.attention == "latent",
             "rope_factor": self.rope_scaling is not None,
-            "rope_n_trained": self.rope_scaling in ("yarn", "llama3"),
+            "rope_original_max_position_embeddings": self.rope_scaling in ("yarn", "llama3"),
             "n_experts_per_token": self.n_experts > 0,
             "n_expert_groups": self.router in _IN_GROUPS,
             "n_open_groups": self.router in _IN_GROUPS,
@@ -280,8 +286,8 @@ class ModelConfig:
             raise ValueError(f"position={self.position!r} must be 'rope' or 'none' with attention='latent'")
         if self.attention == "latent" and (self.position == "rope") != (self.d_rotary is not None):
             raise ValueError(f"d_rotary={self.d_rotary} must be given for position='rope', and only then")
-        if self.attention == "latent" and (self.qk_norm or self.attention_soft_cap):
-            raise ValueError("qk_norm and attention_soft_cap must be None with attention='latent'")
+        if self.attention == "latent" and (self.qk_norm or self.attn_logit_softcapping):
+            raise ValueError("qk_norm and attn_logit_softcapping must be None with attention='latent'")
         if self.attention == "latent" and self.kind == "encoder-decoder":
             raise ValueError("attention='latent' must not be with kind='encoder-decoder': it reads no source")
         if self.parallel_block and self.norm_placement != "pre":

@@ -1,9 +1,5 @@
-"""What marks: student notebooks in, marks out. For instructors; the page *For instructors* of the book says how.
+"""Grade student notebooks. The page *For instructors* of the book explains how to use it.
 
-The trusted half, which owns the key and writes the marks, knows neither PyTorch nor the package. Code of students, and
-everything that needs PyTorch, runs in the folder ``worker``, in a sandbox, and answers with plain tensors.
+The trusted half owns the key and writes the marks; it imports neither PyTorch nor ``llm_anatomy``. Students' code, and
+everything else that needs PyTorch, runs in :mod:`llm_grader.worker`, in a sandbox, and returns plain tensors.
 """
-
-
-class Refusal(Exception):
-    """What the grader cannot do, and why, in one sentence for the reader of the terminal."""

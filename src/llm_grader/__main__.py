@@ -1,4 +1,4 @@
-"""The commands of the grader: ``python -m llm_grader --help``."""
+"""Command line of the grader: ``python -m llm_grader --help``."""
 
 import argparse
 import contextlib
@@ -7,155 +7,186 @@ import json
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from llm_grader import Refusal
+from groundwork import Refusal
 
-M_MMAP_THRESHOLD = -3  # of malloc.h
+M_MMAP_THRESHOLD = -3  # from malloc.h
 
 
 def build(args: argparse.Namespace) -> None:
+    """Run the command build."""
     from llm_grader import key
 
     print(*key.build(args.exercises, args.out), sep="\n")
 
 
 def grade(args: argparse.Namespace) -> None:
+    """Run the command grade."""
     from llm_grader import classrun, key, records, sandbox, submissions
 
     assignment = key.load(args.exercises)
     folder, out = args.submissions.resolve(), args.out.resolve()
     if folder == out or out in folder.parents or folder in out.parents:
         raise Refusal(
-            f"--out {args.out} and {args.submissions} lie one in the other; the marks need a folder of their own."
+            f"--out {args.out} and the submissions {args.submissions} overlap; choose a separate folder for the marks."
         )
     if args.workers is not None and args.workers < 1:
         raise Refusal(f"--workers is {args.workers}; it must be at least 1.")
     if not 1 <= args.seconds <= 3600:
         raise Refusal(f"--seconds is {args.seconds:g}; it must be from 1 to 3600.")
-    submissions.find(folder, assignment.name)  # refuses where there is nothing to grade
+    submissions.find(folder, assignment.name)  # raises an error if there is nothing to grade
     out.mkdir(mode=0o700, parents=True, exist_ok=True)
-    private = [folder, out, *_folders([Path(args.exercises)])]
-    confined, findings = sandbox.choose(private, args.sandbox, args.unsafe_no_sandbox)
-    print(f"Sandbox: {confined.name}, {sum(f.held for f in findings)} of {len(findings)} attacks held.")
+    private = [folder, out, *_private_folders([Path(args.exercises)])]
+    chosen, findings = sandbox.choose(private, args.sandbox, args.unsafe_no_sandbox)
+    print(f"Sandbox: {chosen.name}, {sum(f.blocked for f in findings)} of {len(findings)} attacks blocked.")
     command = shlex.join(["python", "-m", "llm_grader", *sys.argv[1:]])
-    found = classrun.grade(
+    graded = classrun.grade(
         folder,
         assignment,
         out,
-        confined,
+        chosen,
         findings,
         args.workers,
         args.seconds,
         command,
-        say=lambda text: print(text, flush=True),
+        log=lambda text: print(text, flush=True),
     )
-    for status in (records.GRADED, records.ATTENTION, records.NOT_GRADED):
-        print(f"{sum(record.status == status for record in found)} {status}")
+    for status in (records.GRADED, records.NEEDS_ATTENTION, records.NOT_GRADED):
+        print(f"{sum(record.status == status for record in graded)} {status}")
     print(f"Marks: {args.out / 'marks.csv'}\nSummary: {(out / 'summary.html').as_uri()}")
 
 
 def gradescope(args: argparse.Namespace) -> None:
+    """Run the command gradescope."""
     from llm_grader import gradescope
 
-    print(gradescope.write(args.exercises, args.out, args.torch_index))
+    print(gradescope.write_zip(args.exercises, args.out, args.torch_index))
 
 
 def rehearse(args: argparse.Namespace) -> None:
+    """Run the command rehearse."""
     from llm_grader import gradescope
 
     print(json.dumps(gradescope.rehearse(args.archive, args.notebook, args.set_up), indent=1))
 
 
 def autograde(args: argparse.Namespace) -> None:
+    """Run the command autograde."""
     from llm_grader import gradescope
 
     gradescope.autograde(args.root)
 
 
 def probe(args: argparse.Namespace) -> None:
+    """Run the command probe."""
     from llm_grader import sandbox
 
     for path in args.private:
         if not path.exists():
-            raise Refusal(f"{path}: there is no such file or folder.")
-    chosen, findings = sandbox.choose(_folders(args.private), args.sandbox)
+            raise Refusal(f"There is no file or folder {path}.")
+    chosen, findings = sandbox.choose(_private_folders(args.private), args.sandbox)
     print(*findings, sep="\n")
-    print(f"Chosen: {chosen.name}")
+    print(f"Chosen sandbox: {chosen.name}")
 
 
-def _folders(paths: list[Path]) -> list[Path]:
-    """What has to stay unseen for these to: folders themselves, and those in which files lie."""
+def _private_folders(paths: list[Path]) -> list[Path]:
+    """Return the folders that must stay private: the given ones, and the parent folders of the given files."""
     return [path if path.is_dir() else path.resolve().parent for path in paths if path.exists()]
 
 
 def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     top = argparse.ArgumentParser(
         prog="python -m llm_grader",
-        description="Mark notebooks of exercises. The book's page “For instructors” explains.",
+        description="Grade notebooks of exercises. The book's page “For instructors” explains how.",
     )
     commands = top.add_subparsers(required=True, metavar="COMMAND")
 
-    def command(action, says: str, **more) -> argparse.ArgumentParser:
-        made = commands.add_parser(action.__name__, help=says, description=says, **more)
-        made.set_defaults(action=action)
-        return made
+    def command(action: Callable[[argparse.Namespace], None], description: str) -> argparse.ArgumentParser:
+        subparser = commands.add_parser(
+            action.__name__, help=description, description=f"{description[0].upper()}{description[1:]}."
+        )
+        subparser.set_defaults(action=action)
+        return subparser
 
-    what = "a chapter of the book, a folder of masters, or a key file"
-    sandboxes = ("bubblewrap", "sandlock", "lowered")
-    one = command(build, "write the student notebook and the private key of an assignment")
-    one.add_argument("exercises", metavar="EXERCISES", help="a chapter of the book, or a folder of masters")
-    one.add_argument("--out", type=Path, required=True, metavar="DIR", help="gets the folders student and private")
-    one = command(grade, "grade a folder of submissions; run again, it does what is missing")
-    one.add_argument("submissions", type=Path, metavar="SUBMISSIONS", help="a folder or a notebook for each student")
-    one.add_argument("--exercises", required=True, metavar="EXERCISES", help=what)
-    one.add_argument("--out", type=Path, required=True, metavar="DIR", help="gets marks.csv, summary.html, feedback")
-    one.add_argument("--workers", type=int, metavar="N", help="submissions at once; by default one a processor")
-    one.add_argument("--seconds", type=float, default=10.0, metavar="S", help="for one submission (default: 10)")
-    one.add_argument("--sandbox", choices=sandboxes, help="this one or none; by default the first that holds")
-    one.add_argument(
+    key_help = "name of a chapter of the book, a folder of masters, or a key file"
+    sandboxes = ("bubblewrap", "sandlock", "setuid")
+    subparser = command(build, "write the student notebook and the private key of an assignment")
+    subparser.add_argument(
+        "exercises", metavar="EXERCISES", help="name of a chapter of the book, or a folder of masters"
+    )
+    subparser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="folder in which the folders student and private are written",
+    )
+    subparser = command(grade, "grade a folder of submissions; run it again to grade what is missing")
+    subparser.add_argument(
+        "submissions", type=Path, metavar="SUBMISSIONS", help="folder with a folder or a notebook for each student"
+    )
+    subparser.add_argument("--exercises", required=True, metavar="EXERCISES", help=key_help)
+    subparser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="folder for marks.csv, summary.html and feedback"
+    )
+    subparser.add_argument("--workers", type=int, metavar="N", help="submissions graded at once (default: one per CPU)")
+    subparser.add_argument(
+        "--seconds", type=float, default=10.0, metavar="S", help="time limit of one submission in seconds (default: 10)"
+    )
+    subparser.add_argument(
+        "--sandbox", choices=sandboxes, help="the only sandbox to try (default: the first one that works)"
+    )
+    subparser.add_argument(
         "--unsafe-no-sandbox",
         action="store_true",
-        help="where no sandbox holds, run students' code with your own rights: it can then read the key and your files",
+        help="if no sandbox works, run students' code with your own rights: it can then read the key and your files",
     )
-    one = command(gradescope, "write the zip that Gradescope takes")
-    one.add_argument("exercises", metavar="EXERCISES", help=what)
-    one.add_argument("-o", "--out", type=Path, required=True, metavar="ZIP")
-    one.add_argument("--torch-index", metavar="URL", help="package index with PyTorch's build for processors")
-    one = command(rehearse, "run such a zip on a notebook, in folders laid out as Gradescope's")
-    one.add_argument("archive", type=Path, metavar="ZIP")
-    one.add_argument("notebook", type=Path, metavar="NOTEBOOK")
-    one.add_argument("--set-up", action="store_true", help="also run its setup.sh, which installs packages")
-    one = command(autograde, "what the zip calls on Gradescope")
-    one.add_argument("root", type=Path, metavar="DIR")
-    one = command(probe, "try attacks on the sandboxes of this machine")
-    one.add_argument("private", nargs="*", type=Path, metavar="PATH", help="what must not be readable")
-    one.add_argument("--sandbox", choices=sandboxes, help="only this one")
+    subparser = command(gradescope, "write the autograder zip for Gradescope")
+    subparser.add_argument("exercises", metavar="EXERCISES", help=key_help)
+    subparser.add_argument("-o", "--out", type=Path, required=True, metavar="ZIP", help="path of the zip")
+    subparser.add_argument("--torch-index", metavar="URL", help="package index with the CPU build of PyTorch")
+    subparser = command(rehearse, "run an autograder zip on a notebook, in the folder layout of Gradescope")
+    subparser.add_argument("archive", type=Path, metavar="ZIP", help="a zip that the command gradescope wrote")
+    subparser.add_argument("notebook", type=Path, metavar="NOTEBOOK", help="the notebook to grade")
+    subparser.add_argument(
+        "--set-up", action="store_true", help="also run setup.sh from the zip, which installs packages"
+    )
+    subparser = command(autograde, "grade one submission on Gradescope; the zip runs this command")
+    subparser.add_argument("root", type=Path, metavar="DIR", help="Gradescope's folder /autograder")
+    subparser = command(probe, "attack each kind of sandbox on this machine, and say which one will be used")
+    subparser.add_argument(
+        "private", nargs="*", type=Path, metavar="PATH", help="file or folder that students' code must not read"
+    )
+    subparser.add_argument("--sandbox", choices=sandboxes, help="the only sandbox to try")
     return top
 
 
-def _give_memory_back() -> None:
-    """Without this, glibc keeps what large replies have taken, and the grader grows by half."""
-    with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library
+def _return_large_blocks_to_system() -> None:
+    """Make glibc free the memory of large replies; otherwise the grader takes up half as much memory again."""
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # the C library is not glibc
         ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 2**20)
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Run a command and return its exit status."""
     args = parser().parse_args(arguments)
-    _give_memory_back()
+    _return_large_blocks_to_system()
     try:
         args.action(args)
     except Refusal as refusal:
         print(refusal, file=sys.stderr)
         return 2
-    except OSError as error:  # no space, no permission
+    except OSError as error:  # such as a full disk or missing permission
         print(f"{error.filename or 'The grader'}: {error.strerror or error}", file=sys.stderr)
         return 2
     except subprocess.CalledProcessError as error:
         print(f"{shlex.join(map(str, error.cmd))} failed with code {error.returncode}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("Stopped; the same command goes on from here.", file=sys.stderr)
+        print("Stopped. Run the same command again to continue.", file=sys.stderr)
         return 130
     return 0
 

@@ -1,4 +1,4 @@
-"""Gradescope: the zip that is uploaded there, what it does with a submission, and a rehearsal on any machine."""
+"""Gradescope: write the autograder zip, grade a submission there, and rehearse the zip on any machine."""
 
 import io
 import json
@@ -13,159 +13,181 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from llm_grader import Refusal, key, reading, sandbox, submissions
-from llm_grader.classrun import LIMITS, SECONDS, Desk
-from llm_grader.examiner import Examiner
-from llm_grader.files import write_whole
+import groundwork
+from groundwork import Refusal, write_whole
+from llm_grader import key, reading, sandbox, submissions
+from llm_grader.classrun import LIMITS, SECONDS, GradingContext
 from llm_grader.preflight import preflight
 from llm_grader.records import Key, Mark, NeedsAttention, Question
-from llm_grader.sandbox.surroundings import learner_side
-from llm_grader.session import Pool
+from llm_grader.reference_worker import ReferenceWorker
+from llm_grader.sandbox.environment import student_package_folder
+from llm_grader.session import WorkerPool
 
-HERE = Path(__file__).parent
-SCRIPTS = HERE / "gradescope_files"
-ONLY_AT_HOME = {"gradescope_files", "templates", "__pycache__"}
-GRADER_NEEDS = ("numpy>=2.0", "safetensors>=0.4.5", "nbformat>=5.9", "tqdm>=4.66", "pyseccomp>=0.1.2", "sandlock>=0.9")
-STUDENTS_NEED = ("torch>=2.6", "einops>=0.8", "ipython>=8", "regex>=2024.11", "matplotlib>=3.8", "ipywidgets>=7.7")
-ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # the same content makes the same file
-KEPT_FREE = 160 * 2**20  # bytes of a container's memory that are the grader's own
+PACKAGE = Path(__file__).parent
+SCRIPTS = PACKAGE / "gradescope_files"
+EXCLUDED_NAMES = {"gradescope_files", "templates", "__pycache__"}
+GRADER_REQUIREMENTS = (
+    *("numpy>=2.0", "safetensors>=0.4.5", "nbformat>=5.9", "tqdm>=4.66"),
+    *("pyseccomp>=0.1.2", "sandlock>=0.9"),
+)
+STUDENT_REQUIREMENTS = (
+    *("torch>=2.6", "einops>=0.8", "ipython>=8", "regex>=2024.11"),
+    *("matplotlib>=3.8", "ipywidgets>=7.7"),
+)
+ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # a fixed date, so that the same content makes the same file
+RESERVED_MEMORY = 160 * 2**20  # bytes of a container's memory that the grader itself needs
 
 
-def write(where: str | Path, out: Path, torch_index: str | None = None) -> Path:
-    """Write the zip for an assignment.
+def write_zip(exercises: str | Path, out: Path, torch_index: str | None = None) -> Path:
+    """Write the autograder zip of an assignment.
 
     Args:
-        where: as for :func:`llm_grader.key.load`.
-        out: the zip.
-        torch_index: address of a package index with PyTorch's build for processors; without it, the image gets the
-            build for graphics cards, which is ten times as large.
+        exercises: the assignment, as for :func:`llm_grader.key.load`.
+        out: path of the zip.
+        torch_index: URL of a package index with the CPU build of PyTorch; without it, the image gets the CUDA build,
+            which is ten times as large.
+
+    Returns:
+        The path of the zip.
     """
-    files = {
-        "key.json": key.written(key.load(where)).encode(),
-        "requirements.txt": "\n".join(
-            [*([f"--extra-index-url {torch_index}"] if torch_index else []), *GRADER_NEEDS, *STUDENTS_NEED, ""]
-        ).encode(),
-    }
+    index_option = [f"--extra-index-url {torch_index}"] if torch_index else []
+    requirements = "\n".join([*index_option, *GRADER_REQUIREMENTS, *STUDENT_REQUIREMENTS, ""])
+    files = {"key.json": key.to_json(key.load(exercises)).encode(), "requirements.txt": requirements.encode()}
     files |= {path.name: path.read_bytes() for path in SCRIPTS.iterdir()}
-    for package in (HERE, learner_side()):
+    files["src/groundwork.py"] = Path(groundwork.__file__).read_bytes()
+    for package in (PACKAGE, student_package_folder()):
         for path in sorted(package.rglob("*")):
-            inside = path.relative_to(package)
-            if path.is_file() and not ONLY_AT_HOME.intersection(inside.parts):
-                files[f"src/{package.name}/{inside.as_posix()}"] = path.read_bytes()
+            relative = path.relative_to(package)
+            if path.is_file() and not EXCLUDED_NAMES.intersection(relative.parts):
+                files[f"src/{package.name}/{relative.as_posix()}"] = path.read_bytes()
     out.parent.mkdir(parents=True, exist_ok=True)
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as made:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in sorted(files.items()):
             entry = zipfile.ZipInfo(name, ZIP_DATE)
             entry.external_attr = (0o755 if name in ("setup.sh", "run_autograder") else 0o644) << 16
-            made.writestr(entry, content, zipfile.ZIP_DEFLATED)
-    write_whole(out, packed.getvalue(), 0o600)  # it holds the key
+            archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
+    write_whole(out, buffer.getvalue(), 0o600)  # since it holds the key
     return out
 
 
-# There
+# On Gradescope
 
 
 def autograde(root: Path) -> None:
-    """Grade the submission in Gradescope's folders and keep ``results/results.json`` true all the while."""
-    result = Result(root / "results" / "results.json", [])
+    """Grade the submission in Gradescope's folders, and keep ``results/results.json`` up to date meanwhile.
+
+    Args:
+        root: Gradescope's folder, with the folders source, submission and results.
+    """
+    result = ResultsFile(root / "results" / "results.json", [])
     try:
         assignment = key.load(root / "source" / "key.json")
         result.questions = assignment.questions
-        result.write("Not graded yet: the autograder is at work.")
+        result.write("Not graded yet: the autograder is running.")
         _autograde(root, assignment, result)
     except NeedsAttention as e:
         result.write(f"Needs attention: {e}")
-    except Exception as e:  # ours, whatever it is
-        print(f"{type(e).__name__}: {e}", file=sys.stderr)  # for the instructor, who alone sees what is printed
+    except Exception as e:  # an error of the grader
+        print(f"{type(e).__name__}: {e}", file=sys.stderr)  # only the instructor sees this output
         result.write("Not graded: the autograder failed. This is not a zero; please tell your instructor.")
 
 
-def _autograde(root: Path, assignment: Key, result: "Result") -> None:
-    found = submissions.in_folder(root / "submission", assignment.name)
+def _autograde(root: Path, assignment: Key, result: "ResultsFile") -> None:
+    found = submissions.find_in_folder(root / "submission", assignment.name)
     submission = reading.read(submissions.load(found, reading.SIZE_LIMIT), assignment)
-    confined, findings = sandbox.choose([root / "source", root / "submission", root / "results"])
+    chosen, findings = sandbox.choose([root / "source", root / "submission", root / "results"])
     print(*findings, sep="\n")
-    # Half a processor and 768 MB: no spare workers, so that PyTorch is loaded once at a time, or twice where the
-    # examiner has to look at what a student's worker returned.
-    with Pool(confined, replace(LIMITS, memory=_memory()), spares=0) as pool, Examiner(pool) as examiner:
-        prepared = examiner.prepare(assignment, secrets.token_hex(16))
-        examiner.end()
-        print(*preflight(prepared, pool, examiner, SECONDS), sep="\n")
-        examiner.end()
-        for mark in Desk(prepared, pool, examiner, SECONDS).marks(submission, assignment.questions):
+    # The smallest container has half a CPU and 768 MB. Without spare workers, PyTorch is loaded by one process at a
+    # time, or by two while ``observe`` is called on what a student's worker returned.
+    with (
+        WorkerPool(chosen, replace(LIMITS, memory=_memory_limit()), n_spares=0) as pool,
+        ReferenceWorker(pool) as reference_worker,
+    ):
+        prepared = reference_worker.prepare(assignment, secrets.token_hex(16))
+        reference_worker.stop()
+        print(*preflight(prepared, pool, reference_worker, SECONDS), sep="\n")
+        reference_worker.stop()
+        for mark in GradingContext(prepared, pool, reference_worker, SECONDS).marks(submission, assignment.questions):
             result.marks[mark.question] = mark
-            result.write("Not graded yet: the autograder is at work.")
+            result.write("Not graded yet: the autograder is running.")
     print(*submission.flags, sep="\n")
     result.write("\n".join(["Your notebook was read.", *found.notes, *submission.notes]), done=True)
 
 
-class Result:
-    """results.json, written whole at each change; points appear in it when the last question is done."""
+class ResultsFile:
+    """The file results.json. It is replaced at each change, and holds points only when all questions are graded.
+
+    Args:
+        path: path of the file.
+        questions: questions of the assignment.
+    """
 
     def __init__(self, path: Path, questions: list[Question]) -> None:
         self.path, self.questions = path, questions
         self.marks: dict[str, Mark] = {}
 
     def write(self, text: str, done: bool = False) -> None:
-        """Without ``done`` the tests stand there without points: a run that is cut off must not look like a mark."""
+        """Write a text and the marks so far, with points only if ``done``: an interrupted run must not look graded."""
         tests = [
-            _test(question, self.marks[question.id], done) for question in self.questions if question.id in self.marks
+            _test_entry(question, self.marks[question.id], done)
+            for question in self.questions
+            if question.id in self.marks
         ]
         content = {"output": text, "stdout_visibility": "hidden", "visibility": "visible", "tests": tests}
         write_whole(self.path, json.dumps(content, indent=1).encode())
 
 
-def _test(question: Question, mark: Mark, done: bool) -> dict:
-    shown = {"name": question.title, "output": mark.feedback, "visibility": "after_published"}
+def _test_entry(question: Question, mark: Mark, done: bool) -> dict:
+    entry = {"name": question.title, "output": mark.feedback, "visibility": "after_published"}
     if not done:
-        return shown
+        return entry
     status = "passed" if mark.points == mark.possible else "failed"
-    return shown | {"score": mark.points, "max_score": mark.possible, "status": status}
+    return entry | {"score": mark.points, "max_score": mark.possible, "status": status}
 
 
-def _memory() -> int:
-    """What a worker may take: the usual, or what the container leaves."""
-    limits = [LIMITS.memory + KEPT_FREE]
+def _memory_limit() -> int:
+    """Return the memory limit of a worker in bytes: the usual one, or what the container leaves."""
+    limits = [LIMITS.memory + RESERVED_MEMORY]
     for name in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
             limits.append(int(Path(name).read_text()))
-        except (OSError, ValueError):  # not there, or "max"
+        except (OSError, ValueError):  # the file does not exist, or it says "max"
             continue
-    return min(limits) - KEPT_FREE
+    return min(limits) - RESERVED_MEMORY
 
 
-# Here
+# On the instructor's machine
 
 
 def rehearse(archive: Path, notebook: Path, set_up: bool = False) -> dict:
-    """Run a zip on one notebook as Gradescope does, in folders that are laid out as there.
+    """Run an autograder zip on one notebook as Gradescope does, in the same folder layout.
 
     Args:
-        archive: the zip.
-        notebook: what a student hands in.
-        set_up: also run its ``setup.sh``, which installs Python packages; otherwise this Python is used.
+        archive: path of the zip.
+        notebook: path of the notebook that a student hands in.
+        set_up: whether to run ``setup.sh`` from the zip, which installs Python packages; otherwise this Python is used.
 
     Returns:
-        What results.json holds.
+        The content of results.json.
     """
     if not zipfile.is_zipfile(archive):
-        raise Refusal(f"{archive} is not a zip: make one with `python -m llm_grader gradescope`.")
+        raise Refusal(f"{archive} is not a zip; write one with `python -m llm_grader gradescope`.")
     if not notebook.is_file():
-        raise Refusal(f"{notebook}: there is no such file.")
+        raise Refusal(f"There is no notebook {notebook}.")
     with TemporaryDirectory(prefix="rehearsal-") as folder:
         root = Path(folder)
-        root.chmod(root.stat().st_mode | stat.S_IXGRP | stat.S_IXOTH)  # as /autograder is
+        root.chmod(root.stat().st_mode | stat.S_IXGRP | stat.S_IXOTH)  # like /autograder
         for name in ("source", "submission", "results"):
             (root / name).mkdir()
-        with zipfile.ZipFile(archive) as packed:
-            packed.extractall(root / "source")
+        with zipfile.ZipFile(archive) as opened:
+            opened.extractall(root / "source")
         shutil.copy(notebook, root / "submission" / notebook.name)
-        there = {**os.environ, "AUTOGRADER_ROOT": str(root)}
+        environment = {**os.environ, "AUTOGRADER_ROOT": str(root)}
         if set_up:
-            subprocess.run(["bash", root / "source" / "setup.sh"], env=there, check=True)
+            subprocess.run(["bash", root / "source" / "setup.sh"], env=environment, check=True)
         else:
-            there["AUTOGRADER_PYTHON"] = sys.executable
+            environment["AUTOGRADER_PYTHON"] = sys.executable
         shutil.copy(root / "source" / "run_autograder", root / "run_autograder")
-        subprocess.run(["bash", root / "run_autograder"], env=there, cwd=root, check=True)
+        subprocess.run(["bash", root / "run_autograder"], env=environment, cwd=root, check=True)
         return json.loads((root / "results" / "results.json").read_text(encoding="utf-8"))

@@ -1,7 +1,7 @@
-"""Keys: from a folder of masters to what the student gets and what the grader keeps to itself.
+"""Keys: make the student notebook and the private key of an assignment from a folder of masters.
 
-``bookbinder.exercises`` says what a master is. The repository's own are practice for everyone; a marked course keeps
-others of the same shape in a private folder. Where only a written key is read, as on Gradescope, no master is needed.
+:mod:`bookbinder.masters` explains what a master is. The masters of this repository are public practice; a marked
+course keeps masters of its own in a private folder. Reading a key file, as on Gradescope, needs no masters.
 """
 
 import base64
@@ -9,84 +9,89 @@ import difflib
 import hashlib
 import json
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from llm_grader import Refusal
-from llm_grader.files import write_whole
+from groundwork import Refusal, write_whole
 from llm_grader.records import Key, Question
 
-KEYED = 1
-"""The version of the form in which a key is written."""
+KEY_FORMAT = 1
+"""Version of the format of key files."""
 
 
-def load(where: str | Path) -> Key:
-    """The key of an assignment.
+def load(exercises: str | Path) -> Key:
+    """Load the key of an assignment.
 
     Args:
-        where: a chapter of the repository, such as "attention", a folder of masters anywhere, or a key file that
+        exercises: name of a chapter of the book, such as "attention", a folder of masters, or a key file that
             :func:`build` wrote.
 
     Raises:
-        Refusal: there is none, or it is incomplete.
+        Refusal: there is no such key, or it is incomplete.
     """
-    if (path := Path(where)).is_file():
-        return _read(path)
-    return _key(*_masters(where))
+    if (path := Path(exercises)).is_file():
+        return _read_key_file(path)
+    return _make_key(*_load_masters(exercises))
 
 
-def build(where: str | Path, out: Path) -> list[Path]:
-    """Write the student's notebook to ``out/student`` and the key, for the grader's eyes alone, to ``out/private``.
+def build(exercises: str | Path, out: Path) -> list[Path]:
+    """Write the student's notebook to ``out/student`` and the private key to ``out/private``.
 
-    Masters from elsewhere are run for this, since their public checks travel in the notebook.
+    The notebook of masters outside this repository contains their public checks, for which the masters are run.
+
+    Args:
+        exercises: name of a chapter of the book, or a folder of masters.
+        out: the folder.
 
     Returns:
-        The two files.
+        The paths of the two files.
     """
-    folder, title, masters = _masters(where)
-    key = _key(folder, title, masters)
-    notebook = _book_notebook(folder.name).read_bytes() if _is_ours(folder) else _notebook(folder, title, masters)
+    folder, title, masters = _load_masters(exercises)
+    key = _make_key(folder, title, masters)
+    notebook = (
+        _book_notebook(folder.name).read_bytes() if _is_book_chapter(folder) else _make_notebook(folder, title, masters)
+    )
     student, private = out / "student", out / "private"
     student.mkdir(parents=True, exist_ok=True)
     private.mkdir(mode=0o700, exist_ok=True)
-    private.chmod(0o700)  # it may have been there before
+    private.chmod(0o700)  # the folder may have existed before
     paths = [student / f"{key.name}.ipynb", private / f"{key.name}.key.json"]
     write_whole(paths[0], notebook)
-    write_whole(paths[1], written(key).encode(), 0o600)
+    write_whole(paths[1], to_json(key).encode(), 0o600)
     return paths
 
 
-def written(key: Key) -> str:
-    """The text of a key file."""
+def to_json(key: Key) -> str:
+    """Return a key as the text of a key file."""
     questions = [{name: value for name, value in asdict(q).items() if name != "version"} for q in key.questions]
-    content = {"keyed": KEYED, "name": key.name, "title": key.title, "questions": questions}
+    content = {"keyed": KEY_FORMAT, "name": key.name, "title": key.title, "questions": questions}
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
 
-# A key that was written
+# Key files
 
 
-def _read(path: Path) -> Key:
+def _read_key_file(path: Path) -> Key:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError):
         content = None
     if not isinstance(content, dict) or "keyed" not in content:
-        raise Refusal(f"{path} is not a key: name a chapter, a folder of masters or a file NAME.key.json.")
-    if content["keyed"] != KEYED:
-        raise Refusal(f"{path} is a key of form {content['keyed']!r}, not {KEYED}: build it anew.")
+        raise Refusal(f"{path} is not a key file; name a chapter, a folder of masters or a file NAME.key.json.")
+    if content["keyed"] != KEY_FORMAT:
+        raise Refusal(
+            f"{path} has key format {content['keyed']!r}, and this grader reads only {KEY_FORMAT}; build it again."
+        )
     try:
-        questions = [_versioned(Question(**question, version="")) for question in content["questions"]]
+        questions = [_with_version(Question(**question, version="")) for question in content["questions"]]
         return Key(content["name"], content["title"], questions)
     except (KeyError, TypeError, ValueError) as e:
-        raise Refusal(f"{path} is not a complete key: build it anew.") from e
+        raise Refusal(f"{path} is not a complete key; build it again.") from e
 
 
-def _versioned(question: Question) -> Question:
-    """With the hash of all that can change a mark."""
+def _with_version(question: Question) -> Question:
+    """Return the question with a version, which is a hash of everything that can change a mark."""
     question = replace(question, points=float(question.points), seconds=float(question.seconds))
     about = {name: value for name, value in asdict(question).items() if name not in ("title", "version")}
     digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
@@ -96,52 +101,42 @@ def _versioned(question: Question) -> Question:
 # Masters
 
 
-@contextmanager
-def _refusals() -> Iterator[None]:
-    """Those of bookbinder, as ours."""
-    from bookbinder import Refusal as Theirs
+def _load_masters(exercises: str | Path) -> tuple[Path, str, list]:
+    """Return the folder, the title and the masters of a chapter."""
+    from bookbinder import ROOT
+    from bookbinder.masters import load_chapter
 
-    try:
-        yield
-    except Theirs as refusal:
-        raise Refusal(str(refusal)) from refusal
-
-
-def _masters(where: str | Path) -> tuple[Path, str, list]:
-    """Folder, title and masters of a chapter."""
-    from bookbinder import ROOT, exercises
-
-    own = sorted(path.parent.name for path in (ROOT / "exercises").glob("*/chapter.yml"))
-    folder = (ROOT / "exercises" / where if str(where) in own else Path(where)).resolve()
+    chapters = sorted(path.parent.name for path in (ROOT / "exercises").glob("*/chapter.yml"))
+    folder = (ROOT / "exercises" / exercises if str(exercises) in chapters else Path(exercises)).resolve()
     if not (folder / "chapter.yml").is_file():
-        raise Refusal(_nothing_there(str(where), folder, own))
-    with _refusals():
-        return folder, *exercises.load_chapter(folder)
+        raise Refusal(_missing_masters_message(str(exercises), folder, chapters))
+    return folder, *load_chapter(folder)
 
 
-def _nothing_there(where: str, folder: Path, own: list[str]) -> str:
+def _missing_masters_message(exercises: str, folder: Path, chapters: list[str]) -> str:
     if folder.is_file():
-        return f"{where} is a file of which no student notebook can be built: name a chapter or a folder of masters."
+        return f"No student notebook can be built from the file {exercises}; name a chapter or a folder of masters."
     if folder.is_dir():
         inside = sorted(path.parent.name for path in folder.glob("*/chapter.yml"))
-        hint = f"; the folders {', '.join(inside)} in it do" if inside else ""
-        return f"The folder {where} holds no chapter.yml, so there are no masters in it{hint}."
-    close = difflib.get_close_matches(where, own, n=1)
-    meant = f"; did you mean {close[0]}?" if close else "."
-    return f"There is no chapter, folder or key {where}{meant} The book's chapters with exercises are {', '.join(own)}."
+        hint = f" Its subfolders {', '.join(inside)} do." if inside else ""
+        return f"The folder {exercises} holds no chapter.yml, so there are no masters in it.{hint}"
+    matches = difflib.get_close_matches(exercises, chapters, n=1)
+    suggestion = f"; did you mean {matches[0]}?" if matches else "."
+    known = f"The book's chapters with exercises are {', '.join(chapters)}."
+    return f"There is no chapter, folder or key {exercises}{suggestion} {known}"
 
 
-def _key(folder: Path, title: str, masters: list) -> Key:
-    if _is_ours(folder):
-        cells = _cells_of_the_book(folder.name, masters)
+def _make_key(folder: Path, title: str, masters: list) -> Key:
+    if _is_book_chapter(folder):
+        cells = _book_cell_ids(folder.name, masters)
     else:
         cells = {master.tag: master.tag for master in masters}
-    return Key(folder.name, title, [_question(master, cells[master.tag]) for master in masters])
+    return Key(folder.name, title, [_make_question(master, cells[master.tag]) for master in masters])
 
 
-def _question(master: Any, cell: str) -> Question:
+def _make_question(master: Any, cell: str) -> Question:
     source = {path.stem: path.read_text(encoding="utf-8") for path in master.folder.glob("*.py")}
-    return _versioned(
+    return _with_version(
         Question(
             id=master.id,
             title=master.title,
@@ -167,7 +162,7 @@ def _question(master: Any, cell: str) -> Question:
 # The student's notebook
 
 
-def _is_ours(folder: Path) -> bool:
+def _is_book_chapter(folder: Path) -> bool:
     from bookbinder import ROOT
 
     return folder.parent == (ROOT / "exercises").resolve()
@@ -179,58 +174,56 @@ def _book_notebook(chapter: str) -> Path:
     return ROOT / "book" / chapter / "exercises.ipynb"
 
 
-def _cells_of_the_book(chapter: str, masters: list) -> dict[str, str]:
-    """Tag → id of the cells of exercises in the book's notebook, which is what students have."""
+def _book_cell_ids(chapter: str, masters: list) -> dict[str, str]:
+    """Return tag → cell id of the exercises in the book's notebook, which is the one that students have."""
     path = _book_notebook(chapter)
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"] if path.exists() else []
     found = {tag: cell for cell in cells for tag in cell["metadata"].get("tags", [])}
     for master in masters:
         if master.tag not in found or "".join(found[master.tag]["source"]) != master.code:
             raise Refusal(
-                f"book/{chapter}/exercises.ipynb does not hold {master.id} as its master has it: "
+                f"The exercise {master.id} in book/{chapter}/exercises.ipynb differs from its master; "
                 "run `python -m bookbinder notebooks`."
             )
     return {master.tag: found[master.tag]["id"] for master in masters}
 
 
-def _notebook(folder: Path, title: str, masters: list) -> bytes:
-    """A notebook with all that its student needs: statements, stubs, and the public checks."""
-    import jupytext
+def _make_notebook(folder: Path, title: str, masters: list) -> bytes:
+    """Return a notebook with everything that a student needs: statements, stubs and public checks."""
     import nbformat
 
-    from bookbinder import ROOT, address, exercises, notebooks
+    from bookbinder import ROOT, address, exercises, myst, notebooks
     from bookbinder.plain import Book, plain
 
     cells = []
 
-    def add(kind: str, source: str, cell_id: str = "", **metadata: Any) -> None:
+    def add(kind: str, source: str, metadata: dict[str, Any] | None = None, cell_id: str = "") -> None:
         digest = hashlib.sha256(f"{len(cells)}\0{source}".encode()).hexdigest()[:8]
-        cell = {"id": cell_id or digest, "cell_type": kind, "source": source, "metadata": metadata}
+        cell = {"id": cell_id or digest, "cell_type": kind, "source": source, "metadata": metadata or {}}
         cells.append(cell | ({"execution_count": None, "outputs": []} if kind == "code" else {}))
 
     book, docname = Book(ROOT), f"book/{folder.name}/exercises"
     text = exercises.page(title, masters)
-    add("code", address.first_cell(), **notebooks.BOOTSTRAP)
-    with _refusals():
-        for cell in jupytext.reads(text, fmt="md:myst").cells:
-            if cell.cell_type == "markdown":
-                at = f"{folder.name}: in the statement or a hint of “{cell.source.strip().splitlines()[0].strip('# ')}”"
-                add("markdown", plain(cell.source.strip("\n"), book, docname, {}, lambda line, at=at: at))
-            elif tags := cell.metadata.get("tags"):
-                add("code", cell.source, cell_id=tags[0], tags=tags)
-            else:
-                add("code", cell.source)
-        add("code", _public_checks(masters), "public-checks", **HIDDEN)
-    cells.insert(3, cells.pop())  # after fetching the package, the first words and the set-up
-    made = {"cells": cells, "metadata": notebooks.METADATA, "nbformat": 4, "nbformat_minor": 5}
-    return notebooks.written(nbformat.from_dict(made)).encode()
+    add("code", address.first_cell(), notebooks.BOOTSTRAP)
+    for cell, _ in myst.cells(text):
+        if cell.cell_type == "markdown":
+            at = f"{folder.name}: in the statement or a hint of “{cell.source.strip().splitlines()[0].strip('# ')}”"
+            add("markdown", plain(cell.source, book, docname, {}, lambda line, at=at: at))
+        elif tags := cell.metadata.get("tags"):
+            add("code", cell.source, {"tags": tags}, tags[0])
+        else:
+            add("code", cell.source)
+    add("code", _public_checks_cell(masters), HIDDEN_CELL_METADATA, "public-checks")
+    cells.insert(3, cells.pop())  # below the cell that installs the package, the introduction and the set-up
+    notebook = {"cells": cells, "metadata": notebooks.METADATA, "nbformat": 4, "nbformat_minor": 5}
+    return notebooks.written(cast(nbformat.NotebookNode, nbformat.from_dict(notebook))).encode()
 
 
-HIDDEN = {"tags": ["public-checks"], "jupyter": {"source_hidden": True}, "cellView": "form"}
+HIDDEN_CELL_METADATA = {"tags": ["public-checks"], "jupyter": {"source_hidden": True}, "cellView": "form"}
 
 
-def _public_checks(masters: list) -> str:
-    """The code of a cell that brings the public checks: :func:`llm_anatomy.notebook.checks.use_checks` reads them."""
+def _public_checks_cell(masters: list) -> str:
+    """Return the code of a cell with the public checks, for :func:`llm_anatomy.notebook.checks.use_checks`."""
     from bookbinder import exercises
 
     found = {
@@ -243,6 +236,6 @@ def _public_checks(masters: list) -> str:
     text = base64.b64encode(zlib.compress(json.dumps(found, separators=(",", ":")).encode(), 9)).decode()
     lines = "\n".join(text[i : i + 100] for i in range(0, len(text), 100))
     return (
-        "# @title The public checks: run this cell, there is nothing to read in it\n"
+        "# @title Public checks: run this cell; there is nothing to read in it\n"
         f'from llm_anatomy.notebook.checks import use_checks\n\nuse_checks("""\n{lines}\n""")'
     )

@@ -1,10 +1,10 @@
-"""The comparator: what a student's answer returned beside what is right, in NumPy; and what it earns.
+"""Compare what a student's answer returned with the reference, in NumPy, and compute its points.
 
-A question's points are split: a part for the values, and the rest in equal shares for the other criteria, each of which
-earns nothing unless all plain values are right (zeros, too, do not look ahead).
+Part of a question's points are for the values. The rest is divided equally among the other criteria, which earn nothing
+unless all values are right: zeros, too, do not depend on later tokens.
 
-Values earn by the case. A case that an answer without knowledge gets right (zeros, ones, random values, an argument as
-it is) earns nothing by itself, but to get it wrong costs as much as any other.
+The points for values are divided among the hidden cases. A case that an answer without knowledge gets right (zeros,
+ones, random values, an unchanged argument) earns nothing, but getting it wrong costs as much as any other case.
 """
 
 from collections.abc import Iterable
@@ -13,43 +13,43 @@ from typing import Any
 
 import numpy as np
 
-from llm_grader.records import Mark, Outcome, Prepared
+from llm_grader.records import Mark, Outcome, PreparedQuestion
 from llm_grader.wire import Tensor
 
-SHARE_OF_VALUES = 0.6
+VALUES_WEIGHT = 0.6
 GRADIENT_TOLERANCE = {"rtol": 1e-3, "atol": 1e-4}
 CATEGORIES = {
     "right": "Right.",
     "not found": "No answer was found in the notebook.",
     "not attempted": "Not attempted: the code still raises NotImplementedError.",
-    "no answer": "After the cells had run, there was no function to call.",
+    "no answer": "There was no function to call after the cells had run.",
     "raised an error": "The code raises an error.",
     "returned nothing": "The code returns nothing (None): a `return` may be missing.",
-    "returned something else": "The code returns something of another kind than is asked for.",
-    "wrong shape": "What is returned has the wrong shape.",
-    "not finite": "NaN or infinity is returned where every number should be finite.",
-    "off by a constant": "All numbers are off by one and the same amount.",
-    "off by a factor": "All numbers are off by one and the same factor.",
+    "returned something else": "The code returns a value of the wrong type.",
+    "wrong shape": "The returned value has the wrong shape.",
+    "not finite": "The code returns NaN or infinity where every number should be finite.",
+    "off by a constant": "All numbers are off by the same constant.",
+    "off by a factor": "All numbers are off by the same factor.",
     "wrong values": "The values are wrong.",
-    "timed out": "The code did not end in the time allowed.",
-    "too much memory": "The code took more memory than is allowed.",
-    "crashed": "The code ended its process.",
-    "wrong dtype": "The values are right, but have the wrong dtype.",
-    "changed its arguments": "The values are right, but the code changes what it is given.",
-    "wrong gradients": "The values are right, but PyTorch cannot follow them back to the inputs, or wrongly.",
-    "property missing": "The values are right, but something else that is asked for does not hold.",
+    "timed out": "The code did not finish in the time allowed.",
+    "too much memory": "The code used more memory than is allowed.",
+    "crashed": "The code crashed.",
+    "wrong dtype": "The values are right, but they have the wrong dtype.",
+    "changed its arguments": "The values are right, but the code changes its arguments.",
+    "wrong gradients": "The values are right, but the gradients with respect to the inputs are missing or wrong.",
+    "property missing": "The values are right, but a property that the exercise asks for does not hold.",
 }
-"""All that a student is told of an answer, but for the sentences of known mistakes and of the exercise's own probes."""
+"""Category of an answer → feedback for the student, to which known mistakes and the exercise's probes add sentences."""
 
-ERRORS = {
+REPORTABLE_ERRORS = {
     *("ArithmeticError", "AssertionError", "AttributeError", "EinopsError", "ImportError", "IndexError", "KeyError"),
     *("ModuleNotFoundError", "NameError", "NotImplementedError", "RecursionError", "RuntimeError", "SystemExit"),
     *("TypeError", "UnboundLocalError", "ValueError", "ZeroDivisionError"),
 }
-"""The names of exceptions that are repeated to the student; others could carry a message."""
+"""Names of exceptions that the feedback may mention; other names could carry a message out of the sandbox."""
 
-LOST = {
-    "shape": ("wrong shape", "The values are right, but not their shape: axes of size 1 are missing or too many."),
+CRITERION_FEEDBACK = {
+    "shape": ("wrong shape", "The values are right, but their shape is not: axes of size 1 are missing or added."),
     "dtype": ("wrong dtype", CATEGORIES["wrong dtype"]),
     "arguments left alone": ("changed its arguments", CATEGORIES["changed its arguments"]),
     "gradients": ("wrong gradients", CATEGORIES["wrong gradients"]),
@@ -58,7 +58,7 @@ LOST = {
 
 @dataclass(frozen=True)
 class Agreement:
-    """Of a found value with the right one: of its numbers, whatever their dtype; of its shape; of its dtype."""
+    """Whether a value agrees with the expected one in its numbers (of any dtype), in its shape and in its dtype."""
 
     values: bool
     shape: bool = True
@@ -66,223 +66,248 @@ class Agreement:
 
     @classmethod
     def of_all(cls, parts: Iterable["Agreement"]) -> "Agreement":
+        """Return the agreement of a list or dictionary whose entries agree like this."""
         parts = list(parts)
         return cls(*(all(getattr(part, name) for part in parts) for name in ("values", "shape", "dtype")))
 
 
-NONE = Agreement(False, False, False)
+NO_AGREEMENT = Agreement(False, False, False)
 
 
-def agreement(found: Any, right: dict, tolerance: dict[str, float]) -> Agreement:
-    """Compare two values as the worker encodes them; the found one may be anything that JSON can hold."""
-    if not isinstance(found, dict):
-        return NONE
-    if right["is"] in ("list", "dict"):
-        items = found.get("items")
-        if found.get("is") != right["is"] or not isinstance(items, list) or len(items) != len(right["items"]):
-            return NONE
-        if right["is"] == "list":
-            return Agreement.of_all(agreement(f, r, tolerance) for f, r in zip(items, right["items"], strict=True))
-        return _entries(items, right["items"], tolerance)
-    if right["is"] in ("str", "none", "other"):
-        return Agreement(right["is"] != "other" and found == right)
-    (ours, dtype), (theirs, right_dtype) = _array(found), _array(right)
-    if ours is None or ours.squeeze().shape != theirs.squeeze().shape:
-        return NONE
-    close = _close(ours.squeeze(), theirs.squeeze(), tolerance)
-    return Agreement(close, ours.shape == theirs.shape, dtype == right_dtype)
+def agreement(actual: Any, expected: dict, tolerance: dict[str, float]) -> Agreement:
+    """Compare two values as the worker encodes them.
+
+    Args:
+        actual: what a worker sent, which may be anything that JSON can hold.
+        expected: the encoded reference value.
+        tolerance: ``rtol`` and ``atol`` for floating-point numbers.
+    """
+    if not isinstance(actual, dict):
+        return NO_AGREEMENT
+    if expected["type"] in ("list", "dict"):
+        items, expected_items = actual.get("items"), expected["items"]
+        if actual.get("type") != expected["type"] or not isinstance(items, list) or len(items) != len(expected_items):
+            return NO_AGREEMENT
+        if expected["type"] == "list":
+            return Agreement.of_all(agreement(a, e, tolerance) for a, e in zip(items, expected_items, strict=True))
+        return _dict_agreement(items, expected_items, tolerance)
+    if expected["type"] in ("str", "none", "other"):
+        return Agreement(expected["type"] != "other" and actual == expected)
+    a, b = _as_tensor(actual), _as_tensor(expected)
+    if a is None or b is None or a.array.squeeze().shape != b.array.squeeze().shape:
+        return NO_AGREEMENT
+    close = _all_close(a.array.squeeze(), b.array.squeeze(), tolerance)
+    return Agreement(close, a.array.shape == b.array.shape, a.dtype == b.dtype)
 
 
-def _entries(found: list, right: list, tolerance: dict[str, float]) -> Agreement:
-    """Of dictionaries, whatever the order of their keys."""
+def _dict_agreement(actual: list, expected: list, tolerance: dict[str, float]) -> Agreement:
+    """Compare the entries of two dictionaries, whatever the order of their keys."""
     try:
-        entries = {key["value"]: value for key, value in found if isinstance(key["value"], str | int)}
+        entries = {key["value"]: value for key, value in actual if isinstance(key["value"], str | int)}
     except (TypeError, ValueError, KeyError):
-        return NONE
-    if entries.keys() != {key["value"] for key, _ in right}:
-        return NONE
-    return Agreement.of_all(agreement(entries[key["value"]], value, tolerance) for key, value in right)
+        return NO_AGREEMENT
+    if entries.keys() != {key["value"] for key, _ in expected}:
+        return NO_AGREEMENT
+    return Agreement.of_all(agreement(entries[key["value"]], value, tolerance) for key, value in expected)
 
 
-def _array(value: dict) -> tuple[np.ndarray | None, str]:
-    """A tensor or a number as an array, and its dtype or kind."""
-    inner = value.get("value")
-    if value.get("is") == "tensor" and isinstance(inner, Tensor):
-        return inner.array, inner.dtype
-    if value.get("is") in ("bool", "int", "float") and type(inner) in (bool, int, float) and abs(inner) < 2**63:
-        return np.asarray(inner), value["is"]
-    if value.get("is") == "float" and type(inner) is float:  # infinity and NaN
-        return np.asarray(inner), "float"
-    return None, ""
+def _as_tensor(value: dict) -> Tensor | None:
+    """Return an encoded tensor or number as a tensor, or None for other values. The dtype of a number is its type."""
+    content = value.get("value")
+    if value.get("type") == "tensor" and isinstance(content, Tensor):
+        return content
+    if value.get("type") not in ("bool", "int", "float") or not isinstance(content, bool | int | float):
+        return None
+    if abs(content) < 2**63 or value["type"] == "float" and isinstance(content, float):  # also infinity and NaN
+        return Tensor(np.asarray(content), value["type"])
+    return None
 
 
-def _close(found: np.ndarray, right: np.ndarray, tolerance: dict[str, float]) -> bool:
-    if right.dtype.kind != "f":  # exactly, also where the student's are floats
-        return bool(np.array_equal(found, right))
-    return bool(np.isclose(found.astype(float), right.astype(float), **tolerance, equal_nan=True).all())
+def _all_close(actual: np.ndarray, expected: np.ndarray, tolerance: dict[str, float]) -> bool:
+    if expected.dtype.kind != "f":  # integers and booleans must be equal, also to floating-point numbers
+        return bool(np.array_equal(actual, expected))
+    close = np.isclose(
+        actual.astype(float), expected.astype(float), rtol=tolerance["rtol"], atol=tolerance["atol"], equal_nan=True
+    )
+    return bool(close.all())
 
 
 # From messages to a mark
 
 
-def sorted_out(found: list[Any], cases: list[dict]) -> dict[tuple[str, int], dict]:
-    """A worker's messages by pass and case, the first of each; what is none is dropped."""
-    passes: dict[tuple[str, int], dict] = {}
-    for message in found:
+def messages_by_case(messages: list[Any], cases: list[dict]) -> dict[tuple[str, int], dict]:
+    """Return the first message of each (pass, case), without malformed messages."""
+    first: dict[tuple[str, int], dict] = {}
+    for message in messages:
         if not isinstance(message, dict) or not isinstance(message.get("pass"), str):
             continue
         if type(message.get("case")) is int and 0 <= message["case"] < len(cases):
-            passes.setdefault((message["pass"], message["case"]), message)
-    return passes
+            first.setdefault((message["pass"], message["case"]), message)
+    return first
 
 
-def changed(message: dict, case: dict) -> bool:
-    """Whether the arguments came back other than they were sent."""
-    if "changed" in message and "arguments" not in message:  # of a known mistake, see worker/examine.py
+def arguments_changed(message: dict, case: dict) -> bool:
+    """Return whether the call changed its arguments."""
+    if "changed" in message and "arguments" not in message:  # from a known mistake, see worker/questions.py
         return bool(message["changed"])
-    left = message.get("arguments")
+    arguments = message.get("arguments")
     exact = {"rtol": 0.0, "atol": 0.0}
-    if not isinstance(left, dict) or left.keys() != case.keys():
+    if not isinstance(arguments, dict) or arguments.keys() != case.keys():
         return True
-    return any(agreement(left[name], case[name], exact) != Agreement(True) for name in case)
+    return any(agreement(arguments[name], case[name], exact) != Agreement(True) for name in case)
 
 
-def agreements(outcome_found: list[Any], prepared: Prepared) -> list[Agreement]:
-    """Of the plain values, case by case."""
-    cases, passes = prepared.request["cases"], sorted_out(outcome_found, prepared.request["cases"])
-    right = sorted_out(prepared.reference, cases)
-    tolerance = prepared.question.tolerance
+def agreements(messages: list[Any], prepared: PreparedQuestion) -> list[Agreement]:
+    """Return for each hidden case whether the returned value agrees with the reference."""
+    cases = prepared.request["cases"]
+    actual, expected = messages_by_case(messages, cases), messages_by_case(prepared.reference, cases)
     return [
-        agreement(passes.get(("values", i), {}).get("returned"), right["values", i]["returned"], tolerance)
+        agreement(
+            actual.get(("values", i), {}).get("returned"),
+            expected["values", i]["returned"],
+            prepared.question.tolerance,
+        )
         for i in range(len(cases))
     ]
 
 
-def telling(prepared: Prepared) -> list[bool]:
-    """For each case, whether it tells an answer from one without knowledge."""
-    tries = [agreements(found, prepared) for found in prepared.trivial.values()]
-    return [not any(tried[i].values for tried in tries) for i in range(len(prepared.request["cases"]))]
+def informative_cases(prepared: PreparedQuestion) -> list[bool]:
+    """Return for each hidden case whether all answers without knowledge get it wrong."""
+    tries = [agreements(messages, prepared) for messages in prepared.trivial.values()]
+    return [not any(agree[i].values for agree in tries) for i in range(len(prepared.request["cases"]))]
 
 
-def share_of_values(right: list[bool], tells: list[bool]) -> float:
-    """The part of the points for values that an answer earns which gets these cases right."""
-    earned = sum(r for r, t in zip(right, tells, strict=True) if t)
-    missed = sum(not r for r, t in zip(right, tells, strict=True) if not t)
-    return max(0, earned - missed) / sum(tells)
+def values_share(right: list[bool], informative: list[bool]) -> float:
+    """Return the share of the points for values that an answer earns if it gets these hidden cases right.
+
+    Args:
+        right: whether the answer gets each case right.
+        informative: whether each case tells right answers from answers without knowledge.
+    """
+    earned = sum(r for r, i in zip(right, informative, strict=True) if i)
+    missed = sum(not r for r, i in zip(right, informative, strict=True) if not i)
+    return max(0, earned - missed) / sum(informative)
 
 
-def criteria(outcome: Outcome, prepared: Prepared) -> dict[str, float]:
-    """Criterion → share of it that an answer earns; "values" first."""
-    cases, passes = prepared.request["cases"], sorted_out(outcome.found, prepared.request["cases"])
-    agree = agreements(outcome.found, prepared)
-    share = share_of_values([each.values for each in agree], telling(prepared))
+def criteria(outcome: Outcome, prepared: PreparedQuestion) -> dict[str, float]:
+    """Return criterion → share of it that an answer earns, beginning with "values"."""
+    cases = prepared.request["cases"]
+    messages = messages_by_case(outcome.messages, cases)
+    agree = agreements(outcome.messages, prepared)
+    share = values_share([each.values for each in agree], informative_cases(prepared))
     others = {
         "shape": all(each.shape for each in agree),
         "dtype": all(each.dtype for each in agree),
-        "arguments left alone": not any(changed(passes.get(("values", i), {}), case) for i, case in enumerate(cases)),
+        "arguments left alone": not any(
+            arguments_changed(messages.get(("values", i), {}), case) for i, case in enumerate(cases)
+        ),
     }
-    for message in prepared.reference:
-        name = message["pass"]
+    for expected in prepared.reference:
+        name = expected["pass"]
         if name != "values":
             tolerance = GRADIENT_TOLERANCE if name == "gradients" else prepared.question.tolerance
-            found = passes.get((name, message["case"]), {}).get("returned")
-            holds = agreement(found, message["returned"], tolerance).values
-            others[name] = others.get(name, True) and holds
+            actual = messages.get((name, expected["case"]), {}).get("returned")
+            others[name] = others.get(name, True) and agreement(actual, expected["returned"], tolerance).values
     return {"values": share} | {name: float(holds and share == 1) for name, holds in others.items()}
 
 
 def points(shares: dict[str, float], possible: float) -> float:
-    """What the shares of the criteria come to."""
+    """Return the points for these shares of the criteria."""
     if all(share == 1 for share in shares.values()):
         return possible
     others = [share for name, share in shares.items() if name != "values"]
-    return round(possible * (SHARE_OF_VALUES * shares["values"] + (1 - SHARE_OF_VALUES) * sum(others) / len(others)), 2)
+    return round(possible * (VALUES_WEIGHT * shares["values"] + (1 - VALUES_WEIGHT) * sum(others) / len(others)), 2)
 
 
-def mark(outcome: Outcome | None, prepared: Prepared, found: bool = True) -> Mark:
-    """What one question earned, and what its student is told.
+def mark(outcome: Outcome | None, prepared: PreparedQuestion, found: bool = True) -> Mark:
+    """Mark one question and write the feedback for its student.
 
     Args:
-        outcome: what came of it, None if it was not asked.
+        outcome: outcome of running the answer, or None if it was not run.
         prepared: the question.
-        found: whether the notebook holds the question's cell, the untouched stub counted.
+        found: whether the notebook contains the question's cell, as an attempt or as the untouched stub.
     """
     question = prepared.question
     if outcome is None:
         category = "not attempted" if found else "not found"
         return Mark(question.id, 0.0, question.points, category, {"values": 0.0}, None, CATEGORIES[category])
     shares = criteria(outcome, prepared)
-    right = [each.values for each in agreements(outcome.found, prepared)]
+    right = [each.values for each in agreements(outcome.messages, prepared)]
     earned = points(shares, question.points)
     if earned == question.points:
         return Mark(question.id, earned, question.points, "right", shares, None, CATEGORIES["right"])
-    if all(right) and outcome.end == "done":
-        told = [
-            LOST.get(name, ("property missing", f"It does not hold: {prepared.shown.get(name, name)}"))
-            for name, share in shares.items()
-            if share < 1
-        ]
-        category, parts = told[0][0], [sentence for _, sentence in told]
+    if all(right) and outcome.status == "done":
+        reasons = [_criterion_feedback(name, prepared) for name, share in shares.items() if share < 1]
+        category, sentences = reasons[0][0], [sentence for _, sentence in reasons]
     else:
         category, error = _category(outcome, prepared, right)
-        parts = [f"The code raises {'an' if error[0] in 'AEIOU' else 'a'} {error}." if error else CATEGORIES[category]]
-        parts += [f"{sum(right)} of {len(right)} hidden cases come out right."] if any(right) else []
-    if known := recognised(outcome, prepared):
-        parts.append(f"Known mistake, {known.replace('_', ' ')}: {question.sentences[known]}")
-    return Mark(question.id, earned, question.points, category, shares, known, " ".join(parts))
+        article = "an" if error[:1] in ("A", "E", "I", "O", "U") else "a"
+        sentences = [f"The code raises {article} {error}." if error else CATEGORIES[category]]
+        sentences += [f"{sum(right)} of {len(right)} hidden cases are right."] if any(right) else []
+    if mistake := recognised_mistake(outcome, prepared):
+        sentences.append(f"Known mistake, {mistake.replace('_', ' ')}: {question.sentences[mistake]}")
+    return Mark(question.id, earned, question.points, category, shares, mistake, " ".join(sentences))
 
 
-def recognised(outcome: Outcome, prepared: Prepared) -> str | None:
-    """The known mistake that answers every case as this answer does, if it is one alone."""
-    cases, passes = prepared.request["cases"], sorted_out(outcome.found, prepared.request["cases"])
-    tolerance = prepared.question.tolerance
-
-    def alike(ours: dict, theirs: dict, case: dict) -> bool:
-        if "raised" in ours or "raised" in theirs:
-            return "raised" in ours and "raised" in theirs and ours["raised"] == theirs["raised"]
-        same = agreement(ours.get("returned"), theirs["returned"], tolerance) == Agreement(True)
-        return same and changed(ours, case) == changed(theirs, case)
-
-    def matches(theirs: dict[tuple[str, int], dict]) -> bool:
-        return all(alike(passes.get(("values", i), {}), theirs["values", i], case) for i, case in enumerate(cases))
-
-    known = [name for name, found in prepared.mistakes.items() if matches(sorted_out(found, cases))]
-    return known[0] if len(known) == 1 else None
+def _criterion_feedback(name: str, prepared: PreparedQuestion) -> tuple[str, str]:
+    """Return the category and the feedback for a criterion that a right answer misses."""
+    description = prepared.probe_descriptions.get(name, name)
+    return CRITERION_FEEDBACK.get(name, ("property missing", f"This property does not hold: {description}"))
 
 
-def _category(outcome: Outcome, prepared: Prepared, right: list[bool]) -> tuple[str, str]:
-    """What is wrong in the first case that is, or how it ended after the last one; and the name of an exception."""
-    cases, passes = prepared.request["cases"], sorted_out(outcome.found, prepared.request["cases"])
+def recognised_mistake(outcome: Outcome, prepared: PreparedQuestion) -> str | None:
+    """Return the known mistake whose results equal the answer's in every hidden case, if there is exactly one."""
+    cases, tolerance = prepared.request["cases"], prepared.question.tolerance
+    messages = messages_by_case(outcome.messages, cases)
+
+    def same_result(actual: dict, expected: dict, case: dict) -> bool:
+        if "raised" in actual or "raised" in expected:
+            return "raised" in actual and "raised" in expected and actual["raised"] == expected["raised"]
+        same = agreement(actual.get("returned"), expected["returned"], tolerance) == Agreement(True)
+        return same and arguments_changed(actual, case) == arguments_changed(expected, case)
+
+    def matches(known: dict[tuple[str, int], dict]) -> bool:
+        return all(same_result(messages.get(("values", i), {}), known["values", i], c) for i, c in enumerate(cases))
+
+    names = [name for name, known in prepared.mistakes.items() if matches(messages_by_case(known, cases))]
+    return names[0] if len(names) == 1 else None
+
+
+def _category(outcome: Outcome, prepared: PreparedQuestion, right: list[bool]) -> tuple[str, str]:
+    """Return the category of the first wrong case, or of the end after the last case; and the name of an exception."""
+    cases = prepared.request["cases"]
     i = [*right, False].index(False)
-    message = passes.get(("values", i))
+    message = messages_by_case(outcome.messages, cases).get(("values", i))
     if message is None:
-        ends = {"no answer": "no answer", "timed out": "timed out", "memory": "too much memory"}
-        return ends.get(outcome.end, "crashed"), ""
+        categories = {"no answer": "no answer", "timed out": "timed out", "memory": "too much memory"}
+        return categories.get(outcome.status, "crashed"), ""
     if "raised" in message:
         if message["raised"] == "NotImplementedError" and message.get("untouched") is True:
             return "not attempted", ""
-        return "raised an error", message["raised"] if message["raised"] in list(ERRORS) else ""
-    wanted = sorted_out(prepared.reference, cases)["values", i]["returned"]
-    return _difference(message.get("returned"), wanted, prepared.question.tolerance), ""
+        return "raised an error", message["raised"] if message["raised"] in list(REPORTABLE_ERRORS) else ""
+    expected = messages_by_case(prepared.reference, cases)["values", i]["returned"]
+    return _difference(message.get("returned"), expected, prepared.question.tolerance), ""
 
 
-def _difference(found: Any, right: dict, tolerance: dict[str, float]) -> str:
-    if not isinstance(found, dict):
+def _difference(actual: Any, expected: dict, tolerance: dict[str, float]) -> str:
+    """Return the category of a wrong value."""
+    if not isinstance(actual, dict):
         return "crashed"
-    if found.get("is") == "none" and right["is"] != "none":
+    if actual.get("type") == "none" and expected["type"] != "none":
         return "returned nothing"
-    if right["is"] == "list" and found.get("is") == "list" and isinstance(found.get("items"), list):
-        pairs = zip(found["items"], right["items"], strict=False)
-        kinds = [_difference(f, r, tolerance) for f, r in pairs if not agreement(f, r, tolerance).values]
-        return kinds[0] if kinds and len(found["items"]) == len(right["items"]) else "returned something else"
-    if right["is"] in ("str", "none", "dict", "other"):
-        return "wrong values" if found.get("is") == right["is"] else "returned something else"
-    (ours, _), (theirs, _) = _array(found), _array(right)
-    if ours is None:
+    if expected["type"] == "list" and actual.get("type") == "list" and isinstance(actual.get("items"), list):
+        pairs = zip(actual["items"], expected["items"], strict=False)
+        differences = [_difference(a, e, tolerance) for a, e in pairs if not agreement(a, e, tolerance).values]
+        same_length = len(actual["items"]) == len(expected["items"])
+        return differences[0] if differences and same_length else "returned something else"
+    if expected["type"] in ("str", "none", "dict", "other"):
+        return "wrong values" if actual.get("type") == expected["type"] else "returned something else"
+    actual_tensor, expected_tensor = _as_tensor(actual), _as_tensor(expected)
+    if actual_tensor is None or expected_tensor is None:
         return "returned something else"
-    if ours.shape != theirs.shape:
+    if actual_tensor.array.shape != expected_tensor.array.shape:
         return "wrong shape"
-    a, b = ours.astype(float), theirs.astype(float)
+    a, b = actual_tensor.array.astype(float), expected_tensor.array.astype(float)
     if not np.isfinite(a[np.isfinite(b)]).all():
         return "not finite"
     with np.errstate(all="ignore"):

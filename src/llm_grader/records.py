@@ -1,35 +1,35 @@
-"""What the parts of the grader hand to one another: a key with its questions, a submission as read, outcomes, marks."""
+"""Data classes that the parts of the grader exchange: keys, questions, submissions, outcomes, marks and records."""
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-GRADED, ATTENTION, NOT_GRADED = "graded", "needs attention", "not graded"
-"""Every submission has one of these; the second is for a person to look at, the third is our failure, never a zero."""
+GRADED, NEEDS_ATTENTION, NOT_GRADED = "graded", "needs attention", "not graded"
+"""Status of a submission. The second needs a person; the third is a failure of the grader and never a zero."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """One exercise as the grader knows it. All sources are private but ``checks``.
+    """One exercise of a key. All sources except ``checks`` are private.
 
     Args:
         id: chapter and name, such as "attention/hard_lookup".
-        title: for people.
-        function: the function that the student writes.
-        arguments: its arguments' names, in their order.
-        points: what a full answer earns.
-        seconds: how long its answer may run, in all cases together, before others' shares are touched.
-        tag: the tag of its cell in the student notebook.
-        cell: the id of that cell, or "".
-        forbidden: names that are reported to a person when an answer uses them, such as "torch.softmax".
-        tolerance: ``rtol`` and ``atol``, of floating-point numbers.
+        title: title for people.
+        function: name of the function that the student writes.
+        arguments: names of its arguments, in their order.
+        points: points for a full answer.
+        seconds: time that an answer may take in all cases together without using the time of other questions.
+        tag: tag of the question's cell in the student notebook.
+        cell: id of that cell, or an empty string.
+        forbidden: names that are reported to the instructor if an answer uses them, such as "torch.softmax".
+        tolerance: ``rtol`` and ``atol`` for floating-point numbers.
         solution: source of the reference.
-        hidden: source of ``cases(generator)``, the recipe for inputs.
+        hidden: source of ``cases(generator)``, which draws the hidden inputs.
         mistakes: source of the known mistakes.
         sentences: known mistake → the sentence that the student should read.
-        checks: source of the public checks, for ``observe`` where there is one.
-        probes: source of ``call`` and ``probe_…``, or "".
-        version: changes when anything changes that can change a mark.
+        checks: source of the public checks, in which ``observe`` may be defined.
+        probes: source of the probes and of ``call``, or an empty string.
+        version: hash of everything that can change a mark.
     """
 
     id: str
@@ -53,7 +53,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Key:
-    """The private part of an assignment: its name, such as "attention", its title and its questions in order."""
+    """The private part of an assignment: its name, such as "attention", its title, and its questions in order."""
 
     name: str
     title: str
@@ -62,8 +62,13 @@ class Key:
 
 @dataclass(frozen=True)
 class Answer:
-    """Where an answer stands: the cell (its index among those that run), the name it has there, and whether it is the
-    untouched stub."""
+    """The position of an answer in a submission.
+
+    Args:
+        cell: index of its cell among the cells of the submission.
+        name: name of the function in that cell.
+        attempted: whether it is more than the untouched stub.
+    """
 
     cell: int
     name: str
@@ -72,13 +77,13 @@ class Answer:
 
 @dataclass(frozen=True)
 class Submission:
-    """A notebook as read.
+    """The content of a notebook.
 
     Args:
         cells: sources of the code cells, in their order.
-        answers: question id → where it is answered; a question without an answer is absent.
-        notes: what was unusual and how it was taken, for student and instructor: plain sentences of ours.
-        flags: what a person should look at, such as a forbidden shortcut.
+        answers: question id → position of its answer; questions without an answer are absent.
+        notes: sentences for student and instructor about what was unusual and how the grader read it.
+        flags: sentences for the instructor, such as the use of a forbidden function.
     """
 
     cells: list[str]
@@ -88,53 +93,57 @@ class Submission:
 
 
 class NeedsAttention(Exception):
-    """A submission that cannot be read; the message is one sentence for instructor and student."""
+    """Raised for a submission that cannot be read. The message is a sentence for student and instructor."""
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """A question with this run's hidden inputs and what is right for them; lists of messages as the worker sends them.
+class PreparedQuestion:
+    """A question with the hidden inputs of this run and the messages that a worker sends for the reference.
 
     Args:
-        question: from the key.
-        request: ``cases``, ``cotangents`` and ``probes``, as they go to the student's worker.
-        size: bytes of the reference's longest message, arguments included.
-        reference: what it answers.
-        shown: probe → what it shows, in words.
-        mistakes: known mistake → what it answers.
-        trivial: an answer that knows nothing → what it answers.
+        question: the question.
+        request: ``cases``, ``cotangents`` and ``probes``, which are sent to the student's worker.
+        max_message_bytes: size of the reference's longest message in bytes, including arguments.
+        reference: messages of the reference.
+        probe_descriptions: probe → the property that it tests, in words.
+        mistakes: known mistake → its messages.
+        trivial: answer without knowledge, such as "zeros" → its messages.
     """
 
     question: Question
     request: dict
-    size: int
+    max_message_bytes: int
     reference: list[dict]
-    shown: dict[str, str]
+    probe_descriptions: dict[str, str]
     mistakes: dict[str, list[dict]]
     trivial: dict[str, list[dict]]
 
 
 @dataclass
 class Outcome:
-    """What came of one question: how it ended ("done", "timed out", "crashed", "memory" or "no answer") and the
-    messages of its cases."""
+    """The result of running one answer.
 
-    end: str
-    found: list[dict] = field(default_factory=list)
+    Args:
+        status: "done", "timed out", "crashed", "memory" or "no answer".
+        messages: messages of the worker, one for each case and criterion.
+    """
+
+    status: str
+    messages: list[dict] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Mark:
-    """What one question earned.
+    """The mark of one question.
 
     Args:
-        question: its id.
-        points: earned.
-        possible: what a full answer earns.
+        question: id of the question.
+        points: points that the answer earned.
+        possible: points for a full answer.
         category: a key of :data:`llm_grader.marking.CATEGORIES`.
         criteria: criterion, such as "values" or "dtype" → share of it that was earned, from 0 to 1.
         mistake: name of the known mistake that was recognised, or None.
-        feedback: sentences for the student, ours alone.
+        feedback: sentences for the student.
     """
 
     question: str
@@ -148,18 +157,18 @@ class Mark:
 
 @dataclass(frozen=True)
 class Record:
-    """All that is known of one submission after grading.
+    """The result of grading one submission.
 
     Args:
-        student: as the submission's folder or file calls them.
-        file: path within the submissions' folder, or "".
-        digest: SHA-256 of the file, or "".
+        student: name of the student, from the name of the folder or file.
+        file: path of the file in the folder of submissions, or an empty string.
+        digest: SHA-256 hash of the file, or an empty string.
         status: "graded", "needs attention" or "not graded".
-        reason: one sentence where the status is not "graded".
-        marks: one for each question, in the order of the key; empty unless graded.
-        notes: how unusual things were taken, for student and instructor.
-        flags: for a person only.
-        seconds: how long it took.
+        reason: a sentence that explains a status other than "graded".
+        marks: one mark for each question, in the order of the key; empty unless graded.
+        notes: sentences for student and instructor about how the file was read.
+        flags: sentences for the instructor only.
+        seconds: time that grading took.
     """
 
     student: str
@@ -174,20 +183,30 @@ class Record:
 
     @property
     def points(self) -> float:
+        """Sum of the points of all questions."""
         return sum(mark.points for mark in self.marks)
 
-    def plain(self) -> dict[str, Any]:
-        """As JSON can hold it; :meth:`of` is the way back."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as a dictionary for JSON; :meth:`from_dict` is the inverse."""
         return asdict(self)
 
     @classmethod
-    def of(cls, plain: dict[str, Any]) -> "Record":
-        return cls(**plain | {"marks": [Mark(**mark) for mark in plain["marks"]]})
+    def from_dict(cls, values: dict[str, Any]) -> "Record":
+        """Return the record that :meth:`to_dict` turned into a dictionary."""
+        marks = [Mark(**mark) for mark in values["marks"]]
+        return cls(**{**values, "marks": marks})
 
 
 @dataclass(frozen=True)
-class Found:
-    """A student's file, or why there is none to read: then ``path`` is None and ``problem`` a sentence."""
+class SubmissionFile:
+    """A student's file.
+
+    Args:
+        student: name of the student.
+        path: path of the file, or None if there is none to read.
+        problem: a sentence that says why there is no file.
+        notes: sentences for student and instructor about how the file was chosen.
+    """
 
     student: str
     path: Path | None

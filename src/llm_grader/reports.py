@@ -1,7 +1,7 @@
-"""What people read of a class run: marks.csv, a feedback page for each student, and a summary for the instructor.
+"""Reports of a class: marks.csv, a feedback page for each student, and a summary for the instructor.
 
-Names of students and of their files come from outside. In pages they are escaped by the templates, which know no
-script; in the table no cell can become a formula; and what cannot be seen in them is made visible in both.
+Names of students and files come from outside. The templates escape them and contain no script, no cell of the table can
+become a formula, and invisible characters are made visible in both.
 """
 
 import csv
@@ -18,27 +18,26 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from llm_grader import Refusal
-from llm_grader.files import write_whole
-from llm_grader.records import ATTENTION, GRADED, NOT_GRADED, Mark, Question, Record
+from groundwork import Refusal, write_whole
+from llm_grader.records import GRADED, NEEDS_ATTENTION, NOT_GRADED, Mark, Question, Record
 
 TEMPLATES = Path(__file__).parent / "templates"
-MOST_MISTAKES = 10
+MAX_MISTAKES = 10
 
 
 @dataclass(frozen=True)
-class RunFacts:
-    """What a report says of the run itself.
+class RunInfo:
+    """What the summary says about the run itself.
 
     Args:
-        command: what was run; running it again regrades.
+        command: the command that was run; running it again regrades.
         key: version of the key.
-        started: when, with a time zone.
+        started: when the run began, with a time zone.
         seconds: how long it took.
-        workers: how many ran side by side.
+        workers: number of submissions that were graded at once.
         sandbox: name of the sandbox.
-        findings: for each attack that was tried on the sandbox: its name, whether the sandbox held, and a detail.
-        uncounted: hidden cases that count for nothing, and why, a sentence each.
+        findings: name, whether it was blocked, and a detail of each attack that was tried on the sandbox.
+        uncounted: a sentence for each question with hidden cases that earn nothing.
     """
 
     command: str
@@ -51,17 +50,18 @@ class RunFacts:
     uncounted: list[str] = field(default_factory=list)
 
 
-def write(out: Path, title: str, questions: list[Question], records: list[Record], run: RunFacts) -> list[Path]:
-    """Writes all reports of a class, each file whole or not at all, the summary last.
+def write(out: Path, title: str, questions: list[Question], records: list[Record], run: RunInfo) -> list[Path]:
+    """Write all reports of a class. Each file is written whole or not at all, and the summary comes last.
 
     Args:
-        out: the folder; made where there is none. Other files in it are left alone.
-        title: of the assignment.
-        questions: those of the key, in their order.
-        records: one for each student.
+        out: the folder; it is created if it does not exist. Other files in it are left unchanged.
+        title: title of the assignment.
+        questions: questions of the key, in their order.
+        records: one record for each student.
+        run: facts about the run, for the summary.
 
     Returns:
-        The files: ``marks.csv``, ``feedback/….html`` in the order of the records, ``summary.html``.
+        The paths of the files: ``marks.csv``, ``feedback/….html`` in the order of the records, ``summary.html``.
 
     Raises:
         Refusal: a file cannot be written.
@@ -71,26 +71,32 @@ def write(out: Path, title: str, questions: list[Question], records: list[Record
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    environment.filters |= {"seen": seen, "points": _points, "percent": _percent, "words": _words, "earned": _earned}
+    environment.filters |= {
+        "escape_invisible": escape_invisible,
+        "points": _points,
+        "percent": _percent,
+        "words": _words,
+        "result_class": _result_class,
+    }
     pages = {record.student: f"feedback/{page_name(record.student)}" for record in records}
     possible = sum(question.points for question in questions)
-    # Excel takes a table for one in the machine's own 8-bit code unless it begins with a byte order mark.
-    texts = {"marks.csv": "\ufeff" + marks(questions, records)}
+    # Without a byte order mark, Excel reads the table in the 8-bit encoding of the machine.
+    texts = {"marks.csv": "\ufeff" + marks_csv(questions, records)}
     feedback = environment.get_template("feedback.html")
     for record in records:
         answers = [(q, mark) for q in questions for mark in record.marks if mark.question == q.id]
         texts[pages[record.student]] = feedback.render(title=title, record=record, answers=answers, possible=possible)
-    facts = _summary(questions, records) | {"title": title, "pages": pages, "run": run}
+    facts = _class_summary(questions, records) | {"title": title, "pages": pages, "run": run}
     texts["summary.html"] = environment.get_template("summary.html").render(facts)
     for name, text in texts.items():
-        _write(out / name, text)
+        _write_file(out / name, text)
     return [out / name for name in texts]
 
 
-def marks(questions: list[Question], records: list[Record]) -> str:
-    """The table of marks as CSV, a row for each student. Points of what is not graded are empty, which is no zero."""
+def marks_csv(questions: list[Question], records: list[Record]) -> str:
+    """Return the table of marks as CSV, one row for each student. Points are empty, not zero, if not graded."""
     table = io.StringIO()
-    # Quoted text stays one cell also where the reader's machine separates by semicolons.
+    # Quoted text stays in one cell, even where spreadsheets separate cells by semicolons.
     rows = csv.writer(table, quoting=csv.QUOTE_NONNUMERIC)
     names = [question.id for question in questions]
     possible = _number(sum(question.points for question in questions))
@@ -106,9 +112,9 @@ def marks(questions: list[Question], records: list[Record]) -> str:
     return table.getvalue()
 
 
-def seen(text: str) -> str:
-    """A text with whatever cannot be seen in it, or turns the direction of what follows, written as an escape."""
-    # \u200c and \u200d join or part letters in several scripts; nothing else of category Cf is needed in a name
+def escape_invisible(text: str) -> str:
+    """Replace invisible characters, and those that change the direction of the text, by escape sequences."""
+    # \u200c and \u200d join or separate letters in several scripts; names need no other character of category Cf
     return "".join(
         c
         if c in "\u200c\u200d" or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
@@ -118,7 +124,7 @@ def seen(text: str) -> str:
 
 
 def page_name(student: str) -> str:
-    """A file name of letters, digits and hyphens alone, another one for each student."""
+    """Return a unique file name for a student, of letters, digits and hyphens only."""
     letters = unicodedata.normalize("NFKD", student).encode("ascii", "ignore").decode().lower()
     slug = re.sub(r"[^a-z0-9]+", "-", letters)[:40].strip("-")
     digest = hashlib.sha256(student.encode("utf-8", "surrogatepass")).hexdigest()[:12]
@@ -126,12 +132,12 @@ def page_name(student: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """A text that no spreadsheet takes for a formula, also where it splits the row at commas or semicolons within."""
-    return "".join(f"'{part}" if _opens_formula(part) else part for part in re.split("([,;])", seen(text)))
+    """Return a text that no spreadsheet reads as a formula, even if it splits the text at commas or semicolons."""
+    return "".join(f"'{part}" if _starts_formula(part) else part for part in re.split("([,;])", escape_invisible(text)))
 
 
-def _opens_formula(text: str) -> bool:
-    plain = unicodedata.normalize("NFKC", text)  # full-width and small forms become the plain sign
+def _starts_formula(text: str) -> bool:
+    plain = unicodedata.normalize("NFKC", text)  # full-width and small forms become ordinary signs
     first = next((c for c in plain if unicodedata.category(c)[0] not in "ZC"), " ")
     return first in "=+-@\u2212"
 
@@ -153,68 +159,70 @@ def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _earned(mark: Mark) -> str:
-    """ "all", "none" or "part" of the question's points, however its shares were rounded."""
+def _result_class(mark: Mark) -> str:
+    """Return "all", "part" or "none", for the share of the points that was earned up to rounding."""
     return "all" if mark.points > mark.possible - 1e-6 else "none" if mark.points < 1e-6 else "part"
 
 
-def _write(path: Path, text: str) -> None:
+def _write_file(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text.encode("utf-8", "backslashreplace"))  # a path on a command line may be no Unicode
+        write_whole(path, text.encode("utf-8", "backslashreplace"))  # a path may not be valid Unicode
     except OSError as e:
-        raise Refusal(f"{path} cannot be written: {e.strerror}") from e
+        raise Refusal(f"{path} cannot be written: {e.strerror}.") from e
 
 
 # The class summary
 
 
-def _summary(questions: list[Question], records: list[Record]) -> dict[str, Any]:
+def _class_summary(questions: list[Question], records: list[Record]) -> dict[str, Any]:
     graded = [record for record in records if record.status == GRADED]
     points = [record.points for record in graded]
     possible = sum(question.points for question in questions)
     known = Counter((mark.question, mark.mistake) for record in graded for mark in record.marks if mark.mistake)
     by_id = {question.id: question for question in questions}
-    alike = defaultdict(list)
+    same_file = defaultdict(list)
     for record in graded:
-        if record.points > 0:  # untouched notebooks are all alike
-            alike[record.digest].append(record)
+        if record.points > 0:  # untouched notebooks are all the same
+            same_file[record.digest].append(record)
     return {
         "records": records,
         "possible": possible,
-        "counts": [(status, sum(r.status == status for r in records)) for status in (GRADED, ATTENTION, NOT_GRADED)],
+        "counts": [
+            (status, sum(r.status == status for r in records)) for status in (GRADED, NEEDS_ATTENTION, NOT_GRADED)
+        ],
         "mean": statistics.fmean(points) if points else None,
         "median": statistics.median(points) if points else None,
         "histogram": histogram(points, possible) if points else None,
-        "questions": [_of_question(question, graded) for question in questions],
+        "questions": [_question_statistics(question, graded) for question in questions],
         "mistakes": [(by_id[name], mistake, count) for (name, mistake), count in known.most_common() if name in by_id][
-            :MOST_MISTAKES
+            :MAX_MISTAKES
         ],
-        "identical": [group for group in alike.values() if len(group) > 1],
+        "identical": [group for group in same_file.values() if len(group) > 1],
     }
 
 
-def _of_question(question: Question, graded: list[Record]) -> dict[str, Any]:
+def _question_statistics(question: Question, graded: list[Record]) -> dict[str, Any]:
     found = [mark for record in graded for mark in record.marks if mark.question == question.id]
     return {
         "title": question.title,
         "possible": question.points,
         "mean": statistics.fmean(mark.points / mark.possible for mark in found) if found else None,
-        "full": sum(_earned(mark) == "all" for mark in found),
-        "zero": sum(_earned(mark) == "none" for mark in found),
+        "full": sum(_result_class(mark) == "all" for mark in found),
+        "zero": sum(_result_class(mark) == "none" for mark in found),
         "absent": sum(mark.category in ("not attempted", "not found") for mark in found),
     }
 
 
 def histogram(points: list[float], possible: float) -> dict[str, Any]:
-    """Bars of points, drawn: bar i counts from i widths up to the next; the last one holds full marks alone.
+    """Return the histogram of points. Bar i counts from i to i + 1 bar widths; the last bar counts full marks only.
 
     Args:
-        points: one of each graded submission; at least one.
-        possible: what full marks are; above 0.
+        points: points of each graded submission; at least one.
+        possible: points for full marks, above 0.
 
     Returns:
-        Texts, and bars and ticks with their places in the drawing, from 0 at the left and the bottom to 1.
+        The alternative text, and bars and ticks with coordinates from 0 at the left and the bottom to 1.
     """
     width = next(w for w in _round_numbers(0.1) if possible / w <= 12)
     n_bars = math.ceil(possible / width) + 1
@@ -222,14 +230,14 @@ def histogram(points: list[float], possible: float) -> dict[str, Any]:
     counts = [0] * n_bars
     for earned in points:
         counts[n_bars - 1 if earned > possible - 1e-6 else int(round(earned / width, 6))] += 1
-    step = next(s for s in _round_numbers(1) if max(counts) / s <= 4)
+    step = int(next(s for s in _round_numbers(1) if max(counts) / s <= 4))
     top = step * math.ceil(max(counts) / step)
     most = max(range(n_bars), key=counts.__getitem__)
     where = f"from {_points(starts[most])} up to {_points(starts[most + 1])}" if most < n_bars - 1 else "at full marks"
     return {
-        "alt": f"Points of {len(points)} graded submissions, of {_points(possible)} possible. "
-        f"The highest bar, with {counts[most]}, is {where}; the lowest submission has {_points(min(points))}, "
-        f"the highest {_points(max(points))}; {counts[-1]} have full marks.",
+        "alt": f"Points of {len(points)} graded submissions out of {_points(possible)} possible points. "
+        f"The highest bar, with {counts[most]} submissions, is {where}; the lowest result is {_points(min(points))}, "
+        f"the highest is {_points(max(points))}; {counts[-1]} submissions have full marks.",
         "bars": [
             {"start": _points(start), "count": count, "left": i / n_bars, "width": 1 / n_bars, "height": count / top}
             for i, (start, count) in enumerate(zip(starts, counts, strict=True))
@@ -239,7 +247,7 @@ def histogram(points: list[float], possible: float) -> dict[str, Any]:
 
 
 def _round_numbers(smallest: float) -> Iterator[float]:
-    """1, 2, 5, 10, 20, 50 … times the smallest."""
+    """Yield 1, 2, 5, 10, 20, 50 … times the smallest number."""
     while True:
         yield from (smallest, 2 * smallest, 5 * smallest)
         smallest *= 10

@@ -1,180 +1,195 @@
-"""One submission through its workers: its cells, then question after question, whatever it does to them."""
+"""Run one submission in workers: first its cells, then one question after another.
+
+If an answer or a cell ends its worker, the submission continues in a new one.
+"""
 
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator
 
-from llm_grader import Refusal, wire
-from llm_grader.records import Outcome, Prepared, Submission
+from groundwork import Refusal
+from llm_grader import wire
+from llm_grader.records import Outcome, PreparedQuestion, Submission
 from llm_grader.sandbox import Limits, Sandbox, Worker
 
-START = 60.0  # seconds that a worker may take to get ready, on a busy machine
-# A worker takes USUAL times its processor time to get ready, beside others of this grader. Where it takes longer, the
-# machine does other things, and limits are stretched; no student's code has run by then.
-USUAL, MOST_STRETCHED = 2.0, 6.0
-GRACE = 1.0  # seconds between the time that a worker keeps itself and the time that it is given up
-MOST_WORKERS = 4  # for one submission, which loses one whenever a cell or an answer ends it
-SHARE_OF_CELLS = 0.5  # of a submission's time
-ORDINARY = 2.0  # seconds that a question has without saying so
-LEAST = 0.2  # seconds that a question has when the rest has used up the submission's time
-ENDS = ("done", "timed out", "crashed")
-FULL, SKIPPED = 0, 2  # how a cell is run, see worker/cells.py
+STARTUP_SECONDS = 60.0  # time in which a worker must be ready, on a busy machine
+# Beside other workers of this grader, a worker needs this many times its CPU time until it is ready. If it takes
+# longer, the machine is busy with other things and time limits are scaled up. No student's code has run by then.
+USUAL_STARTUP_RATIO, MAX_TIME_SCALE = 2.0, 6.0
+GRACE_SECONDS = 1.0  # time by which the grader's limits exceed those that a worker enforces itself
+MAX_WORKERS = 4  # for one submission, which needs a new one whenever a cell or an answer ends its worker
+CELL_TIME_SHARE = 0.5  # share of a submission's time for its cells
+DEFAULT_QUESTION_SECONDS = 2.0  # time of a question that declares none
+MIN_QUESTION_SECONDS = 0.2  # time of a question when the others have used up the submission's time
+END_STATUSES = ("done", "timed out", "crashed")
+FULL, SKIPPED = 0, 2  # modes of running a cell, see worker/cells.py
 
 
-class NotReady(Refusal):
-    """No worker could be started: our failure, not a student's."""
+class WorkerStartError(Refusal):
+    """Raised if no worker could be started, which is a failure of the grader and not of the student."""
 
 
-class Pool:
-    """Workers that have started before they are needed; each serves one submission and is not used again."""
+class WorkerPool:
+    """Pool of workers that start before they are needed. Each worker serves one submission and is not used again.
 
-    def __init__(self, sandbox: Sandbox, limits: Limits, spares: int = 1) -> None:
-        self.sandbox, self.limits, self.spares = sandbox, limits, spares
-        self._started: deque[Worker] = deque()
+    Args:
+        sandbox: sandbox of the workers.
+        limits: limits of each worker.
+        n_spares: number of workers to keep ready.
+    """
+
+    def __init__(self, sandbox: Sandbox, limits: Limits, n_spares: int = 1) -> None:
+        self.sandbox, self.limits, self.n_spares = sandbox, limits, n_spares
+        self._spare_workers: deque[Worker] = deque()
         self._lock = threading.Lock()
 
-    def take(self) -> tuple[Worker, float]:
-        """A worker that is ready, and how far its time is to be stretched because the machine is busy. The worker is
-        the caller's to end.
+    def acquire(self) -> tuple[Worker, float]:
+        """Return a worker that is ready, and the factor by which to scale its time limits on a busy machine.
+
+        The caller stops the worker.
 
         Raises:
-            NotReady: with what the worker complained of.
+            WorkerStartError: no worker could be started; the message holds its error output.
         """
-        complaint = ""
+        error = ""
         for _ in range(2):
             with self._lock:
-                worker = self._started.popleft() if self._started else self.sandbox.start(self.limits)
+                worker = self._spare_workers.popleft() if self._spare_workers else self.sandbox.start(self.limits)
                 self._refill()
             try:
-                slowness = wire.receive(worker.source, time.monotonic() + START)["ready"]
-                return worker, min(MOST_STRETCHED, max(1.0, slowness / USUAL))
+                startup_ratio = wire.receive(worker.reply_fd, time.monotonic() + STARTUP_SECONDS)["ready"]
+                return worker, min(MAX_TIME_SCALE, max(1.0, startup_ratio / USUAL_STARTUP_RATIO))
             except wire.WireError as e:
-                complaint = str(e)
-            why = worker.end()
-            complaint = worker.complaint() or why or complaint
-        raise NotReady(f"no worker got ready: {complaint}")
+                error = str(e)
+            end_reason = worker.stop()
+            error = worker.error_output() or end_reason or error
+        raise WorkerStartError(f"No worker could be started: {error}")
 
     def _refill(self) -> None:
-        while len(self._started) < self.spares:
-            self._started.append(self.sandbox.start(self.limits))
+        while len(self._spare_workers) < self.n_spares:
+            self._spare_workers.append(self.sandbox.start(self.limits))
 
     def close(self) -> None:
+        """Stop all spare workers."""
         with self._lock:
-            self.spares = 0
-            while self._started:
-                self._started.pop().end()
+            self.n_spares = 0
+            while self._spare_workers:
+                self._spare_workers.pop().stop()
 
-    def __enter__(self) -> "Pool":
+    def __enter__(self) -> "WorkerPool":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
 
-def run(
-    submission: Submission, prepared: list[Prepared], pool: Pool, seconds: float
-) -> Iterator[tuple[Prepared, Outcome]]:
-    """Find out what a submission answers, question by question, in their order.
+def run_submission(
+    submission: Submission, prepared: list[PreparedQuestion], pool: WorkerPool, seconds: float
+) -> Iterator[tuple[PreparedQuestion, Outcome]]:
+    """Run a submission and yield the outcome of each question, in their order.
 
     Args:
-        submission: as read.
-        prepared: the questions; those without an attempted answer are left out.
-        pool: gives the workers.
-        seconds: for the submission's own time, the starting of workers apart. A question may take its share of what is
-            left then, so that those which loop do not use up the time of others; what questions declare beyond ORDINARY
-            comes on top.
+        submission: the submission.
+        prepared: the questions; those without an attempted answer are omitted.
+        pool: the pool of workers.
+        seconds: time limit of the submission, without the time for starting workers. Each question may take its share
+            of the remaining time, so an endless loop does not use up the time of the others. Time that questions
+            declare beyond ``DEFAULT_QUESTION_SECONDS`` is added.
 
     Raises:
-        NotReady: no worker could be started.
+        WorkerStartError: no worker could be started.
     """
-    left = seconds + sum(max(0.0, each.question.seconds - ORDINARY) for each in prepared)
+    remaining = seconds + sum(max(0.0, each.question.seconds - DEFAULT_QUESTION_SECONDS) for each in prepared)
     pending = [each for each in prepared if (a := submission.answers.get(each.question.id)) and a.attempted]
-    how = dict.fromkeys(range(len(submission.cells)), FULL)
-    end = "crashed"
-    for _ in range(MOST_WORKERS):
+    cell_modes = dict.fromkeys(range(len(submission.cells)), FULL)
+    status = "crashed"
+    for _ in range(MAX_WORKERS):
         if not pending:
             return
-        worker, stretch = pool.take()
-        begin, lost, n_asked = time.monotonic(), None, 0
+        worker, time_scale = pool.acquire()
+        start, lost, n_run = time.monotonic(), None, 0
         try:
-            found, end = _cells(worker, submission, pending, how, left * stretch * SHARE_OF_CELLS)
-            left = max(LEAST, left - (time.monotonic() - begin) / stretch)
-            while found is not None and pending and not lost:
-                begin, share = time.monotonic(), left * stretch / sum(each.question.seconds for each in pending)
+            defined, status = _run_cells(
+                worker, submission, pending, cell_modes, remaining * time_scale * CELL_TIME_SHARE
+            )
+            remaining = max(MIN_QUESTION_SECONDS, remaining - (time.monotonic() - start) / time_scale)
+            while defined is not None and pending and not lost:
+                start, share = time.monotonic(), remaining * time_scale / sum(each.question.seconds for each in pending)
                 each = pending.pop(0)
-                n_asked += 1
+                n_run += 1
                 outcome = Outcome("no answer")
-                if each.question.id in found:
-                    outcome, gone = _ask(worker, each, share * each.question.seconds)
-                    lost = (each, outcome) if gone else None
-                left = max(LEAST, left - (time.monotonic() - begin) / stretch)
+                if each.question.id in defined:
+                    outcome, is_lost = _run_question(worker, each, share * each.question.seconds)
+                    lost = (each, outcome) if is_lost else None
+                remaining = max(MIN_QUESTION_SECONDS, remaining - (time.monotonic() - start) / time_scale)
                 if not lost:
                     yield each, outcome
         finally:
-            why = worker.end()
-        if lost and why == "memory" and n_asked > 1:
-            pending.insert(0, lost[0])  # it may have been the memory of the answer before, which ended meanwhile
+            end_reason = worker.stop()
+        if lost and end_reason == "memory" and n_run > 1:
+            pending.insert(0, lost[0])  # perhaps the previous answer used the memory, which was measured too late
         elif lost:
-            yield lost[0], Outcome(why, lost[1].found) if why == "memory" else lost[1]
+            yield lost[0], Outcome(end_reason, lost[1].messages) if end_reason == "memory" else lost[1]
     for each in pending:
-        yield each, Outcome(end)
+        yield each, Outcome(status)
 
 
-def _cells(
-    worker: Worker, submission: Submission, pending: list[Prepared], how: dict[int, int], seconds: float
+def _run_cells(
+    worker: Worker, submission: Submission, pending: list[PreparedQuestion], cell_modes: dict[int, int], seconds: float
 ) -> tuple[set[str] | None, str]:
     """Run the cells.
 
     Returns:
-        The ids of the questions for which there is a function then; or None and how it ended, where the worker is
-        lost: the cell at fault is run more carefully next time.
+        The ids of the questions whose functions are defined after the cells have run, and an empty string. If the
+        worker is lost, None and how it ended; ``cell_modes`` then says that the failing cell is run more carefully.
     """
-    at, end = None, time.monotonic() + seconds + GRACE
+    cell, deadline = None, time.monotonic() + seconds + GRACE_SECONDS
     answers = [(each.question.id, submission.answers[each.question.id]) for each in pending]
     request = {
-        "do": "cells",
+        "command": "cells",
         "cells": submission.cells,
-        "how": list(how.items()),
+        "modes": list(cell_modes.items()),
         "seconds": seconds,
         "answers": [[question, answer.cell, answer.name] for question, answer in answers],
     }
-    lost = "crashed"
+    status = "crashed"
     try:
-        wire.send(worker.to, request, end)
-        while "found" not in (reply := wire.receive(worker.source, end, wire.Caps(tensors=0))):
-            at = reply["cell"]
+        wire.send(worker.request_fd, request, deadline)
+        while "found" not in (reply := wire.receive(worker.reply_fd, deadline, wire.FrameLimits(tensor_bytes=0))):
+            cell = reply["cell"]
         return {question for question in reply["found"] if isinstance(question, str)}, ""
-    except wire.TooLate:
-        lost = "timed out"
+    except wire.Timeout:
+        status = "timed out"
     except (wire.WireError, TypeError, KeyError):
         pass
-    if isinstance(at, int) and at in how:
-        how[at] = min(how[at] + 1, SKIPPED)
-    return None, lost
+    if isinstance(cell, int) and cell in cell_modes:
+        cell_modes[cell] = min(cell_modes[cell] + 1, SKIPPED)
+    return None, status
 
 
-def _ask(worker: Worker, prepared: Prepared, seconds: float) -> tuple[Outcome, bool]:
-    """Ask one question; also whether the worker is lost with it."""
-    found, end = [], time.monotonic() + seconds + GRACE
+def _run_question(worker: Worker, prepared: PreparedQuestion, seconds: float) -> tuple[Outcome, bool]:
+    """Run one answer, and return its outcome and whether the worker is lost."""
+    messages, deadline = [], time.monotonic() + seconds + GRACE_SECONDS
     n_messages = len(prepared.reference)
-    caps = wire.Caps(tensors=2**16 + 2 * prepared.size)  # enough for the right answer in twice the precision
+    # enough for the right answer in twice the precision
+    limits = wire.FrameLimits(tensor_bytes=2**16 + 2 * prepared.max_message_bytes)
     request = prepared.request | {
-        "do": "question",
+        "command": "question",
         "question": prepared.question.id,
         "seconds": seconds,
         "messages": n_messages,
-        "cap": caps.tensors,
+        "max_bytes": limits.tensor_bytes,
     }
     try:
-        wire.send(worker.to, request, end)
+        wire.send(worker.request_fd, request, deadline)
         for _ in range(n_messages + 1):
-            reply = wire.receive(worker.source, end, caps)
-            if "end" in reply:
-                return Outcome(reply["end"] if reply["end"] in ENDS else "crashed", found), False
-            found.append(reply)
-        return Outcome("crashed", found), True  # more messages than were asked for
-    except wire.TooLate:
-        return Outcome("timed out", found), True
+            reply = wire.receive(worker.reply_fd, deadline, limits)
+            if "status" in reply:
+                return Outcome(reply["status"] if reply["status"] in END_STATUSES else "crashed", messages), False
+            messages.append(reply)
+        return Outcome("crashed", messages), True  # more messages than were requested
+    except wire.Timeout:
+        return Outcome("timed out", messages), True
     except (wire.WireError, TypeError):
-        return Outcome("crashed", found), True
+        return Outcome("crashed", messages), True

@@ -1,7 +1,7 @@
-"""What a cell's source binds and what it uses: read from its syntax tree, never run.
+"""Find out which names the source of a cell binds and uses, from its syntax tree and without running it.
 
-Lines for IPython (``%time``, ``!pip install``, ``name?``) are passed over. Source that cannot be parsed is searched for
-``def name(``. Nothing here raises, whatever the source.
+Lines for IPython (``%time``, ``!pip install``, ``name?``) are ignored. Source that cannot be parsed is searched for
+``def name(``. No source makes these functions raise an error.
 """
 
 import ast
@@ -11,26 +11,29 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-LONGEST, MOST_TOKENS = 200_000, 20_000  # a tree takes up to 1 kB a token, so that denser source is only searched
+MAX_SOURCE_LENGTH, MAX_TOKENS = (
+    200_000,
+    20_000,
+)  # a tree takes up to 1 kB per token, so longer source is only searched
 NOT_PYTHON, TOO_LONG = "not Python", "too long"
-PYTHON_MAGICS = {"capture", "debug", "prun", "time", "timeit"}  # the cell below is Python of this notebook
-LONGEST_NAME = 100
+PYTHON_MAGICS = {"capture", "debug", "prun", "time", "timeit"}  # magics that run their cell as Python in the notebook
+MAX_NAME_LENGTH = 100
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _HELP = re.compile(r"[\w.]+\?\??")
 _ASSIGNED_MAGIC = re.compile(r"[\w., \t]+=[ \t]*[%!]")
-_READS_BY_NAME = {"getattr", "attrgetter", "methodcaller", "__getattribute__"}
+_NAME_LOOKUP_FUNCTIONS = {"getattr", "attrgetter", "methodcaller", "__getattribute__"}
 
 
 @dataclass(frozen=True)
 class Binding:
-    """What a name is bound to at a cell's top level.
+    """A name that is bound at the top level of a cell.
 
     Args:
         name: the name.
-        function: whether it is a function defined here.
-        n_arguments: how many positional arguments that function has; None where this is unknown.
-        stub: whether its body is a docstring and ``raise NotImplementedError``.
+        function: whether it is bound by a function definition.
+        n_arguments: number of positional arguments of the function, or None if it is unknown.
+        stub: whether the body of the function is only a docstring and ``raise NotImplementedError``.
     """
 
     name: str
@@ -40,13 +43,13 @@ class Binding:
 
 
 @dataclass(frozen=True)
-class Code:
-    """A cell's source as read.
+class ParsedSource:
+    """The parsed source of a cell.
 
     Args:
         bindings: name → its last binding at the top level.
-        imported: name → what it stands for in full, of the imports anywhere in the cell: "F" → "torch.nn.functional".
-        problem: "", :data:`NOT_PYTHON` or :data:`TOO_LONG`; then ``bindings`` comes from a search.
+        imported: name → its full name, for all imports in the cell, such as "F" → "torch.nn.functional".
+        problem: :data:`NOT_PYTHON` or :data:`TOO_LONG` if the source could only be searched, or an empty string.
     """
 
     bindings: dict[str, Binding] = field(default_factory=dict)
@@ -55,52 +58,52 @@ class Code:
 
 
 def n_tokens(source: str) -> int:
-    """About how many tokens source has; above :data:`MOST_TOKENS`, one more than that."""
-    return sum(1 for _ in islice(_TOKEN.finditer(source), MOST_TOKENS + 1))
+    """Estimate the number of tokens of the source, up to :data:`MAX_TOKENS` + 1."""
+    return sum(1 for _ in islice(_TOKEN.finditer(source), MAX_TOKENS + 1))
 
 
-def read(source: str, functions: list[str]) -> Code:
-    """Parse a cell, or search it for these functions where it cannot be parsed."""
-    if len(source) > LONGEST or n_tokens(source) > MOST_TOKENS:
-        return Code(search(source, functions), problem=TOO_LONG)
+def read(source: str, functions: list[str]) -> ParsedSource:
+    """Parse a cell, or search it for these functions if it cannot be parsed."""
+    if len(source) > MAX_SOURCE_LENGTH or n_tokens(source) > MAX_TOKENS:
+        return ParsedSource(search_definitions(source, functions), problem=TOO_LONG)
     magic = re.match(r"\s*%%(\w*)", source)
     if magic and magic[1] not in PYTHON_MAGICS:
-        return Code()  # a shell script, a file to write: it binds nothing here
-    tree = _tree(source)
+        return ParsedSource()  # such as a shell script or a file to write, which binds nothing
+    tree = _parse_cell(source)
     if tree is None:
-        return Code(search(source, functions), problem=NOT_PYTHON)
-    bindings = {binding.name: binding for statement in _top_level(tree) for binding in _bound(statement)}
+        return ParsedSource(search_definitions(source, functions), problem=NOT_PYTHON)
+    bindings = {binding.name: binding for statement in _top_level(tree) for binding in _bindings(statement)}
     imports = (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
-    return Code(bindings, {name: full for node in imports for name, full in _imported(node)})
+    return ParsedSource(bindings, {name: full for node in imports for name, full in _import_names(node)})
 
 
-def search(source: str, functions: list[str]) -> dict[str, Binding]:
-    """Which of these functions have a line ``def name(`` in source that is not parsed."""
+def search_definitions(source: str, functions: list[str]) -> dict[str, Binding]:
+    """Return bindings of those functions for which the source contains a line ``def name(``."""
     names = "|".join(map(re.escape, functions))
     found = re.findall(rf"^[ \t]*(?:async[ \t]+)?def[ \t]+({names})[ \t]*\(", source, re.MULTILINE)
     return {name: Binding(name, function=True) for name in found}
 
 
-def uses(
+def find_uses(
     source: str, forbidden: list[str], imported: dict[str, str], own: set[str], others: set[str]
 ) -> dict[str, int]:
-    """Forbidden names that source uses → the line where it first does, from 1.
+    """Find uses of forbidden names, and return each name → the first line that uses it, counted from 1.
 
-    A forbidden name is recognised by its last part, as a method, below any module, or as text given to getattr: for
-    "torch.softmax" also ``F.softmax`` and ``scores.softmax``. This is for a person to look at, so that it rather says
-    too much.
+    A forbidden name is recognised by its last part, as a method, in any module, or as text given to getattr. For
+    "torch.softmax", ``F.softmax`` and ``scores.softmax`` are also reported. A person looks at the result, so it is
+    better to report too much.
 
     Args:
-        source: a cell.
-        forbidden: such as "torch.softmax" or "softmax".
-        imported: what the notebook imports: name → in full.
-        own: names that the notebook binds; alone, they are not the forbidden ones unless they are imported.
-        others: functions whose definitions are passed over, since they answer other questions.
+        source: source of a cell.
+        forbidden: forbidden names, such as "torch.softmax" or "softmax".
+        imported: imports of the notebook: name → full name.
+        own: names that the notebook binds; they are reported only if they are imported.
+        others: functions that answer other questions, whose definitions are skipped.
     """
-    tree = _tree(source)
+    tree = _parse_cell(source)
     if tree is None:
         return {}
-    own = own.union(_stored(tree), (node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)))
+    own = own.union(_assigned_names(tree), (node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)))
     found: dict[str, int] = {}
     waiting: list[ast.AST] = [tree]
     while waiting:
@@ -108,20 +111,21 @@ def uses(
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in others:
             continue
         waiting.extend(ast.iter_child_nodes(node))
+        line = getattr(node, "end_lineno", None) or 1
         for full in _full_names(node, imported, own):
             last = full.rsplit(".", 1)[-1]
-            alike = [name for name in forbidden if name.rsplit(".", 1)[-1] == last]
-            if alike:
-                name = next((name for name in (full, last) if name in alike), alike[0])
-                found[name] = min(node.end_lineno, found.get(name, node.end_lineno))
+            candidates = [name for name in forbidden if name.rsplit(".", 1)[-1] == last]
+            if candidates:
+                name = next((name for name in (full, last) if name in candidates), candidates[0])
+                found[name] = min(line, found.get(name, line))
     return found
 
 
-# The tree and its parts
+# Syntax trees
 
 
-def _tree(source: str) -> ast.Module | None:
-    """The tree of Python with or without lines for IPython."""
+def _parse_cell(source: str) -> ast.Module | None:
+    """Return the syntax tree of Python source with or without lines for IPython, or None if it cannot be parsed."""
     if (tree := _parse(source)) is not None:
         return tree
     plain = _without_magics(source)
@@ -138,7 +142,7 @@ def _parse(source: str) -> ast.Module | None:
 
 
 def _without_magics(source: str) -> str:
-    """The same lines, with those for IPython replaced by ``pass``."""
+    """Return the source with ``pass`` in place of the lines for IPython."""
     lines = source.split("\n")
     continued = False
     for i, line in enumerate(lines):
@@ -154,7 +158,7 @@ def _without_magics(source: str) -> str:
 
 
 def _top_level(tree: ast.Module) -> Iterator[ast.AST]:
-    """The statements that run with the cell, also those below if, try, with and loops, in their order."""
+    """Yield the statements outside of functions and classes in order, also those inside if, try, with and loops."""
     waiting = tree.body[::-1]
     while waiting:
         node = waiting.pop()
@@ -164,7 +168,7 @@ def _top_level(tree: ast.Module) -> Iterator[ast.AST]:
             waiting.extend(sum(inner, [])[::-1])
 
 
-def _bound(node: ast.AST) -> Iterator[Binding]:
+def _bindings(node: ast.AST) -> Iterator[Binding]:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         n_arguments = len(node.args.posonlyargs) + len(node.args.args)
         yield Binding(node.name, function=True, n_arguments=n_arguments, stub=_is_stub(node))
@@ -180,8 +184,8 @@ def _bound(node: ast.AST) -> Iterator[Binding]:
         )
 
 
-def _stored(node: ast.AST) -> Iterator[str]:
-    """The names that are assigned to within a node."""
+def _assigned_names(node: ast.AST) -> Iterator[str]:
+    """Yield the names that are assigned to within a node."""
     names = (part for part in ast.walk(node) if isinstance(part, ast.Name))
     yield from (name.id for name in names if isinstance(name.ctx, ast.Store))
 
@@ -194,7 +198,7 @@ def _is_stub(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
 
 
-def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
+def _import_names(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
     for alias in node.names:
         if isinstance(node, ast.ImportFrom):
             yield alias.asname or alias.name, f"{node.module or ''}.{alias.name}"
@@ -204,7 +208,7 @@ def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
 
 
 def _full_names(node: ast.AST, imported: dict[str, str], own: set[str]) -> list[str]:
-    """What a node may stand for: ``t.softmax`` for "torch.softmax" where torch is imported as t."""
+    """Return the full names that a node may refer to: "torch.softmax" for ``t.softmax`` if torch is imported as t."""
     if isinstance(node, ast.Attribute):
         parts, value = [node.attr], node.value
         while isinstance(value, ast.Attribute) and len(parts) < 8:
@@ -217,5 +221,5 @@ def _full_names(node: ast.AST, imported: dict[str, str], own: set[str]) -> list[
     if isinstance(node, ast.Call):
         called = getattr(node.func, "attr", getattr(node.func, "id", ""))
         texts = (a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str))
-        return list(texts) if called in _READS_BY_NAME else []
+        return list(texts) if called in _NAME_LOOKUP_FUNCTIONS else []
     return []

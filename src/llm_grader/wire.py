@@ -1,9 +1,10 @@
-"""What passes between grader and worker: frames of short JSON and tensors in safetensors, and nothing else.
+"""The wire format between grader and worker: frames of short JSON and of tensors in the safetensors format.
 
-A frame is two lengths of four bytes, then JSON, then tensors. JSON holds the message, in which a tensor stands as
-``{"tensor": n, "dtype": "float32"}``: entry n of the safetensors part. Both halves use this module, which knows NumPy
-and not PyTorch. What a worker sends is read as hostile: lengths are capped before anything is read, the header of the
-tensors is checked before it is used, and nothing is ever unpickled.
+A frame consists of two lengths of four bytes each, JSON, and tensors. The JSON holds the message, in which
+``{"tensor": n, "dtype": "float32"}`` refers to entry n of the safetensors part. Both halves of the grader use this
+module, which imports NumPy but not PyTorch. Frames of a worker may be hostile:
+their lengths are limited before they are read, the header of the tensors is checked before it is used, and nothing is
+ever unpickled.
 """
 
 import json
@@ -19,9 +20,9 @@ import numpy as np
 from safetensors.numpy import load, save
 
 LENGTHS = struct.Struct(">II")
-MOST_AXES = 8
-DEEPEST = 16
-# safetensors' name → NumPy's; bfloat16 has no NumPy type and travels as float32 with its own name in the message
+MAX_AXES = 8
+MAX_DEPTH = 16
+# safetensors dtype → NumPy dtype; NumPy has no bfloat16, which is sent as float32 and named in the message
 DTYPES = {
     "F64": "float64",
     "F32": "float32",
@@ -37,32 +38,38 @@ NAMES = {*DTYPES.values(), "bfloat16"}
 
 
 @dataclass(frozen=True)
-class Caps:
-    """What one frame may hold: bytes of JSON (and of the tensors' header), bytes of tensors, and how many of them."""
+class FrameLimits:
+    """Limits of one frame.
 
-    text: int = 2**18
-    tensors: int = 2**25
-    count: int = 256
+    Args:
+        json_bytes: largest size of the JSON, and of the header of the tensors.
+        tensor_bytes: largest size of the tensors.
+        n_tensors: largest number of tensors.
+    """
+
+    json_bytes: int = 2**18
+    tensor_bytes: int = 2**25
+    n_tensors: int = 256
 
 
-WIDE = Caps(2**26, 2**28, 2**16)
-"""For frames that no student's code has had a hand in."""
+TRUSTED_LIMITS = FrameLimits(2**26, 2**28, 2**16)
+"""Limits of frames that no student's code can influence."""
 
 
 class WireError(Exception):
-    """A frame that is not one."""
+    """Raised for a malformed frame."""
 
 
 class Closed(WireError):
-    """The other side has gone."""
+    """Raised if the other side has closed the pipe."""
 
 
-class TooLate(WireError):
-    """Nothing came in time."""
+class Timeout(WireError):
+    """Raised if a frame is not complete in time."""
 
 
 class Tensor:
-    """A tensor on its way: an array and the dtype that its owner gave it."""
+    """A tensor in a message: an array, and the name of the dtype that it has in PyTorch."""
 
     def __init__(self, array: np.ndarray, dtype: str | None = None) -> None:
         self.array = array
@@ -73,127 +80,150 @@ class Tensor:
 
 
 def pack(message: Any) -> bytes:
-    """A frame of a message: JSON's values, tuples as lists, with :class:`Tensor` anywhere in it."""
-    return b"".join(_parts(message))
+    """Encode a message of JSON values and :class:`Tensor` as a frame. Tuples become lists."""
+    return b"".join(_encode_frame(message))
 
 
-def _parts(message: Any) -> tuple[bytes, bytes, bytes]:
+def _encode_frame(message: Any) -> tuple[bytes, bytes, bytes]:
     arrays: dict[str, np.ndarray] = {}
 
-    def plain(value: Any) -> Any:
+    def encode_value(value: Any) -> Any:
         if isinstance(value, Tensor):
             arrays[str(len(arrays))] = np.asarray(value.array, order="C")
             return {"tensor": len(arrays) - 1, "dtype": value.dtype}
         if isinstance(value, dict):
-            return {key: plain(entry) for key, entry in value.items()}
+            return {key: encode_value(entry) for key, entry in value.items()}
         if isinstance(value, list | tuple):
-            return [plain(entry) for entry in value]
+            return [encode_value(entry) for entry in value]
         return value
 
-    text = json.dumps(plain(message), separators=(",", ":")).encode()
+    text = json.dumps(encode_value(message), separators=(",", ":")).encode()
     tensors = save(arrays) if arrays else b""
     return LENGTHS.pack(len(text), len(tensors)), text, tensors
 
 
-def unpack(text: bytes, tensors: bytes, caps: Caps = WIDE) -> Any:
-    """The message of a frame's two parts.
+def unpack(text: bytes, tensors: bytes, limits: FrameLimits = TRUSTED_LIMITS) -> Any:
+    """Decode the JSON and the tensors of a frame into a message.
+
+    Args:
+        text: the JSON part.
+        tensors: the safetensors part.
+        limits: limits of the frame.
 
     Raises:
-        WireError: whatever is wrong with them.
+        WireError: the frame is malformed.
     """
     try:
         message = json.loads(text)
     except (ValueError, RecursionError) as e:
         raise WireError("the message is not JSON") from e
-    arrays = _arrays(tensors, caps) if tensors else {}
+    arrays = _decode_tensors(tensors, limits) if tensors else {}
 
-    def full(value: Any, depth: int = 0) -> Any:
-        if depth > DEEPEST:
-            raise WireError("the message is too deep")
+    def decode_value(value: Any, depth: int = 0) -> Any:
+        if depth > MAX_DEPTH:
+            raise WireError("the message is nested too deeply")
         if isinstance(value, list):
-            return [full(entry, depth + 1) for entry in value]
+            return [decode_value(entry, depth + 1) for entry in value]
         if not isinstance(value, dict):
             return value
         if "tensor" not in value:
-            return {key: full(entry, depth + 1) for key, entry in value.items()}
+            return {key: decode_value(entry, depth + 1) for key, entry in value.items()}
         if set(value) != {"tensor", "dtype"}:
-            raise WireError("a tensor is described wrongly")
+            raise WireError("a reference to a tensor is malformed")
         array = arrays.get(str(value["tensor"]))
         if array is None:
             raise WireError("a tensor is missing")
         if str(array.dtype) != ("float32" if value["dtype"] == "bfloat16" else value["dtype"]):
-            raise WireError("a tensor has another dtype than it says")
+            raise WireError("a tensor does not have the stated dtype")
         return Tensor(array, value["dtype"])
 
-    return full(message)
+    return decode_value(message)
 
 
-def _arrays(tensors: bytes, caps: Caps) -> dict[str, np.ndarray]:
-    """Decodes safetensors. How long its header is, how many it names and of what dtypes is looked at before; the
-    library sees to it that shapes and places fit the bytes."""
+def _decode_tensors(tensors: bytes, limits: FrameLimits) -> dict[str, np.ndarray]:
+    """Decode tensors in the safetensors format.
+
+    The length of the header and the number and dtypes of the tensors are checked first; the library checks that shapes
+    and offsets match the data.
+    """
     if len(tensors) < 8:
-        raise WireError("the tensors are cut short")
+        raise WireError("the tensors are incomplete")
     (length,) = struct.unpack("<Q", tensors[:8])
-    if length > min(caps.text, len(tensors) - 8):
+    if length > min(limits.json_bytes, len(tensors) - 8):
         raise WireError("the tensors' header is too long")
     try:
         header = json.loads(tensors[8 : 8 + length])
     except (ValueError, RecursionError) as e:
         raise WireError("the tensors' header is not JSON") from e
-    if not isinstance(header, dict) or len(header) > caps.count:
-        raise WireError("the tensors' header is not one")
+    if not isinstance(header, dict) or len(header) > limits.n_tensors:
+        raise WireError("the tensors' header is malformed")
     for entry in header.values():
         shape = entry.get("shape") if isinstance(entry, dict) else None
-        if not isinstance(shape, list) or len(shape) > MOST_AXES or entry.get("dtype") not in list(DTYPES):
-            raise WireError("a tensor's header is not allowed")
+        if not isinstance(shape, list) or len(shape) > MAX_AXES or entry.get("dtype") not in list(DTYPES):
+            raise WireError("the entry of a tensor in the header is malformed")
     try:
         return load(tensors)
-    except Exception as e:  # what the library raises differs between versions
+    except Exception as e:  # the type of the error differs between versions of the library
         raise WireError("the tensors cannot be read") from e
 
 
-def send(to: int, message: Any, deadline: float = math.inf) -> None:
-    """Write a frame to a pipe before a moment of :func:`time.monotonic`."""
-    for part in map(memoryview, _parts(message)):
+def send(fd: int, message: Any, deadline: float = math.inf) -> None:
+    """Write a frame to a pipe.
+
+    Args:
+        fd: file descriptor of the pipe.
+        message: the message.
+        deadline: time of :func:`time.monotonic` at which to give up.
+
+    Raises:
+        Closed: the other side has closed the pipe.
+        Timeout: the frame cannot be written in time.
+    """
+    for part in map(memoryview, _encode_frame(message)):
         rest = part
         while rest:
-            _wait(to, deadline, select.POLLOUT)
+            _wait(fd, deadline, select.POLLOUT)
             try:
-                rest = rest[os.write(to, rest[:65536]) :]
+                rest = rest[os.write(fd, rest[:65536]) :]
             except BlockingIOError:
                 continue
             except OSError as e:
-                raise Closed("the other side has gone") from e
+                raise Closed("the other side has closed the pipe") from e
 
 
-def receive(source: int, deadline: float = math.inf, caps: Caps = WIDE) -> Any:
-    """Read a frame from a pipe before a moment of :func:`time.monotonic`.
+def receive(fd: int, deadline: float = math.inf, limits: FrameLimits = TRUSTED_LIMITS) -> Any:
+    """Read a frame from a pipe and decode it.
+
+    Args:
+        fd: file descriptor of the pipe.
+        deadline: time of :func:`time.monotonic` at which to give up.
+        limits: limits of the frame.
 
     Raises:
-        Closed: the pipe ends.
-        TooLate: the frame is not complete by then.
-        WireError: it is not a frame, or longer than allowed.
+        Closed: the other side has closed the pipe.
+        Timeout: the frame is not complete in time.
+        WireError: the frame is malformed or longer than allowed.
     """
-    n_text, n_tensors = LENGTHS.unpack(_exactly(source, LENGTHS.size, deadline))
-    if n_text > caps.text or n_tensors > caps.tensors:
+    n_text, n_tensors = LENGTHS.unpack(_read_exactly(fd, LENGTHS.size, deadline))
+    if n_text > limits.json_bytes or n_tensors > limits.tensor_bytes:
         raise WireError("a frame is longer than allowed")
-    text = _exactly(source, n_text, deadline)
-    return unpack(text, _exactly(source, n_tensors, deadline), caps)
+    text = _read_exactly(fd, n_text, deadline)
+    return unpack(text, _read_exactly(fd, n_tensors, deadline), limits)
 
 
-def _exactly(source: int, size: int, deadline: float) -> bytes:
+def _read_exactly(fd: int, size: int, deadline: float) -> bytes:
     found = bytearray(size)
     rest = memoryview(found)
     while rest:
-        _wait(source, deadline, select.POLLIN)
+        _wait(fd, deadline, select.POLLIN)
         try:
-            n_read = os.readv(source, [rest])
+            n_read = os.readv(fd, [rest])
         except BlockingIOError:
             continue
         except OSError as e:
-            raise Closed("the other side has gone") from e
+            raise Closed("the other side has closed the pipe") from e
         if not n_read:
-            raise Closed("the other side has gone")
+            raise Closed("the other side has closed the pipe")
         rest = rest[n_read:]
     return bytes(found)
 
@@ -201,8 +231,8 @@ def _exactly(source: int, size: int, deadline: float) -> bytes:
 def _wait(fd: int, deadline: float, event: int) -> None:
     left = deadline - time.monotonic()
     if left <= 0:
-        raise TooLate("nothing came in time")
+        raise Timeout("the time limit was exceeded")
     poll = select.poll()
     poll.register(fd, event)
     if not poll.poll(None if math.isinf(left) else max(1, int(left * 1000))):
-        raise TooLate("nothing came in time")
+        raise Timeout("the time limit was exceeded")

@@ -61,14 +61,14 @@ def drag(page, start, *ends):
 @pytest.mark.syllabus("IITD-08", "IITD-14")
 def test_the_pages_encoding_is_the_packages(visit):
     cases = [
-        [place, j, width]
+        [position, j, width]
         for width in (2, 6, 128, 512)
-        for place in (0, 1, 49, 199)
+        for position in (0, 1, 49, 199)
         for j in {0, 1, width // 2, width - 1}
     ]
     found = evaluate(visit, "encoding_explorer.js", "entry(...c)", cases)
-    for (place, j, width), value in zip(cases, found, strict=True):
-        expected = Sinusoidal(width).encoding(torch.tensor([place]), torch.float64)[0, j].item()
+    for (position, j, width), value in zip(cases, found, strict=True):
+        expected = Sinusoidal(width).encoding(torch.tensor([position]), torch.float64)[0, j].item()
         assert value == pytest.approx(expected, abs=1e-9)
     cases = [[distance, width] for width in (2, 6, 128, 512) for distance in (0, 1, 44, 199)]
     found = evaluate(visit, "encoding_explorer.js", "compare(...c)", cases)
@@ -142,7 +142,7 @@ def test_encoding_by_sliders_and_width(show):
     for first, second, width in ((4, 9, 128), (40, 12, 512), (0, 0, 4), (0, 49, 32)):
         page.get_by_role("radio", name=str(width), exact=True).check()
         slide(page, "first place", first)
-        slide(page, "second place", second)
+        slide(page, "second position", second)
         says(page, widget._sentence(first, second, width))
         apart = [facts(page)[2], facts(page)[3]]
         assert [float(x) for x in apart] == pytest.approx(
@@ -168,8 +168,8 @@ def test_encoding_by_mouse(show):
     page = show(EncodingExplorer())
     box = page.locator(".la-encoding").bounding_box()
 
-    def row(place):
-        return box["x"] + 200, box["y"] + (place + 0.5) / 50 * box["height"]
+    def row(position):
+        return box["x"] + 200, box["y"] + (position + 0.5) / 50 * box["height"]
 
     drag(page, row(8), row(20))  # nearer to the second
     says(page, EncodingExplorer(first=4, second=20).text())
@@ -191,8 +191,8 @@ def test_encoding_by_finger_and_a_scroll_moves_nothing(show):
     box = page.locator(".la-encoding").bounding_box()
     x, y = middle(page, ".la-tag", 1)
     touch("touchStart", (x, y))
-    for place in (12, 20, 29):
-        touch("touchMove", (x, box["y"] + (place + 0.5) / 50 * box["height"]))
+    for position in (12, 20, 29):
+        touch("touchMove", (x, box["y"] + (position + 0.5) / 50 * box["height"]))
     touch("touchEnd")
     says(page, EncodingExplorer(second=29).text())
     assert page.evaluate("scrollY") == 0
@@ -212,9 +212,9 @@ def test_shades_of_the_encoding_follow_its_values(show, theme):
     page, encoding = show(EncodingExplorer(20, 4), theme=theme), EncodingExplorer(20, 4).encoding(4)
     page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
     shades = page.evaluate(
-        """([places, width]) => { const svg = document.querySelector('.la-encoding svg'), at = svg.createSVGPoint();
+        """([positions, width]) => { const svg = document.querySelector('.la-encoding svg'), at = svg.createSVGPoint();
         const share = cell => parseFloat(cell.style.getPropertyValue('--la-share'));
-        return [...Array(places * width).keys()].map(n => {
+        return [...Array(positions * width).keys()].map(n => {
             Object.assign(at, { x: n % width + .5, y: Math.floor(n / width) + .5 });
             const cell = [...svg.children].find(path => path.isPointInFill(at));
             return cell ? [cell.getAttribute('class'), share(cell)] : ['', 0]; }); }""",
@@ -330,7 +330,7 @@ def test_marks_stand_where_the_curves_first_rise_and_dots_on_the_curves(show):
     page = show(DecayExplorer())
     slide(page, "distance", 77)
     assert page.locator(".la-early").all_text_contents() == ["first rises at 19", "first rises at 12"]
-    places = page.evaluate(
+    positions = page.evaluate(
         """() => [...document.querySelectorAll('.la-chart')].map(chart => {
             const spot = chart.querySelector('circle'), curve = chart.querySelector('path.la-curve, path.la-product');
             const points = curve.getAttribute('d').slice(1).split('L').map(point => point.split(' ').map(Number));
@@ -339,7 +339,7 @@ def test_marks_stand_where_the_curves_first_rise_and_dots_on_the_curves(show):
             return [points.findIndex(([x]) => Math.abs(x - rise) < .06),
                 points.findIndex(([x, y]) => Math.hypot(x - cx, y - cy) < .1)]; })"""
     )
-    assert places == [[19, 77], [12, 77]]
+    assert positions == [[19, 77], [12, 77]]
 
 
 def test_decay_by_mouse_and_finger_on_the_curve(show):

@@ -18,16 +18,16 @@ def widget(page, part):
 
 
 @pytest.mark.syllabus("UCL-21")
-def test_the_trained_heads_look_one_and_two_places_back(page):
+def test_the_trained_heads_look_one_and_two_positions_back(page):
     explorer = widget(page, ".la-sentence")
     explorer.get_by_role("radio", name="dog").focus()
     page.keyboard.press("ArrowLeft")  # from dog, which is chosen at first, to the word before it
-    places = []
+    positions = []
     for head in ("first head", "second head"):
         explorer.get_by_role("radio", name=head).check()
         weights = [float(weight) for weight in explorer.locator(".la-keys b").all_inner_texts()]
-        places.append(3 - weights.index(max(weights)))
-    assert sorted(places) == [1, 2]
+        positions.append(3 - weights.index(max(weights)))
+    assert sorted(positions) == [1, 2]
 
 
 @pytest.mark.syllabus("UCL-19")

@@ -19,9 +19,9 @@ SCORES = [round(score, 4) for score in torch.randn(16, generator=torch.Generator
 
 
 def attend(tokens, masked):
-    """The first head looks one place back, the second looks two places back, roughly."""
-    places = torch.arange(len(tokens))
-    scores = torch.stack([-2.5 * (places[:, None] - places - back).abs() + places.cos() for back in (1, 2)])
+    """The first head looks one position back, the second looks two positions back, roughly."""
+    positions = torch.arange(len(tokens))
+    scores = torch.stack([-2.5 * (positions[:, None] - positions - back).abs() + positions.cos() for back in (1, 2)])
     may_attend = torch.ones(len(tokens), len(tokens), dtype=torch.bool).tril(0 if masked else len(tokens))
     return scores.masked_fill(~may_attend, -math.inf).softmax(-1)
 
@@ -242,7 +242,7 @@ def address(page):
 
 
 @pytest.mark.syllabus("UCL-21")
-def test_the_pages_places_are_those_of_einops_and_torch(visit):
+def test_the_pages_positions_are_those_of_einops_and_torch(visit):
     script = (SCRIPTS / "heads_explorer.js").read_text("utf-8")
     page = visit("about:blank")
     for tokens, heads, d_head in ((5, 3, 2), (1, 4, 3), (7, 1, 5), (4, 6, 1), (8, 2, 6)):
@@ -252,7 +252,7 @@ def test_the_pages_places_are_those_of_einops_and_torch(visit):
             split = rearrange(x, "t (h d) -> h t d", h=heads)
             wanted = torch.reshape(x, (heads, tokens, d_head)) if plain else split
             cases = [[t, c, tokens, width, heads, plain] for t in range(tokens) for c in range(width)]
-            found = page.evaluate(f"cases => {{ {script}; return cases.map(c => place(...c)) }}", cases)
+            found = page.evaluate(f"cases => {{ {script}; return cases.map(c => position(...c)) }}", cases)
             assert [wanted[tuple(at)].item() for at in found] == x.flatten().tolist()
 
 

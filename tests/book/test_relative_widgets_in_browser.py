@@ -21,12 +21,12 @@ WORDS = ["once", "the", "dog", "chased", "the", "pig"]
 
 
 def terms():
-    places = torch.arange(6)
+    positions = torch.arange(6)
     content = 2 * torch.randn(6, 6, generator=torch.Generator().manual_seed(0))
     return {
         "content by content": content,
-        "content by position": content[:, :1] * (places - places[:, None]).cos(),
-        "bias by position": -0.3 * (places - places[:, None]).abs(),
+        "content by position": content[:, :1] * (positions - positions[:, None]).cos(),
+        "bias by position": -0.3 * (positions - positions[:, None]).abs(),
     }
 
 
@@ -61,8 +61,8 @@ def test_the_pages_scores_are_those_of_the_packages_hooks(visit, n):
     which = [(name, part) for name in SCHEMES for part in range(len(widget.parts(name)))]
     script = (SCRIPTS / "scheme_explorer.js").read_text("utf-8")
     found = visit("about:blank").evaluate(
-        f"""([which, data]) => {{ {script}; const places = [...Array(data.n).keys()]; return which.flatMap(
-            ([name, part]) => places.flatMap(i => places.map(j => score({{ name, part }}, i, j, data)))) }}""",
+        f"""([which, data]) => {{ {script}; const positions = [...Array(data.n).keys()]; return which.flatMap(
+            ([name, part]) => positions.flatMap(i => positions.map(j => score({{ name, part }}, i, j, data)))) }}""",
         [which, widget.data()],
     )
     wanted = [score for name, part in which for line in widget.scores(name, part) for score in line]

@@ -77,7 +77,7 @@ def whole_book(book):
         source, target = ROOT / name, book.root / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
-    for name in ("src/bookbinder", "book/_static"):
+    for name in ("src/bookbinder", "src/groundwork.py", "book/_static"):
         (book.root / name).symlink_to(ROOT / name)
     book.write("_toc.yml", "format: jb-book\nroot: book/index\nchapters:\n  - file: book/small/page\n")
     book.write("book/index.md", "# A small book\n\n```{bibliography}\n:all:\n```\n")

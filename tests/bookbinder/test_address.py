@@ -7,17 +7,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from bookbinder import Refusal, address, notebooks
+from bookbinder import address, notebooks
+from groundwork import Refusal
 
 NEW = "https://github.com/new-owner/fork"
 
 
 def test_what_follows_from_it(book):
-    assert address.repository(book.root) == "https://github.com/someone/a-book"
-    assert address.site(book.root) == "https://someone.github.io/a-book"
-    assert address.blob(book.root) == "https://github.com/someone/a-book/blob/main"
-    address.move("https://github.com/Someone/someone.github.io", book.root)
-    assert address.site(book.root) == "https://someone.github.io"
+    here = address.read(book.root)
+    assert here.url == "https://github.com/someone/a-book"
+    assert here.site == "https://someone.github.io/a-book"
+    assert here.blob == "https://github.com/someone/a-book/blob/main"
+    notebooks.move("https://github.com/Someone/someone.github.io", book.root)
+    assert address.read(book.root).site == "https://someone.github.io"
 
 
 @pytest.mark.parametrize("given", [NEW, f"{NEW}/", f"{NEW}.git", f" {NEW}\n"])
@@ -30,7 +32,7 @@ def test_moving_changes_one_line_first_cells_and_links_and_runs_nothing(book, gi
     book.store(page)
     old = page.notebook.read_text()
 
-    assert address.move(given, book.root) == [config, page.notebook]
+    assert notebooks.move(given, book.root) == [config, page.notebook]
     assert config.read_bytes() == before.replace(b"\n", b"\r\n").replace(
         b"https://github.com/someone/a-book", NEW.encode()
     )
@@ -40,9 +42,9 @@ def test_moving_changes_one_line_first_cells_and_links_and_runs_nothing(book, gi
     [page] = notebooks.pages(book.root)
     assert notebooks.problems(page) == []
 
-    assert address.move("https://github.com/someone/a-book", book.root) == [config, page.notebook]
+    assert notebooks.move("https://github.com/someone/a-book", book.root) == [config, page.notebook]
     assert page.notebook.read_text() == old
-    assert address.move("https://github.com/someone/a-book", book.root) == []
+    assert notebooks.move("https://github.com/someone/a-book", book.root) == []
 
 
 @pytest.mark.parametrize(
@@ -53,7 +55,7 @@ def test_moving_changes_one_line_first_cells_and_links_and_runs_nothing(book, gi
 def test_a_bad_address_is_one_sentence_and_changes_nothing(book, url):
     before = (book.root / "_config.yml").read_bytes()
     with pytest.raises(Refusal) as refusal:
-        address.move(url, book.root)
+        notebooks.move(url, book.root)
     assert str(refusal.value) == (
         f"The address {url!r} cannot be used: it must be https://github.com/ORGANISATION/REPOSITORY, "
         "from where Colab opens notebooks."
@@ -69,7 +71,7 @@ def test_a_notebook_older_than_its_text_is_refused_before_anything_changes(book)
     with pytest.raises(
         Refusal, match=r"^book/small/page.nb.md has changed since its notebook was made; run .* first\.$"
     ):
-        address.move(NEW, book.root)
+        notebooks.move(NEW, book.root)
     assert (page.notebook.read_bytes(), (book.root / "_config.yml").read_bytes()) == before
 
 
@@ -79,7 +81,7 @@ def test_a_page_that_cannot_be_bound_leaves_the_old_address(book):
     book.page(":::{mermaid}\n:::\n")
     before = (book.root / "_config.yml").read_bytes()
     with pytest.raises(Refusal, match="mermaid"):
-        address.move(NEW, book.root)
+        notebooks.move(NEW, book.root)
     assert (book.root / "_config.yml").read_bytes() == before
 
 
@@ -87,7 +89,7 @@ def test_a_page_that_cannot_be_bound_leaves_the_old_address(book):
 def test_no_address_is_one_sentence(book, config):
     book.write("_config.yml", config)
     with pytest.raises(Refusal, match="must say where the repository is, under repository: url"):
-        address.repository(book.root)
+        address.read(book.root)
 
 
 def run_first_cell(monkeypatch, found, code=0):

@@ -62,9 +62,9 @@ def test_a_text_that_has_no_plain_form(book, page):
         ("[hide-input]", "[hide-output]", "cell 3 is not that of book/small/page.nb.md:20"),
         ("# A page", "# A page\n\n```{code-cell}\n0\n```", "cell 2 is not that of book/small/page.nb.md:10"),
         (":::{note}", "```{code-cell}\na\n```\n\n:::{note}", "cell 3 is not that of book/small/page.nb.md:14"),
-        ("Words.", "Other words.", "its words are not those of its text"),
-        ("{note}", "{tip}", "its words are not those of its text"),
-        ("\n:::\n", "\n:::\n\n+++\n\nMore.\n", "its words are not those of its text"),
+        ("Words.", "Other words.", "its Markdown is not that of its text"),
+        ("{note}", "{tip}", "its Markdown is not that of its text"),
+        ("\n:::\n", "\n:::\n\n+++\n\nMore.\n", "its Markdown is not that of its text"),
     ],
 )
 def test_inputs_that_differ_from_the_text(book, page, old, new, problem):
@@ -76,7 +76,7 @@ def test_inputs_that_differ_from_the_text(book, page, old, new, problem):
 def test_more_or_fewer_cells(book, page, more, less):
     text = TEXT + more if more else TEXT[: TEXT.rindex("```{code-cell}")]
     assert notebooks.problems(book.page(text)) == [
-        f"book/small/page.ipynb: its text has {less} code cells than it; {AGAIN}"
+        f"book/small/page.ipynb: its text has {less} code cells than the notebook; {AGAIN}"
     ]
 
 
@@ -88,7 +88,7 @@ def test_glued_text_that_changed(book):
     book.store(page, [kept])
     assert notebooks.problems(page) == []
     book.edit(page, lambda nb: nb["cells"][1]["outputs"][0]["data"].update({f"{mime}text/plain": "'2.50'"}))
-    assert notebooks.problems(page) == [f"book/small/page.ipynb: its words are not those of its text; {AGAIN}"]
+    assert notebooks.problems(page) == [f"book/small/page.ipynb: its Markdown is not that of its text; {AGAIN}"]
 
 
 def test_saved_by_another_program(book, page):
@@ -99,19 +99,19 @@ def test_saved_by_another_program(book, page):
 def test_another_first_cell(book, page):
     book.edit(page, lambda nb: nb["cells"][0].update(source="%pip install torch"))
     assert notebooks.problems(page) == [
-        f"book/small/page.ipynb: cell 1 is not the cell that fetches the package; {AGAIN}"
+        f"book/small/page.ipynb: cell 1 is not the cell that installs the package; {AGAIN}"
     ]
 
 
 def test_no_first_cell(book, page):
     book.edit(page, lambda nb: nb["cells"].pop(0))
-    assert f"book/small/page.ipynb: cell 1 is not the cell that fetches the package; {AGAIN}" in notebooks.problems(
+    assert f"book/small/page.ipynb: cell 1 is not the cell that installs the package; {AGAIN}" in notebooks.problems(
         page
     )
 
 
 @pytest.mark.parametrize(
-    ("count", "problem"), [(None, f"was not run; {AGAIN}"), (7, f"was run out of turn; {AGAIN} --force")]
+    ("count", "problem"), [(None, f"was not run; {AGAIN}"), (7, f"was run out of order; {AGAIN} --force")]
 )
 def test_not_run(book, page, count, problem):
     book.edit(page, lambda nb: nb["cells"][2].update(execution_count=count))
@@ -133,9 +133,9 @@ def html(text):
     [
         (new_output("error", ename="ValueError", evalue="x", traceback=[]), "stores an error, ValueError"),
         (new_output("stream", name="stderr", text="x"), "writes to stderr"),
-        (new_output("stream", text="<f at 0x7f12ab>"), "prints an address in memory, at 0x7f12ab"),
-        (new_output("stream", text="id 0x7f12ab001234"), "prints an address in memory, 0x7f12ab001234"),
-        (html("&lt;object at 0x7f12ab00&gt;"), "prints an address in memory, at 0x7f12ab00"),
+        (new_output("stream", text="<f at 0x7f12ab>"), "prints a memory address, at 0x7f12ab"),
+        (new_output("stream", text="id 0x7f12ab001234"), "prints a memory address, 0x7f12ab001234"),
+        (html("&lt;object at 0x7f12ab00&gt;"), "prints a memory address, at 0x7f12ab00"),
         (new_output("stream", text="/home/me/x"), "prints a path of this machine, /home/"),
         (new_output("stream", text="in '/tmp/x'"), "prints a path of this machine, /tmp/"),
         (new_output("stream", text="C:\\Users\\me"), "prints a path of this machine, C:\\"),
@@ -150,7 +150,7 @@ def html(text):
         (html('<img src="a.png" alt="">'), 'shows <img src="a.png" alt=""> without alternative text'),
         (
             new_output("display_data", {"application/vnd.jupyter.widget-view+json": {}, "text/plain": "words"}),
-            "stores a live control, which is dead on the page",
+            "stores a live widget, which does not work on the page",
         ),
     ],
 )
@@ -176,7 +176,7 @@ def test_an_error_that_is_expected(book):
 
 
 def test_a_semicolon(book):
-    assert stored(book, "a = 1;") == ["ends with ;, write `_ = …` to hide a value"]
+    assert stored(book, "a = 1;") == ["ends with a semicolon; write `_ = …` to hide a value"]
 
 
 def test_a_long_cell(book):
@@ -217,5 +217,5 @@ def test_outputs_that_are_not_compared(book):
 def test_words_that_a_notebook_must_not_hold(book, page, source, problem):
     book.edit(page, lambda nb: nb["cells"][1].update(source=source))
     found = notebooks.problems(page)
-    assert found[0] == f"book/small/page.ipynb: its words are not those of its text; {AGAIN}"
+    assert found[0] == f"book/small/page.ipynb: its Markdown is not that of its text; {AGAIN}"
     assert f"book/small/page.ipynb: {problem}" in found[1:]

@@ -2,7 +2,7 @@
 
 import re
 
-from bookbinder import ROOT, exercises, notebooks, syllabus
+from bookbinder import ROOT, exercises, lecture_pages, notebooks, syllabus
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Skeletons")[2]
 CHAPTER, STATEMENT = re.findall(r"^````markdown\n(.*?)^````$", TEXT, re.MULTILINE | re.DOTALL)
@@ -15,7 +15,7 @@ def test_the_chapter_runs_and_is_not_refused(whole_book):
     (page,) = notebooks.pages(whole_book.root, [text])
     notebooks.make(page)
     assert notebooks.problems(page) == [] and syllabus.problems(whole_book.root) == []
-    assert "CMU-21" not in syllabus.draft_note("book/counting/counting", whole_book.root).partition("Begun")[0]
+    assert "CMU-21" not in lecture_pages.draft_note("book/counting/counting", whole_book.root).partition("Begun")[0]
 
 
 def test_the_exercise_is_a_whole_master(tmp_path):

@@ -6,8 +6,9 @@ import os
 import nbformat
 import pytest
 
-from bookbinder import Refusal, notebooks
+from bookbinder import notebooks
 from bookbinder.address import first_cell
+from groundwork import Refusal
 
 TEXT = """\
 # A page
@@ -100,7 +101,7 @@ def test_only_a_change_of_code_runs_it_again(book, kernel):
     assert notebooks.make(book.page(f"# A\n\n{CELL}")).startswith("run in")
     assert notebooks.make(book.page(f"# A\n\n{CELL}")) is None
     page = book.page(f"# Another title\n\n{CELL}")
-    assert notebooks.make(page) == "words renewed, code not run"
+    assert notebooks.make(page) == "text updated, code not run"
     assert len(kernel) == 1
     assert page.stored().cells[1].source == "# Another title"
     assert page.stored().cells[2].outputs[0].text == "run 1\n"
@@ -156,7 +157,7 @@ def test_pages_are_found_by_text_notebook_and_folder(book):
     one, two = book.page("# One"), book.page("# Two", name="book/other/page")
     for paths, expected in [([], [two, one]), ([one.notebook], [one]), ([two.text.parent], [two]), ([one.text], [one])]:
         assert {p.text for p in notebooks.pages(book.root, paths)} == {p.text for p in expected}
-    with pytest.raises(Refusal, match="nothing is no page: name a text"):
+    with pytest.raises(Refusal, match="nothing is not a page: name a text"):
         notebooks.pages(book.root, [book.root / "nothing"])
 
 
@@ -165,7 +166,7 @@ def test_a_second_run_that_prints_something_else_is_named(book, kernel):
     notebooks.make(page)
     assert notebooks.differences(page) == [
         "book/small/page.nb.md:12: cell 3 now prints something else; "
-        "run `python -m bookbinder notebooks` --force and read what changed"
+        "run `python -m bookbinder notebooks` --force and look at what changed"
     ]
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from bookbinder import ROOT, Refusal, pages
+from bookbinder import ROOT, pages
 from bookbinder.__main__ import main
+from groundwork import Refusal
 
 TEXT = """\
 # A page
@@ -126,7 +127,7 @@ def test_a_notebook_older_than_its_text_is_refused(whole_book, page, monkeypatch
 
 def test_a_folder_that_is_no_book_is_not_replaced(whole_book):
     home = whole_book.write("home/letter.txt", "Dear").parent
-    with pytest.raises(Refusal, match="home holds something else than a built book"):
+    with pytest.raises(Refusal, match="home holds something other than a built book"):
         pages.html(whole_book.root, home)
     assert (home / "letter.txt").exists()
 
@@ -164,7 +165,7 @@ def test_a_refusal_is_printed_and_is_an_error(capsys):
 def test_pages_are_built_without_torch():
     code = (
         "import sys\nfor name in ('torch', 'numpy', 'matplotlib', 'nbclient', 'ipykernel'): sys.modules[name] = None\n"
-        "from bookbinder import Refusal, pages, sphinx_ext\n"
+        "from bookbinder import pages, sphinx_ext\nfrom groundwork import Refusal\n"
         "try: pages.problems()\nexcept Refusal: pass  # what the book lacks today is not the question"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)

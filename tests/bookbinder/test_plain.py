@@ -2,8 +2,9 @@
 
 import pytest
 
-from bookbinder import Refusal
-from bookbinder.plain import Book, leftovers, plain
+from bookbinder.myst import leftovers
+from bookbinder.plain import Book, plain
+from groundwork import Refusal
 
 SITE = "https://someone.github.io/a-book/book"
 
@@ -140,6 +141,7 @@ def test_roles_and_links(convert, text, expected):
         ("text\n\nmore {py:func}`x`", "page:3: the role 'py:func' has no plain form"),
         (":::{note}\nOne.", "page:1: `:::{note}` is not closed"),
         ("text\n:::", "page:2: `:::` opens no directive"),
+        ("text\n```", "page:2: ````` is not closed"),
         ("$$\na\n\ntext", "page:1: the formula that begins with $$ is not closed"),
         ("{cite}`two2002`", "page:1: 'two2002' is not in book/references.bib"),
         ("{doc}`nothing`", "page:1: there is no page 'nothing'"),
@@ -169,6 +171,7 @@ def test_what_has_no_plain_form_is_refused_with_its_line(convert, text, message)
         ("(label)=\n# A", "(label)="),
         ("$$ a $$ (label)", "$$ a $$ (label)"),
         ("+++", "+++"),
+        ("<details><summary>{ref}`a`</summary>\n\nb\n\n</details>", "{ref}`a`"),
     ],
 )
 def test_leftovers_are_found(text, raw):

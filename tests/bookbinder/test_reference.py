@@ -6,9 +6,11 @@ import re
 from functools import cache
 
 import pytest
+from docutils.nodes import make_id
 
-from bookbinder import ROOT, Refusal, notebooks, pages, syllabus
+from bookbinder import ROOT, myst, notebooks, pages, syllabus
 from bookbinder.reference import FOLDER, OVERVIEW, PACKAGE, Reference
+from groundwork import Refusal
 
 CHAPTER = """\
 ---
@@ -257,7 +259,7 @@ def test_every_public_module_and_what_it_defines_has_a_page(reference, texts):
 @cache
 def anchors(docname):
     text = (ROOT / f"{docname}.nb.md").read_text(encoding="utf-8")
-    return {syllabus.anchor(heading) for heading in re.findall(r"^#+ +(.+?) *$", text, re.MULTILINE)}
+    return {make_id(myst.words(node)) for _, node in myst.blocks(text) if node.type == "heading"}
 
 
 def test_every_link_of_a_component_leads_to_a_section_of_a_chapter(texts, collected):

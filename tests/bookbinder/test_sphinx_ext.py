@@ -13,7 +13,8 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from bookbinder import ROOT, Refusal, sphinx_ext
+from bookbinder import ROOT, sphinx_ext
+from groundwork import Refusal
 
 TEXT = """\
 # A page

@@ -2,7 +2,8 @@
 
 import pytest
 
-from bookbinder import ROOT, Refusal, syllabus
+from bookbinder import ROOT, lecture_pages, syllabus
+from groundwork import Refusal
 
 ITEMS = """\
 id,lecture,title,chapter,chapter_title,errata,disagreements,source
@@ -116,7 +117,7 @@ def facts(page, number):
 
 
 def test_each_item_leads_to_its_section_source_test_and_exercise(book, tmp_path):
-    page = syllabus.page("book/lecture_map", tmp_path)
+    page = lecture_pages.page("book/lecture_map", tmp_path)
     code = "https://git.example/org/repo/blob/trunk/"
     assert page.startswith("# Lecture map\n\nIntroduction.\n")
     assert facts(page, "UCL-17") == [
@@ -136,7 +137,7 @@ def test_each_item_leads_to_its_section_source_test_and_exercise(book, tmp_path)
 
 
 def test_coverage_is_stated_first(book, tmp_path):
-    page = syllabus.page("book/lecture_map", tmp_path)
+    page = lecture_pages.page("book/lecture_map", tmp_path)
     assert page.index("**2 of 3 items are covered**, and 0 more are begun.") < page.index("## ")
     assert "| UCLouvain | 2 | 2 | 0 |" in page and "| CMU | 1 | 0 | 0 |" in page
     assert "is a draft: 2 of its 2 items covered, 0 begun." in page
@@ -145,23 +146,24 @@ def test_coverage_is_stated_first(book, tmp_path):
 
 def test_a_chapter_to_come_says_how_many_of_its_items_have_code_and_tests(book, tmp_path):
     book("src/llm_anatomy/layers/position.py", 'def place():\n    """Where.\n\n    Source: CMU-09.\n    """\n')
-    assert "- **4** The Transformer: 1 item\n" in syllabus.page("book/lecture_map", tmp_path)  # code without a test
+    code_without_a_test = lecture_pages.page("book/lecture_map", tmp_path)
+    assert "- **4** The Transformer: 1 item\n" in code_without_a_test
     book("tests/layers/test_position.py", 'import pytest\n\n\n@pytest.mark.syllabus("CMU-09")\ndef test_place(): ...\n')
-    assert "1 item, 1 with code and tests in the package\n" in syllabus.page("book/lecture_map", tmp_path)
+    assert "1 item, 1 with code and tests in the package\n" in lecture_pages.page("book/lecture_map", tmp_path)
 
 
 def test_what_is_missing_is_to_come_or_has_a_reason(book, tmp_path):
     book("tests/layers/test_attention.py", "")
     reason = "no_entry: {UCL-17: {test: it is a *definition*}}"
     book("book/attention/attention.nb.md", CHAPTER.replace("status: draft", f"status: draft\n{reason}"))
-    page = syllabus.page("book/lecture_map", tmp_path)
+    page = lecture_pages.page("book/lecture_map", tmp_path)
     assert facts(page, "UCL-17")[3] == r": *Test:* — (it is a \*definition\*)"
     assert facts(page, "UCL-18")[3] == ": *Test:* to come"
     assert "**1 of 3 items are covered**, and 1 more are begun." in page
 
 
 def test_errata_that_a_chapter_treats_stand_in_full(book, tmp_path):
-    page = syllabus.page("book/errata", tmp_path)
+    page = lecture_pages.page("book/errata", tmp_path)
     assert "1 of 2 errata and 1 of 2 disagreements" in page
     assert facts(page, "E-83") == [
         "**E-83:** subtract the maximum",
@@ -177,20 +179,20 @@ def test_errata_that_a_chapter_treats_stand_in_full(book, tmp_path):
 
 def test_a_slip_without_evidence_has_no_empty_line(book, tmp_path):
     book("book/attention/attention.nb.md", CHAPTER.replace("Erratum E-83", "Erratum E-32"))
-    labels = [line.split(":*")[0] for line in facts(syllabus.page("book/errata", tmp_path), "E-32")[1:]]
+    labels = [line.split(":*")[0] for line in facts(lecture_pages.page("book/errata", tmp_path), "E-32")[1:]]
     assert labels == [": *Shown", ": *Right", ": *Where"]
 
 
 def test_a_draft_says_what_is_to_come(book, tmp_path):
     book("book/attention/attention.nb.md", CHAPTER.replace("(UCL-17, UCL-18)", "(UCL-17)"))
     book("tests/layers/test_attention.py", "")
-    note = syllabus.draft_note("book/attention/attention", tmp_path)
+    note = lecture_pages.draft_note("book/attention/attention", tmp_path)
     assert note.startswith(":::{admonition} This chapter is a draft\n") and note.endswith(":::\n")
     assert "\n- UCL-18 A soft \\| dictionary with W\\^O\n" in note
     assert "Begun, and still without: UCL-17 (test)." in note
-    assert syllabus.draft_note("book/attention/exercises", tmp_path) == ""
+    assert lecture_pages.draft_note("book/attention/exercises", tmp_path) == ""
     book("book/attention/attention.nb.md", finished(CHAPTER))
-    assert syllabus.draft_note("book/attention/attention", tmp_path) == ""
+    assert lecture_pages.draft_note("book/attention/attention", tmp_path) == ""
 
 
 def test_a_draft_may_lack_items_and_a_finished_chapter_may_not(book, tmp_path):
@@ -317,13 +319,13 @@ def test_a_repeated_heading_leads_to_its_page(book, tmp_path):
         "book/attention/attention.nb.md",
         CHAPTER.replace("### Large scores", "## Soft lookup by alpha (UCL-17, UCL-18)"),
     )
-    where = facts(syllabus.page("book/errata", tmp_path), "E-83")[-1]
+    where = facts(lecture_pages.page("book/errata", tmp_path), "E-83")[-1]
     assert '<a href="attention/attention.html">' in where
 
 
 def test_without_an_address_code_is_named_and_not_linked(book, tmp_path):
     book("_config.yml", "title: x\n")
-    line = facts(syllabus.page("book/lecture_map", tmp_path), "UCL-17")[2]
+    line = facts(lecture_pages.page("book/lecture_map", tmp_path), "UCL-17")[2]
     assert line == ": *Source:* <code>layers.attention</code>"
 
 

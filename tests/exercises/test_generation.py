@@ -6,8 +6,10 @@ import shutil
 
 import pytest
 
-from bookbinder import ROOT, Refusal
-from bookbinder.exercises import SHIPPED, generate, load, load_chapter, public_checks
+from bookbinder import ROOT
+from bookbinder.exercises import SHIPPED, generate, public_checks
+from bookbinder.masters import load, load_chapter
+from groundwork import Refusal
 
 
 @pytest.fixture
@@ -54,7 +56,7 @@ WRONG_HEADERS = {
     "function is 'hard lookup'": ("^function: hard_lookup", "function: hard lookup"),
     "UCL-99 is not an item": ("UCL-17", "UCL-99"),
     "a field minuets": ("^minutes", "minuets: 3\nminutes"),
-    "not YAML": (r"^items: \[", "items: [["),
+    "not valid YAML": (r"^items: \[", "items: [["),
     "a header between two lines": ("^---\n", ""),
     "points is 0; it must be a number above 0": ("^minutes", "points: 0\nminutes"),
     "points is True; it must be a number above 0": ("^minutes", "points: yes\nminutes"),

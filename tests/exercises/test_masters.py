@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from bookbinder import ROOT
-from bookbinder.exercises import SHIPPED, chapters, generate, public_checks
+from bookbinder.exercises import SHIPPED, generate, public_checks
+from bookbinder.masters import chapters
 from llm_anatomy.notebook.checks import agree, alike, check, checks_of, encode, outcome
 
 CHAPTERS = chapters()
@@ -104,7 +105,7 @@ WITHOUT_THE_CHANGE = {  # what a probe must come to, from the solution and a cas
         "probe_order_of_tokens": lambda f, c: words_alone(f(**c), **c),
     },
     "absolute_position/sinusoidal_encoding": {
-        "probe_products_of_moved_places": lambda f, c: (
+        "probe_products_of_moved_positions": lambda f, c: (
             f(c["positions"], 2 * math.ceil(c["d_model"] / 2)) @ f(c["positions"], 2 * math.ceil(c["d_model"] / 2)).mT
         )
     },

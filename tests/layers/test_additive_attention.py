@@ -7,7 +7,7 @@ import torch
 from randomness import randomize
 
 from llm_anatomy.layers.additive_attention import AdditiveAttention
-from llm_anatomy.layers.attention import causal_mask
+from llm_anatomy.layers.masks import CausalMask
 
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 BATCH, QUERIES, KEYS, D_QUERY, D_KEY, D_HIDDEN, D_VALUE = 3, 5, 7, 4, 6, 8, 9
@@ -108,7 +108,7 @@ def test_keys_are_the_values_by_default():
 @pytest.mark.syllabus("UCL-20")
 def test_causal_mask_and_a_query_that_may_attend_to_nothing():
     module, (_, key, value) = randomize(AdditiveAttention(D_KEY, D_KEY), scale=1.0), inputs()
-    mask = causal_mask(KEYS)
+    mask = CausalMask().as_tensor(KEYS)
     before, weights = module(key, key, value, mask, return_weights=True)
     assert weights.triu(1).eq(0).all()
     changed = value.clone()

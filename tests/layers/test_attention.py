@@ -9,12 +9,13 @@ import torch.nn.functional as F
 from randomness import randomize
 from torch import nn
 
-from llm_anatomy.layers.attention import MultiHeadAttention, causal_mask, scaled_dot_product_attention
+from llm_anatomy.layers.attention import CrossAttention, MultiHeadAttention, SelfAttention
+from llm_anatomy.layers.functional import scaled_dot_product_attention
 from llm_anatomy.layers.masks import CausalMask
 from llm_anatomy.layers.normalization import AcrossHeads
-from llm_anatomy.layers.positions.base import PositionScheme, offsets
+from llm_anatomy.layers.positions.base import PositionScheme
 from llm_anatomy.layers.positions.rotary import HalfSplitRotary
-from llm_anatomy.layers.soft_cap import SoftCap
+from llm_anatomy.layers.softcapping import Softcapping
 
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 BATCH, HEADS, QUERIES, KEYS, D_HEAD, D_VALUE = 3, 4, 5, 7, 6, 9
@@ -117,10 +118,12 @@ def test_columns_of_uclouvain_are_the_transpose():
 @pytest.mark.parametrize("return_weights", [False, True])
 def test_the_future_has_no_influence_under_a_causal_mask(return_weights):
     query, key, value = inputs(queries=KEYS)
-    before = scaled_dot_product_attention(query, key, value, causal_mask(KEYS), return_weights=return_weights)
+    before = scaled_dot_product_attention(
+        query, key, value, CausalMask().as_tensor(KEYS), return_weights=return_weights
+    )
     key, value = key.clone(), value.clone()
     key[:, :, 4:], value[:, :, 4:] = 50.0, -50.0
-    after = scaled_dot_product_attention(query, key, value, causal_mask(KEYS), return_weights=return_weights)
+    after = scaled_dot_product_attention(query, key, value, CausalMask().as_tensor(KEYS), return_weights=return_weights)
     before, after = (x[0] if return_weights else x for x in (before, after))
     torch.testing.assert_close(after[:, :, :4], before[:, :, :4])
     assert not torch.allclose(after[:, :, 4:], before[:, :, 4:])
@@ -128,14 +131,14 @@ def test_the_future_has_no_influence_under_a_causal_mask(return_weights):
 
 @pytest.mark.syllabus("UCL-20")
 def test_causal_mask():
-    assert causal_mask(3).tolist() == [[True, False, False], [True, True, False], [True, True, True]]
-    assert causal_mask(1, 4).all()  # one new token over a cache sees all of it
-    assert causal_mask(2, 4).tolist() == [[True, True, True, False], [True] * 4]
+    assert CausalMask().as_tensor(3).tolist() == [[True, False, False], [True, True, False], [True, True, True]]
+    assert CausalMask().as_tensor(1, 4).all()  # one new token over a cache sees all of it
+    assert CausalMask().as_tensor(2, 4).tolist() == [[True, True, True, False], [True] * 4]
     query, key, value = inputs(queries=KEYS)
     expected = F.scaled_dot_product_attention(query, key, value, is_causal=True)
-    torch.testing.assert_close(scaled_dot_product_attention(query, key, value, causal_mask(KEYS)), expected)
+    torch.testing.assert_close(scaled_dot_product_attention(query, key, value, CausalMask().as_tensor(KEYS)), expected)
     with pytest.raises(ValueError, match="n_queries=4 must not exceed n_keys=3"):
-        causal_mask(4, 3)
+        CausalMask().as_tensor(4, 3)
 
 
 # Shapes are checked by jaxtyping before the function's own sentences where the annotation can say it;
@@ -186,7 +189,7 @@ def torch_twin(ours: MultiHeadAttention, d_model, d_context) -> nn.MultiheadAtte
 @pytest.mark.parametrize("d_context", [None, 10])
 @pytest.mark.parametrize("return_weights", [False, True])
 def test_multi_head_attention_equals_pytorch_with_copied_weights(d_context, return_weights):
-    ours = randomize(MultiHeadAttention(24, 3, d_context=d_context, bias=True))
+    ours = randomize(CrossAttention(24, 3, d_context=d_context, bias=True))
     twin = torch_twin(ours, 24, d_context or 24)
     x = torch.randn(BATCH, QUERIES, 24, generator=torch.Generator().manual_seed(2))
     context = torch.randn(BATCH, KEYS, d_context or 24, generator=torch.Generator().manual_seed(3))
@@ -202,7 +205,7 @@ def test_multi_head_attention_equals_pytorch_with_copied_weights(d_context, retu
 def test_every_size_of_its_own():
     """Head width apart from d_model / n_heads, values wider than keys, fewer key-value heads, another context width."""
     module = randomize(
-        MultiHeadAttention(20, 6, n_kv_heads=2, d_head=5, d_value=7, d_context=11, bias=True).to(torch.float64)
+        CrossAttention(20, 6, n_kv_heads=2, d_head=5, d_value=7, d_context=11, bias=True).to(torch.float64)
     )
     linears = [module.w_query, module.w_key, module.w_value, module.w_output]
     assert [tuple(linear.weight.shape) for linear in linears] == [(30, 20), (10, 11), (14, 11), (20, 42)]
@@ -223,11 +226,11 @@ def test_every_size_of_its_own():
 
 @pytest.mark.syllabus("UCL-22", "IITD-03")
 def test_unmasked_attention_is_equivariant_to_order():
-    module = randomize(MultiHeadAttention(12, 3, bias=True))
+    module = randomize(SelfAttention(12, 3, bias=True))
     x = torch.randn(2, 5, 12, generator=torch.Generator().manual_seed(5))
     order = torch.tensor([3, 0, 4, 1, 2])
     torch.testing.assert_close(module(x[:, order]), module(x)[:, order])
-    mask = causal_mask(5)
+    mask = CausalMask().as_tensor(5)
     assert not torch.allclose(module(x[:, order], mask=mask), module(x, mask=mask)[:, order])
 
 
@@ -242,30 +245,30 @@ def test_unmasked_attention_is_equivariant_to_order():
 )
 def test_sizes_that_do_not_fit_are_refused(arguments, sentence):
     with pytest.raises(ValueError, match=sentence):
-        MultiHeadAttention(**arguments)
+        SelfAttention(**arguments)
 
 
 class Everywhere(PositionScheme):
-    """Uses every hook in a way that can be written out: places turn signs, shift scores and add to the output."""
+    """Uses every hook in a way that can be written out: positions turn signs, shift scores and add to the output."""
 
     explicit_only = "it adds to the output"
 
-    def rotate(self, x, positions):
+    def rotate(self, x, positions, tables=None):
         return x * (1 + positions)[:, None, :, None].to(x.dtype)
 
     def scale(self, d_head):
         return 1 / d_head
 
-    def bias(self, query, key, query_positions, key_positions, projections):
-        assert projections[0].weight.shape == (6, 8) and query.shape[1] == 3 and key.shape[1] == 1
-        return offsets(query_positions, key_positions)[:, None].to(query.dtype) / 7
+    def bias(self, query, key, context):
+        assert context.projections[0].weight.shape == (6, 8) and query.shape[1] == 3 and key.shape[1] == 1
+        return context.offsets[:, None].to(query.dtype) / 7
 
-    def add_to_output(self, weights, query_positions, key_positions):
-        return (weights * offsets(query_positions, key_positions)[:, None]).sum(-1, keepdim=True).expand(-1, -1, -1, 2)
+    def add_to_output(self, weights, context):
+        return (weights * context.offsets[:, None]).sum(-1, keepdim=True).expand(-1, -1, -1, 2)
 
 
 def test_attention_calls_each_hook_of_a_position_scheme_in_its_place():
-    module = randomize(MultiHeadAttention(8, 3, n_kv_heads=1, d_head=2, d_context=5, position=Everywhere(), bias=True))
+    module = randomize(CrossAttention(8, 3, n_kv_heads=1, d_head=2, d_context=5, position=Everywhere(), bias=True))
     g = torch.Generator().manual_seed(6)
     x, context = torch.randn(3, 4, 8, generator=g), torch.randn(3, 6, 5, generator=g)
     positions = torch.tensor([[5, 6, 7, 8], [2, 3, 4, 5], [0, 1, 2, 9]])
@@ -288,18 +291,20 @@ def test_attention_calls_each_hook_of_a_position_scheme_in_its_place():
 
 
 def test_positions_count_from_zero_by_default_and_context_has_its_own():
-    module = randomize(MultiHeadAttention(8, 3, n_kv_heads=1, d_head=2, position=Everywhere()))
+    module = randomize(SelfAttention(8, 3, n_kv_heads=1, d_head=2, position=Everywhere()))
+    cross = CrossAttention(8, 3, n_kv_heads=1, d_head=2, position=Everywhere())
+    cross.load_state_dict(module.state_dict())
     x, context = torch.randn(2, 4, 8), torch.randn(2, 6, 8)
-    places = torch.arange(4)[None]
-    torch.testing.assert_close(module(x), module(x, positions=places))
+    positions = torch.arange(4)[None]
+    torch.testing.assert_close(module(x), module(x, positions=positions))
     torch.testing.assert_close(
-        module(x, positions=places + 3), module(x, x, positions=places + 3, context_positions=places + 3)
+        module(x, positions=positions + 3), cross(x, x, positions=positions + 3, context_positions=positions + 3)
     )
-    torch.testing.assert_close(module(x, context), module(x, context, context_positions=torch.arange(6)[None]))
+    torch.testing.assert_close(cross(x, context), cross(x, context, context_positions=torch.arange(6)[None]))
 
 
 def test_fused_and_explicit_are_chosen_by_one_flag(monkeypatch):
-    module, x = MultiHeadAttention(8, 2), torch.randn(2, 4, 8)
+    module, x = SelfAttention(8, 2), torch.randn(2, 4, 8)
     taken = []
     original = F.scaled_dot_product_attention
     monkeypatch.setattr(F, "scaled_dot_product_attention", lambda *a, **k: taken.append(1) or original(*a, **k))
@@ -327,11 +332,12 @@ def test_a_bias_and_a_mask_together_on_both_paths(dtype):
 
 def test_compiles_without_a_graph_break(run_without_shape_checks):
     code = (
-        "import torch; from llm_anatomy.layers.attention import MultiHeadAttention, causal_mask\n"
-        "m = MultiHeadAttention(12, 3, n_kv_heads=1).eval(); x = torch.randn(2, 5, 12)\n"
+        "import torch; from llm_anatomy.layers.attention import SelfAttention\n"
+        "from llm_anatomy.layers.masks import CausalMask\n"
+        "m = SelfAttention(12, 3, n_kv_heads=1).eval(); x = torch.randn(2, 5, 12)\n"
         "f = torch.compile(m, fullgraph=True, backend='eager')\n"
         "for w in (False, True):\n"
-        "    a, b = (g(x, mask=causal_mask(5), return_weights=w) for g in (f, m))\n"
+        "    a, b = (g(x, mask=CausalMask().as_tensor(5), return_weights=w) for g in (f, m))\n"
         "    torch.testing.assert_close(a, b)"
     )
     run_without_shape_checks(code)
@@ -363,7 +369,7 @@ def test_norms_of_queries_and_keys_equal_qwen3s():
     from transformers.models.qwen3.modeling_qwen3 import Qwen3Attention, Qwen3Config
 
     norms = dict(query_norm=nn.RMSNorm(8, eps=1e-6), key_norm=nn.RMSNorm(8, eps=1e-6))
-    ours = MultiHeadAttention(20, 6, n_kv_heads=2, d_head=8, position=HalfSplitRotary(8, base=500.0), **norms)
+    ours = SelfAttention(20, 6, n_kv_heads=2, d_head=8, position=HalfSplitRotary(8, base=500.0), **norms)
     randomize(ours.double())
     config = Qwen3Config(
         hidden_size=20, num_attention_heads=6, num_key_value_heads=2, head_dim=8, attn_implementation="sdpa"
@@ -371,7 +377,7 @@ def test_norms_of_queries_and_keys_equal_qwen3s():
     twin = hugging_face_twin(ours, Qwen3Attention, config)
     twin.q_norm, twin.k_norm = ours.query_norm, ours.key_norm  # PyTorch's: theirs computes in float32
     x, positions = torch.randn(3, 7, 20, dtype=torch.float64), torch.arange(4, 11)[None]
-    mask = causal_mask(7).double().log()[None, None]
+    mask = CausalMask().as_tensor(7).double().log()[None, None]
     expected, _ = twin(x, half_split_tables(positions, 8, 500.0), mask)
     for fused in (True, False):
         found = ours(x, mask=CausalMask(), positions=positions, fused=fused)
@@ -384,14 +390,14 @@ def test_norms_across_heads_equal_olmo_2s():
     from transformers.models.olmo2.modeling_olmo2 import Olmo2Attention, Olmo2Config
 
     norms = dict(query_norm=AcrossHeads(nn.RMSNorm(24)), key_norm=AcrossHeads(nn.RMSNorm(8)))
-    ours = MultiHeadAttention(24, 6, n_kv_heads=2, position=HalfSplitRotary(4), **norms)
+    ours = SelfAttention(24, 6, n_kv_heads=2, position=HalfSplitRotary(4), **norms)
     randomize(ours.double())
     config = Olmo2Config(hidden_size=24, num_attention_heads=6, num_key_value_heads=2, attn_implementation="sdpa")
     twin = hugging_face_twin(ours, Olmo2Attention, config)
     twin.q_norm, twin.k_norm = ours.query_norm.norm, ours.key_norm.norm  # PyTorch's: theirs computes in float32
     x, positions = torch.randn(3, 7, 24, dtype=torch.float64), torch.arange(7)[None]
     tables = [table.float() for table in half_split_tables(positions, 4, 10000.0)]  # theirs turns in float32
-    expected, _ = twin(x, tables, causal_mask(7).double().log()[None, None])
+    expected, _ = twin(x, tables, CausalMask().as_tensor(7).double().log()[None, None])
     torch.testing.assert_close(ours(x, mask=CausalMask()), expected, rtol=1e-5, atol=1e-5)
     ours.query_norm = ours.query_norm.norm.__class__(4).double()  # a planted fault: per head
     assert not torch.allclose(ours(x, mask=CausalMask()), expected, atol=1e-3)
@@ -404,7 +410,7 @@ def test_soft_capped_scores_and_their_scale_equal_gemma_2s():
         def scale(self, d_head):
             return 1 / math.sqrt(3)
 
-    ours = MultiHeadAttention(24, 6, n_kv_heads=2, d_head=8, position=Scaled(8), change_scores=SoftCap(0.9))
+    ours = SelfAttention(24, 6, n_kv_heads=2, d_head=8, position=Scaled(8), score_mod=Softcapping(0.9))
     randomize(ours.double())
     config = Gemma2Config(
         hidden_size=24,
@@ -417,27 +423,27 @@ def test_soft_capped_scores_and_their_scale_equal_gemma_2s():
     )
     twin = hugging_face_twin(ours, Gemma2Attention, config)
     x, positions = torch.randn(3, 7, 24, dtype=torch.float64), torch.arange(7)[None]
-    mask = causal_mask(7).double().log()[None, None]
+    mask = CausalMask().as_tensor(7).double().log()[None, None]
     expected, weights = twin(x, half_split_tables(positions, 8, 10000.0), mask)
     found, ours_weights = ours(x, mask=CausalMask(), return_weights=True)
     # theirs takes the softmax in float32
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(ours_weights, weights, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(ours(x, mask=CausalMask()), found)  # what is possible: the explicit path
-    with pytest.raises(ValueError, match=r"fused=True is not possible here.*SoftCap\(0.9\) changes the scores"):
+    with pytest.raises(ValueError, match=r"fused=True is not possible here.*Softcapping\(0.9\) changes the scores"):
         ours(x, mask=CausalMask(), fused=True)
-    ours.change_scores = None  # a planted fault
+    ours.score_mod = None  # a planted fault
     assert not torch.allclose(ours(x, mask=CausalMask()), expected, atol=1e-3)
 
 
 def test_a_soft_cap_bounds_and_its_gradient_is_right():
-    cap, scores = SoftCap(3.0), torch.linspace(-50, 50, 11, dtype=torch.float64, requires_grad=True)
+    cap, scores = Softcapping(3.0), torch.linspace(-50, 50, 11, dtype=torch.float64, requires_grad=True)
     assert cap(scores).abs().max() <= 3 and torch.autograd.gradcheck(cap, scores)
-    torch.testing.assert_close(SoftCap(1e6)(scores), scores)
+    torch.testing.assert_close(Softcapping(1e6)(scores), scores)
     with pytest.raises(ValueError, match="cap=0.0 must be above 0"):
-        SoftCap(0.0)
+        Softcapping(0.0)
     with pytest.raises(ValueError, match="cap=nan must be above 0"):
-        SoftCap(math.nan)
+        Softcapping(math.nan)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -470,9 +476,9 @@ def test_the_kernel_is_asked_so_that_nothing_but_speed_changes(n_queries, kv_hea
 @pytest.mark.parametrize("device", DEVICES)
 def test_state_meta_and_gradients_with_every_hook(device):
     norms = dict(query_norm=nn.RMSNorm(4), key_norm=nn.RMSNorm(4))
-    sizes = dict(n_kv_heads=2, d_head=4, d_value=3, position=HalfSplitRotary(4), change_scores=SoftCap(2.0), bias=True)
-    ours = randomize(MultiHeadAttention(10, 6, **sizes, **norms)).to(device).double()
-    twin = MultiHeadAttention(10, 6, **sizes, query_norm=nn.RMSNorm(4), key_norm=nn.RMSNorm(4)).to(device).double()
+    sizes = dict(n_kv_heads=2, d_head=4, d_value=3, position=HalfSplitRotary(4), score_mod=Softcapping(2.0), bias=True)
+    ours = randomize(SelfAttention(10, 6, **sizes, **norms)).to(device).double()
+    twin = SelfAttention(10, 6, **sizes, query_norm=nn.RMSNorm(4), key_norm=nn.RMSNorm(4)).to(device).double()
     twin.load_state_dict(ours.state_dict())
     x = torch.randn(1, 4, 10, dtype=torch.float64, device=device, requires_grad=True)
     torch.testing.assert_close(twin(x, mask=CausalMask()), ours(x, mask=CausalMask()))
@@ -487,11 +493,11 @@ def test_state_meta_and_gradients_with_every_hook(device):
 def test_compiles_with_the_default_backend(run_without_shape_checks):
     run_without_shape_checks("""
 import torch
-from llm_anatomy.layers.attention import MultiHeadAttention
+from llm_anatomy.layers.attention import SelfAttention
 from llm_anatomy.layers.masks import CausalMask
 from llm_anatomy.layers.positions.rotary import HalfSplitRotary
 norm = torch.nn.RMSNorm(6)
-attention = MultiHeadAttention(12, 4, n_kv_heads=2, d_head=6, position=HalfSplitRotary(4), query_norm=norm)
+attention = SelfAttention(12, 4, n_kv_heads=2, d_head=6, position=HalfSplitRotary(4), query_norm=norm)
 x, mask = torch.randn(3, 7, 12, requires_grad=True), CausalMask()
 compiled = torch.compile(attention, fullgraph=True)
 torch.testing.assert_close(compiled(x, mask=mask), attention(x, mask=mask))

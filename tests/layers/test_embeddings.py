@@ -62,16 +62,18 @@ def test_looking_up_equals_a_one_hot_product(scale, dtype, device):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize(("scale", "soft_cap"), [(1.0, None), (0.25, None), (1.0, 2.0), (3.0, 0.7)])
-def test_logits_equal_products_with_every_row(scale, soft_cap, bias, dtype, device):
-    unembedding = Unembedding(TokenEmbedding(N_VOCAB, D_MODEL, scale=9.0), bias=bias, scale=scale, soft_cap=soft_cap)
+@pytest.mark.parametrize(("scale", "softcapping"), [(1.0, None), (0.25, None), (1.0, 2.0), (3.0, 0.7)])
+def test_logits_equal_products_with_every_row(scale, softcapping, bias, dtype, device):
+    unembedding = Unembedding(
+        TokenEmbedding(N_VOCAB, D_MODEL, scale=9.0), bias=bias, scale=scale, softcapping=softcapping
+    )
     randomize(unembedding).to(dtype)
     x = randn(BATCH, TOKENS, D_MODEL, dtype=dtype)
     expected = torch.stack([(x * row).sum(-1) for row in unembedding.embedding.weight], dim=-1) * scale
     expected = expected + (unembedding.bias if bias else 0)
-    if soft_cap is not None:
-        expected = soft_cap * torch.tanh(expected / soft_cap)
-        assert expected.abs().max() <= soft_cap and expected.abs().max() > 0.9 * soft_cap
+    if softcapping is not None:
+        expected = softcapping * torch.tanh(expected / softcapping)
+        assert expected.abs().max() <= softcapping and expected.abs().max() > 0.9 * softcapping
     torch.testing.assert_close(unembedding.to(device)(x.to(device)).cpu(), expected.detach(), **TOLERANCE[dtype])
 
 
@@ -154,7 +156,7 @@ def test_ends_of_gemma_2_are_a_scaled_embedding_and_capped_logits():
     peer = randomize(Gemma2ForCausalLM(config)).eval()
     embedding = TokenEmbedding(N_VOCAB, D_MODEL, scale=math.sqrt(D_MODEL))
     embedding.load_state_dict({"weight": peer.model.embed_tokens.weight})
-    unembedding = Unembedding(embedding, soft_cap=0.8)
+    unembedding = Unembedding(embedding, softcapping=0.8)
     ids = some_ids()
     with torch.no_grad():
         torch.testing.assert_close(embedding(ids), peer.model.embed_tokens(ids), **TOLERANCE[torch.float32])
@@ -210,10 +212,10 @@ def test_the_entrance_of_albert():
             "w_up.bias": into.bias,
         }
     )
-    ids, places = some_ids(), torch.arange(TOKENS)
+    ids, positions = some_ids(), torch.arange(TOKENS)
     with torch.no_grad():
         torch.testing.assert_close(ours(ids), into(peer.embeddings.word_embeddings(ids)), **TOLERANCE[torch.float32])
-        others = peer.embeddings.position_embeddings(places) + peer.embeddings.token_type_embeddings.weight[0]
+        others = peer.embeddings.position_embeddings(positions) + peer.embeddings.token_type_embeddings.weight[0]
         hidden = ours.w_up(peer.embeddings.LayerNorm(ours.embedding(ids) + others))
         expected = peer(ids, output_hidden_states=True).hidden_states[0]
         torch.testing.assert_close(hidden, expected, **TOLERANCE[torch.float32])
@@ -326,7 +328,7 @@ def test_gradients_of_embeddings_are_those_of_finite_differences(make):
 def test_gradients_of_the_ends_are_those_of_finite_differences():
     x, ids = randn(BATCH, TOKENS, D_MODEL, dtype=torch.float64).requires_grad_(), some_ids()
     adaptive = randomize(AdaptiveSoftmax(MAKERS["adaptive"]())).double()
-    plain = randomize(Unembedding(MAKERS["token"](), bias=True, scale=0.5, soft_cap=2.0)).double()
+    plain = randomize(Unembedding(MAKERS["token"](), bias=True, scale=0.5, softcapping=2.0)).double()
     for module, run in ((adaptive, lambda x, *_: adaptive(x, ids)), (plain, lambda x, *_: plain(x))):
         assert torch.autograd.gradcheck(run, (x, *module.parameters()), fast_mode=True)
 
@@ -345,7 +347,7 @@ def test_bfloat16_stays_close(make):
         softmax = randomize(AdaptiveSoftmax(embedding))
         expected, result = softmax(x, ids), softmax.bfloat16()(x.bfloat16(), ids)
     else:
-        unembedding = Unembedding(embedding, soft_cap=5.0)
+        unembedding = Unembedding(embedding, softcapping=5.0)
         expected, result = unembedding(x), unembedding.bfloat16()(x.bfloat16())
     assert result.dtype == torch.bfloat16
     torch.testing.assert_close(result.float(), expected, rtol=0.02, atol=0.1)
@@ -375,7 +377,7 @@ def test_compiles_without_a_graph_break(run_without_shape_checks):
         "for m, whole, given in (\n"
         "    (TokenEmbedding(50, 16, scale=4.0), True, (ids,)),\n"
         "    (FactorizedEmbedding(50, 5, 16), True, (ids,)),\n"
-        "    (Unembedding(TokenEmbedding(50, 16), bias=True, soft_cap=2.0), True, (x,)),\n"
+        "    (Unembedding(TokenEmbedding(50, 16), bias=True, softcapping=2.0), True, (x,)),\n"
         "    (adaptive, False, (ids,)),\n"
         "    (AdaptiveSoftmax(adaptive), False, (x, ids)),\n"
         "):\n"
@@ -391,8 +393,8 @@ def test_compiles_without_a_graph_break(run_without_shape_checks):
         (lambda: TokenEmbedding(0, 4), "n_vocab=0 must be at least 1"),
         (lambda: FactorizedEmbedding(5, 0, 4), "d_embed=0 must be at least 1"),
         (lambda: FactorizedEmbedding(5, 2, 0), "d_model=0 must be at least 1"),
-        (lambda: Unembedding(TokenEmbedding(5, 4), soft_cap=0.0), "cap=0.0 must be above 0"),
-        (lambda: Unembedding(TokenEmbedding(5, 4), soft_cap=math.nan), "cap=nan must be above 0"),
+        (lambda: Unembedding(TokenEmbedding(5, 4), softcapping=0.0), "cap=0.0 must be above 0"),
+        (lambda: Unembedding(TokenEmbedding(5, 4), softcapping=math.nan), "cap=nan must be above 0"),
         (lambda: AdaptiveEmbedding(50, 16, [20, 9]), r"cutoffs=\[20, 9\] must rise from 1 to at most n_vocab - 1 = 49"),
         (lambda: AdaptiveEmbedding(50, 16, [50]), r"cutoffs=\[50\] must rise"),
         (lambda: AdaptiveEmbedding(50, 16, [0, 5]), r"cutoffs=\[0, 5\] must rise"),

@@ -356,7 +356,7 @@ def test_what_does_not_fit_is_refused(make, error, sentence):
 
 @pytest.mark.parametrize("activation", ["relu", nn.ReLU, None])
 def test_an_activation_that_cannot_be_called_with_a_tensor_is_refused(activation):
-    refuse = getattr(feedforward._refuse_misfits, "__wrapped__", feedforward._refuse_misfits)
+    refuse = getattr(feedforward._check_shapes, "__wrapped__", feedforward._check_shapes)
     with pytest.raises(TypeError, match=r"must be called with a tensor, as ACTIVATIONS\['relu'\]\(\) is"):
         refuse(4, 8, activation)
 

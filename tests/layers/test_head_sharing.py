@@ -7,8 +7,9 @@ import pytest
 import torch
 from randomness import randomize
 
-from llm_anatomy.layers.attention import MultiHeadAttention, causal_mask
+from llm_anatomy.layers.attention import CrossAttention
 from llm_anatomy.layers.head_sharing import RandomHead, first_head, mean_head, share_heads
+from llm_anatomy.layers.masks import CausalMask
 from llm_anatomy.layers.positions.relative import ALiBi
 from llm_anatomy.layers.positions.rotary import HalfSplitRotary
 
@@ -18,7 +19,7 @@ HEADS, D_MODEL, D_HEAD, D_VALUE, D_CONTEXT = 6, 20, 4, 7, 11
 
 def make(n_kv_heads=HEADS, **options):
     sizes = dict(d_head=D_HEAD, d_value=D_VALUE, d_context=D_CONTEXT, bias=True)
-    return randomize(MultiHeadAttention(D_MODEL, HEADS, n_kv_heads=n_kv_heads, **sizes | options))
+    return randomize(CrossAttention(D_MODEL, HEADS, n_kv_heads=n_kv_heads, **sizes | options))
 
 
 def inputs():
@@ -124,7 +125,7 @@ def test_the_original_is_left_as_it_was_and_shares_no_memory():
     generator_state = torch.get_rng_state()
     for n_kv_heads in (6, 2, 1):
         shared = share_heads(attention, n_kv_heads, first_head)
-        assert isinstance(shared, MultiHeadAttention) and (shared.n_heads, shared.n_kv_heads) == (6, n_kv_heads)
+        assert isinstance(shared, CrossAttention) and (shared.n_heads, shared.n_kv_heads) == (6, n_kv_heads)
         assert not shared.training and {p.dtype for p in shared.parameters()} == {torch.float64}
         assert [p.requires_grad for p in shared.parameters()] == [p.requires_grad for p in attention.parameters()]
         assert list(shared.state_dict()) == list(before)
@@ -139,7 +140,7 @@ def test_the_original_is_left_as_it_was_and_shares_no_memory():
 @pytest.mark.syllabus("CMU-11", "CMU-12")
 def test_the_copy_is_an_attention_as_built_with_fewer_heads():
     shared = share_heads(make(bias=False), 2)
-    built = MultiHeadAttention(D_MODEL, HEADS, n_kv_heads=2, d_head=D_HEAD, d_value=D_VALUE, d_context=D_CONTEXT)
+    built = CrossAttention(D_MODEL, HEADS, n_kv_heads=2, d_head=D_HEAD, d_value=D_VALUE, d_context=D_CONTEXT)
     built.load_state_dict(shared.state_dict())
     x, context = inputs()
     torch.testing.assert_close(built(x, context), shared(x, context))
@@ -147,8 +148,8 @@ def test_the_copy_is_an_attention_as_built_with_fewer_heads():
     assert shared.w_key.weight.grad.abs().sum() > 0  # it can be trained on
     attention = make(d_context=D_MODEL)
     torch.testing.assert_close(
-        share_heads(share_heads(attention, 2), 1)(x, mask=causal_mask(5)),
-        share_heads(attention, 1)(x, mask=causal_mask(5)),  # the mean of means of equally many
+        share_heads(share_heads(attention, 2), 1)(x, x, mask=CausalMask().as_tensor(5)),
+        share_heads(attention, 1)(x, x, mask=CausalMask().as_tensor(5)),  # the mean of means of equally many
         rtol=1e-4,
         atol=1e-5,
     )

@@ -5,8 +5,8 @@ import torch
 from randomness import randn, randomize
 from torch import nn
 
-from llm_anatomy.layers.attention import MultiHeadAttention
-from llm_anatomy.layers.kv_cache import KVCache, NoCache, RollingKVCache
+from llm_anatomy.layers.attention import CrossAttention, SelfAttention
+from llm_anatomy.layers.kv_cache import KVCache, RollingKVCache, context_of_new_tokens
 from llm_anatomy.layers.latent_attention import LatentAttention
 from llm_anatomy.layers.masks import CausalMask, PaddingMask, SlidingWindowMask
 from llm_anatomy.layers.positions.absolute import (
@@ -17,7 +17,7 @@ from llm_anatomy.layers.positions.absolute import (
     SingleSine,
     Sinusoidal,
 )
-from llm_anatomy.layers.positions.base import PositionScheme
+from llm_anatomy.layers.positions.base import PositionContext, PositionScheme
 from llm_anatomy.layers.positions.buckets import Clip, DeBERTaLogBuckets, T5CausalBuckets
 from llm_anatomy.layers.positions.relative import (
     TUPE,
@@ -38,7 +38,7 @@ from llm_anatomy.layers.positions.rotary import (
     NTKScaling,
     YaRNScaling,
 )
-from llm_anatomy.layers.soft_cap import SoftCap
+from llm_anatomy.layers.softcapping import Softcapping
 
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 BATCH, TOKENS, D_MODEL, HEADS, D_HEAD, D_VALUE, N_CTX = 3, 9, 10, 6, 4, 7, 32
@@ -63,15 +63,19 @@ SCHEMES = {
     "partial RoPE": lambda: HalfSplitRotary(2, base=50.0),
     "linear RoPE": lambda: HalfSplitRotary(D_HEAD, frequencies=LinearScaling(3.0)),
     "NTK RoPE": lambda: HalfSplitRotary(D_HEAD, frequencies=NTKScaling(3.0)),
-    "YaRN": lambda: InterleavedRotary(D_HEAD, base=100.0, frequencies=YaRNScaling(3.0, n_trained=20)),
-    "Llama 3 RoPE": lambda: HalfSplitRotary(D_HEAD, frequencies=Llama3Scaling(3.0, n_trained=20)),
+    "YaRN": lambda: InterleavedRotary(
+        D_HEAD, base=100.0, frequencies=YaRNScaling(3.0, original_max_position_embeddings=20)
+    ),
+    "Llama 3 RoPE": lambda: HalfSplitRotary(
+        D_HEAD, frequencies=Llama3Scaling(3.0, original_max_position_embeddings=20)
+    ),
 }
 
 
-def attention_with(scheme, n_kv_heads=2):
+def attention_with(scheme, n_kv_heads=2, kind=SelfAttention):
     n_kv_heads = HEADS if isinstance(scheme, DeBERTa) else n_kv_heads
     return randomize(
-        MultiHeadAttention(
+        kind(
             D_MODEL,
             HEADS,
             n_kv_heads=n_kv_heads,
@@ -87,8 +91,8 @@ def attention_with(scheme, n_kv_heads=2):
 
 def step(attention, x, positions, **kwargs):
     """A layer as a model has it: the embeddings are changed first, padding standing at 0."""
-    places = attention.position.embed(x, positions.clamp(min=0))
-    return attention(places, mask=CausalMask(), positions=positions, **kwargs)
+    embedded = attention.position.embed(x, positions.clamp(min=0))
+    return attention(embedded, mask=CausalMask(), positions=positions, **kwargs)
 
 
 LEFT_PADDED = torch.tensor([[-1, -1, 0, 1, 2, 3, 4, 5, 6], list(range(9)), [-1, 0, 1, 2, 3, 4, 5, 6, 7]])
@@ -104,8 +108,8 @@ def test_cached_equals_uncached_for_every_scheme(name, positions, blocks):
     cache = attention.new_cache(BATCH, TOKENS + 2)
     with torch.no_grad():
         found = [
-            step(attention, tokens, places, cache=cache)
-            for tokens, places in zip(x.split(blocks, 1), positions.split(blocks, 1), strict=True)
+            step(attention, tokens, here, cache=cache)
+            for tokens, here in zip(x.split(blocks, 1), positions.split(blocks, 1), strict=True)
         ]
     torch.testing.assert_close(torch.cat(found, 1), expected, rtol=1e-9, atol=1e-9)
     assert cache.length == TOKENS
@@ -152,7 +156,7 @@ def test_a_rolling_cache_equals_a_sliding_window(name, blocks):
 
 @pytest.mark.parametrize("n_kv_heads", [HEADS, 2, 1])
 def test_a_context_is_projected_once_and_read_from_the_cache_after(n_kv_heads, monkeypatch):
-    attention = attention_with(PositionScheme(), n_kv_heads)
+    attention = attention_with(PositionScheme(), n_kv_heads, CrossAttention)
     x, context = randn(2, 4, D_MODEL, dtype=torch.float64), randn(2, 5, D_MODEL, seed=1, dtype=torch.float64)
     padding = PaddingMask(torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]).bool())
     expected = attention(x, context, padding)
@@ -167,7 +171,7 @@ def test_a_context_is_projected_once_and_read_from_the_cache_after(n_kv_heads, m
 @pytest.mark.parametrize("capped", [False, True])
 def test_weights_and_soft_caps_over_a_cache(capped):
     attention, x = attention_with(PositionScheme()), randn(2, 5, D_MODEL, dtype=torch.float64)
-    attention.change_scores = SoftCap(0.7) if capped else None
+    attention.score_mod = Softcapping(0.7) if capped else None
     expected, weights = attention(x, mask=CausalMask(), return_weights=True)
     cache = attention.new_cache(2, 5)
     with torch.no_grad():
@@ -185,9 +189,9 @@ def test_bytes_are_those_of_the_formula():
         return attention.to(torch.bfloat16).new_cache(1, n_slots).n_bytes / n_slots
 
     with torch.device("meta"):
-        heads_64 = MultiHeadAttention(8192, 64)
-        heads_8 = MultiHeadAttention(8192, 64, n_kv_heads=8)
-        one_head = MultiHeadAttention(8192, 64, n_kv_heads=1)
+        heads_64 = SelfAttention(8192, 64)
+        heads_8 = SelfAttention(8192, 64, n_kv_heads=8)
+        one_head = SelfAttention(8192, 64, n_kv_heads=1)
         latent = LatentAttention(5120, 128, d_latent=512, d_head=128, position=InterleavedRotary(64))
     assert 80 * bytes_per_token(heads_64) == 2_621_440
     assert 80 * bytes_per_token(heads_8) == 327_680
@@ -257,14 +261,34 @@ def test_a_scheme_that_cannot_be_cached_says_so(scheme):
     attention(x)
     with pytest.raises(ValueError, match="(Restless|LengthScaledIndex) cannot be cached: (everything moves|each new)"):
         attention(x, cache=KVCache(2, 4, [(2, D_HEAD), (2, D_VALUE)], dtype=torch.float64))
+    cross = attention_with(scheme(), kind=CrossAttention)
+    with pytest.raises(ValueError, match="(Restless|LengthScaledIndex) cannot be cached"):
+        cross(x, x, cache=cross.new_cache(2, 4))
 
 
-def test_no_cache_keeps_nothing():
-    cache, key, value = NoCache(), randn(2, 1, 3, 4), randn(2, 1, 3, 5)
-    assert cache.append(key, value)[0] is key and cache.length == 0
-    assert cache.append(key, value)[2] is None and cache.next_positions(3).tolist() == [[0, 1, 2]]
+def test_new_tokens_go_on_where_the_cache_ends():
+    context = context_of_new_tokens(3)
+    assert context.query_positions.tolist() == [[0, 1, 2]] and context.contiguous and context.new_positions is None
     positions = torch.tensor([[5, 6, 7]])
-    assert cache.append(key, value, positions=positions)[2] is positions
+    given = context_of_new_tokens(3, positions)
+    assert given.new_positions is positions and not given.contiguous
+    cache = KVCache(2, 9, [(1, 4)])
+    cache.append(randn(2, 1, 2, 4))
+    context = context_of_new_tokens(3, cache=cache)
+    assert context.query_positions.tolist() == [[2, 3, 4]] and context.contiguous
+    cache.append(randn(2, 1, 2, 4), positions=torch.tensor([[-1, 2], [2, 3]]))
+    context = context_of_new_tokens(1, cache=cache)
+    assert context.query_positions.tolist() == [[3], [4]] and not context.contiguous
+
+
+def test_layers_whose_caches_have_one_layout_share_offsets_and_masks():
+    context, mask = PositionContext(torch.tensor([[3, 4]])), CausalMask()
+    first = context.with_keys(torch.tensor([[1, 2, 3, 4]]), "KVCache of 9 slots")
+    assert context.with_keys(torch.tensor([[1, 2, 3, 4]]), "KVCache of 9 slots") is first
+    window = context.with_keys(torch.tensor([[3, 4]]), "RollingKVCache of 2 slots")
+    assert first.offsets.shape == (1, 2, 4) and window.offsets.shape == (1, 2, 2)
+    assert first.mask(mask) is first.mask(mask) and first.mask(CausalMask()) is not first.mask(mask)
+    assert torch.equal(first.mask(mask), mask(torch.tensor([[3, 4]]), torch.tensor([[1, 2, 3, 4]])))
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -280,15 +304,15 @@ def test_a_cache_is_where_its_attention_is(device):
 def test_cached_steps_compile_without_a_graph_break(run_without_shape_checks):
     code = """
 import torch
-from llm_anatomy.layers.attention import MultiHeadAttention
+from llm_anatomy.layers.attention import CrossAttention, SelfAttention
 from llm_anatomy.layers.kv_cache import KVCache, RollingKVCache
 from llm_anatomy.layers.latent_attention import LatentAttention
 from llm_anatomy.layers.masks import CausalMask, SlidingWindowMask
 from llm_anatomy.layers.positions.rotary import HalfSplitRotary
 x = torch.randn(2, 7, 12)
 for attention, kind, mask in [
-    (MultiHeadAttention(12, 4, n_kv_heads=2, d_head=6, position=HalfSplitRotary(4)), KVCache, CausalMask()),
-    (MultiHeadAttention(12, 4), RollingKVCache, CausalMask() & SlidingWindowMask(3)),
+    (SelfAttention(12, 4, n_kv_heads=2, d_head=6, position=HalfSplitRotary(4)), KVCache, CausalMask()),
+    (SelfAttention(12, 4), RollingKVCache, CausalMask() & SlidingWindowMask(3)),
     (LatentAttention(12, 4, d_latent=5, d_head=3, position=HalfSplitRotary(4)), KVCache, CausalMask()),
 ]:
     step = torch.compile(attention, fullgraph=True, backend="eager")

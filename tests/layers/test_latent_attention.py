@@ -7,7 +7,6 @@ from torch import nn
 from transformers.models.deepseek_v2 import modeling_deepseek_v2 as v2
 from transformers.models.deepseek_v3 import modeling_deepseek_v3 as v3
 
-from llm_anatomy.layers.attention import causal_mask
 from llm_anatomy.layers.kv_cache import RollingKVCache
 from llm_anatomy.layers.latent_attention import LatentAttention
 from llm_anatomy.layers.masks import CausalMask, PaddingMask, SlidingWindowMask
@@ -81,7 +80,7 @@ HIDDEN = torch.tensor([[0] * 7, [0] * 7, [1, 1, 0, 0, 0, 0, 0]]).bool()
 
 
 def as_hugging_face(twin, embeddings, x):
-    mask = (causal_mask(TOKENS) & ~HIDDEN[:, None, None]).double().log()
+    mask = (CausalMask().as_tensor(TOKENS) & ~HIDDEN[:, None, None]).double().log()
     return twin(x, position_embeddings=embeddings, attention_mask=mask)[0]
 
 
@@ -163,8 +162,8 @@ def test_cached_equals_uncached(blocks, absorbed, padded):
     with torch.no_grad():
         for n in blocks:
             here = slice(start, start + n)
-            places = None if positions is None else positions[:, here]
-            found.append(ours(x[:, here], CausalMask(), positions=places, cache=cache, absorbed=absorbed))
+            these = None if positions is None else positions[:, here]
+            found.append(ours(x[:, here], CausalMask(), positions=these, cache=cache, absorbed=absorbed))
             start += n
     torch.testing.assert_close(torch.cat(found, 1), expected, rtol=1e-9, atol=1e-9)
     assert cache.n_bytes == BATCH * TOKENS * (D_LATENT + D_ROTARY) * 8
@@ -251,7 +250,9 @@ def test_on_the_meta_device_and_with_a_scale_of_its_own():
     with torch.device("meta"):
         ours = LatentAttention(D_MODEL, HEADS, d_latent=D_LATENT, d_head=D_HEAD, position=InterleavedRotary(D_ROTARY))
         assert ours(torch.empty(2, 4, D_MODEL)).shape == (2, 4, D_MODEL)
-    scaled = latent_attention(InterleavedRotary(D_ROTARY, frequencies=YaRNScaling(2.0, n_trained=20)))
+    scaled = latent_attention(
+        InterleavedRotary(D_ROTARY, frequencies=YaRNScaling(2.0, original_max_position_embeddings=20))
+    )
     x, before = randn(BATCH, TOKENS, D_MODEL), None
     before = scaled(x)
     scaled.scale *= 2

@@ -9,7 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from llm_anatomy.layers import linear_attention as ours
-from llm_anatomy.layers.attention import causal_mask, scaled_dot_product_attention
+from llm_anatomy.layers.functional import scaled_dot_product_attention
 from llm_anatomy.layers.linear_attention import (
     EluPlusOne,
     FeatureMap,
@@ -19,6 +19,7 @@ from llm_anatomy.layers.linear_attention import (
     linear_attention,
     orthogonal_directions,
 )
+from llm_anatomy.layers.masks import CausalMask
 from llm_anatomy.layers.positions.rotary import HalfSplitRotary, InterleavedRotary
 
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
@@ -51,15 +52,13 @@ def phi(x, feature_map):
     return [math.exp(sum(w * v for w, v in zip(row, x, strict=True)) - half_square) / math.sqrt(m) for row in rows]
 
 
-def turn(features, position, place):
+def turn(features, position, at):
     if position is None:
         return torch.tensor(features, dtype=torch.float64)
-    return position.rotate(torch.tensor(features, dtype=torch.float64)[None, None, None], torch.tensor([[place]])).view(
-        -1
-    )
+    return position.rotate(torch.tensor(features, dtype=torch.float64)[None, None, None], torch.tensor([[at]])).view(-1)
 
 
-def written_out(query, key, value, feature_map, causal=False, padding=None, position=None, places=(None, None)):
+def written_out(query, key, value, feature_map, causal=False, padding=None, position=None, positions=(None, None)):
     """Sums over pairs, one output at a time."""
     group, output = HEADS // key.shape[1], torch.zeros(BATCH, HEADS, query.shape[2], D_VALUE, dtype=torch.float64)
     for b in range(BATCH):
@@ -71,7 +70,7 @@ def written_out(query, key, value, feature_map, causal=False, padding=None, posi
                 for j, k in enumerate(key_features[: i + 1] if causal else key_features):
                     if padding is None or padding[b, j]:
                         below += sum(a * c for a, c in zip(q, k, strict=True))
-                        m, n = (0, 0) if position is None else (int(places[0][b, i]), int(places[1][b, j]))
+                        m, n = (0, 0) if position is None else (int(positions[0][b, i]), int(positions[1][b, j]))
                         similarity = turn(q, position, m) @ turn(k, position, n)
                         above += similarity * value[b, h // group, j].double()
                 if below:
@@ -118,9 +117,14 @@ def test_equals_the_sums_written_out(name, kv_heads, device):
 def test_rotary_positions_turn_the_numerator_only(name):
     query, key, value = inputs(kv_heads=2, dtype=torch.float64)
     feature_map, position = make_map(name).double(), InterleavedRotary(6, base=50.0)
-    key_places = POSITIONS[:, :KEYS] * 2
+    key_positions = POSITIONS[:, :KEYS] * 2
     expected = written_out(
-        query, key[:, :, :KEYS], value[:, :, :KEYS], feature_map, position=position, places=(POSITIONS, key_places)
+        query,
+        key[:, :, :KEYS],
+        value[:, :, :KEYS],
+        feature_map,
+        position=position,
+        positions=(POSITIONS, key_positions),
     )
     found = linear_attention(
         query,
@@ -129,11 +133,11 @@ def test_rotary_positions_turn_the_numerator_only(name):
         feature_map,
         position=position,
         query_positions=POSITIONS,
-        key_positions=key_places,
+        key_positions=key_positions,
     )
     close(found, expected, 1e-6)  # the tables of the rotation are float32
     expected = written_out(
-        query, key, value, feature_map, causal=True, position=position, places=(POSITIONS, POSITIONS)
+        query, key, value, feature_map, causal=True, position=position, positions=(POSITIONS, POSITIONS)
     )
     given = dict(position=position, positions=POSITIONS)
     found, _ = causal_linear_attention(query, key, value, feature_map, **given, block_size=4)
@@ -199,7 +203,7 @@ def test_products_of_random_features_are_the_exponentials_on_average(seed):
 def test_the_more_features_the_closer_to_softmax_attention(causal):
     query, key, value = inputs(seed=3, dtype=torch.float64)
     query, key = query / 2, key / 2  # the variance grows with the exponential of the squared lengths
-    exact = scaled_dot_product_attention(query, key, value, causal_mask(TOKENS) if causal else None)
+    exact = scaled_dot_product_attention(query, key, value, CausalMask().as_tensor(TOKENS) if causal else None)
     errors = []
     for n_features in (16, 128, 1024, 8192):
         error = 0.0
@@ -286,9 +290,9 @@ def test_in_parts_equals_the_whole(name, position, steps):
     """Token by token and in parts, with padding on the left."""
     query, key, value = inputs(kv_heads=2, dtype=torch.float64)
     feature_map = make_map(name).double()
-    places = POSITIONS if position is not None else None
+    positions = POSITIONS if position is not None else None
     whole, last = causal_linear_attention(
-        query, key, value, feature_map, padding=PADDING, position=position, positions=places, block_size=4
+        query, key, value, feature_map, padding=PADDING, position=position, positions=positions, block_size=4
     )
     state, parts, start = None, [], 0
     for step in steps:
@@ -299,7 +303,7 @@ def test_in_parts_equals_the_whole(name, position, steps):
             state,
             padding=PADDING[:, here],
             position=position,
-            positions=None if places is None else places[:, here],
+            positions=None if positions is None else positions[:, here],
         )
         parts.append(output)
         start += step

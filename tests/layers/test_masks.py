@@ -6,11 +6,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from llm_anatomy.layers.attention import MultiHeadAttention, causal_mask, scaled_dot_product_attention
+from llm_anatomy.layers.attention import CrossAttention, SelfAttention
+from llm_anatomy.layers.functional import scaled_dot_product_attention
 from llm_anatomy.layers.masks import CausalMask, Mask, PaddingMask, SlidingWindowMask
-from llm_anatomy.layers.soft_cap import SoftCap
+from llm_anatomy.layers.softcapping import Softcapping
 
-# Padding on the left, a cache, a packed row that starts anew, and a place of a cache that is empty.
+# Padding on the left, a cache, a packed row that starts anew, and a position of a cache that is empty.
 KEYS = torch.tensor([[-1, -1, 0, 1, 2, 3, 4], [40, 41, 42, 43, 44, 45, -1], [50, 51, 52, 0, 1, 2, 3]])
 QUERIES = KEYS[:, 2:]
 IS_TOKEN = torch.tensor([[1, 1, 1, 0, 1, 1, 1], [1, 0, 1, 1, 1, 1, 1], [0, 1, 1, 1, 1, 1, 0]]).bool()
@@ -49,7 +50,7 @@ def test_rules_compose_in_any_order_and_with_rules_alone():
     a, b = CausalMask(), SlidingWindowMask(2)
     assert torch.equal((a & b)(QUERIES, KEYS), (b & a)(QUERIES, KEYS))
     with pytest.raises(TypeError):
-        a & causal_mask(3)
+        a & CausalMask().as_tensor(3)
 
 
 @pytest.mark.parametrize(("n_queries", "n_keys"), [(5, 5), (1, 5), (3, 5)])
@@ -69,8 +70,8 @@ def test_rules_compose_in_any_order_and_with_rules_alone():
 def test_a_mode_of_the_kernel_hides_what_the_tensor_hides(mask, n_queries, n_keys):
     """Where the queries are the newest: as the explicit path, which always takes the tensor."""
     query, key, value = randn(1, 4, n_queries, 6), randn(1, 2, n_keys, 6, seed=1), randn(1, 2, n_keys, 3, seed=2)
-    places = torch.arange(n_keys)[None]
-    tensor = mask(places[:, n_keys - n_queries :], places)
+    positions = torch.arange(n_keys)[None]
+    tensor = mask(positions[:, n_keys - n_queries :], positions)
     expected, _ = scaled_dot_product_attention(query, key, value, tensor, return_weights=True)
     explicit, _ = scaled_dot_product_attention(query, key, value, mask, return_weights=True)
     torch.testing.assert_close(explicit, expected)
@@ -94,7 +95,7 @@ def asked(monkeypatch):
 
 
 def test_the_kernels_own_causal_mode_is_used_where_the_corners_align_and_only_there(asked):
-    attention, x = MultiHeadAttention(12, 3), randn(2, 5, 12)
+    attention, x = SelfAttention(12, 3), randn(2, 5, 12)
     causal, window = CausalMask(), SlidingWindowMask(3)
     for mask, given, expected in [
         (causal, {}, (True, False)),
@@ -102,11 +103,12 @@ def test_the_kernels_own_causal_mode_is_used_where_the_corners_align_and_only_th
         (causal & window, {}, (False, True)),
         (window, {}, (False, True)),
         (causal, dict(positions=torch.arange(5)[None]), (False, True)),  # a position may say anything
-        (causal, dict(context=x), (False, True)),
         (None, {}, (False, False)),
     ]:
         attention(x, mask=mask, **given)
         assert asked.pop() == expected, (mask, given)
+    CrossAttention(12, 3)(x, x, mask=causal)  # a context may have any positions
+    assert asked.pop() == (False, True)
     cache = attention.new_cache(2, 9)
     with torch.no_grad():
         for tokens, expected in [(x[:, :3], (True, False)), (x[:, 3:4], (False, False)), (x[:, 3:], (False, True))]:
@@ -123,9 +125,11 @@ def test_a_single_query_over_a_cache_is_not_aligned_to_the_first_key():
     torch.testing.assert_close(ours, F.scaled_dot_product_attention(query, key, value))
 
 
-def test_causal_mask_as_a_rule_equals_the_tensor_of_the_chapter():
-    places = torch.arange(7)[None]
-    assert torch.equal(CausalMask()(places[:, 2:], places)[0, 0], causal_mask(5, 7))
+def test_causal_mask_as_a_rule_equals_a_lower_triangle():
+    positions = torch.arange(7)[None]
+    triangle = torch.ones(5, 7, dtype=torch.bool).tril(2)
+    assert torch.equal(CausalMask()(positions[:, 2:], positions)[0, 0], triangle)
+    assert torch.equal(CausalMask().as_tensor(5, 7), triangle)
 
 
 def test_a_query_in_the_padding_gets_zeros_on_both_paths():
@@ -139,28 +143,32 @@ def test_a_query_in_the_padding_gets_zeros_on_both_paths():
 
 def test_a_mask_reaches_soft_capped_scores():
     query, key, value = randn(2, 3, 5, 4), randn(2, 3, 5, 4, seed=1), randn(2, 3, 5, 4, seed=2)
-    for mask in (CausalMask(), causal_mask(5)):
-        output = scaled_dot_product_attention(query, key, value, mask, change_scores=SoftCap(0.5))
+    for mask in (CausalMask(), CausalMask().as_tensor(5)):
+        output = scaled_dot_product_attention(query, key, value, mask, score_mod=Softcapping(0.5))
         torch.testing.assert_close(output[:, :, 0], value[:, :, 0])
 
 
-def bare_padding(is_token):
+def bare_padding(attention_mask):
     """Past jaxtyping, which would refuse first."""
-    return PaddingMask.__post_init__(SimpleNamespace(is_token=is_token))
+    return PaddingMask.__post_init__(SimpleNamespace(attention_mask=attention_mask))
 
 
 @pytest.mark.parametrize(
     ("make", "error", "sentence"),
     [
         (lambda: SlidingWindowMask(0), ValueError, "width=0 must be at least 1"),
-        (lambda: bare_padding(torch.ones(2, 3)), TypeError, "is_token has dtype torch.float32; it must be torch.bool"),
-        (lambda: bare_padding(torch.ones(3).bool()), ValueError, r"is_token has shape \(3,\)"),
+        (
+            lambda: bare_padding(torch.ones(2, 3)),
+            TypeError,
+            "attention_mask has dtype torch.float32; it must be torch.bool",
+        ),
+        (lambda: bare_padding(torch.ones(3).bool()), ValueError, r"attention_mask has shape \(3,\)"),
         (
             lambda: scaled_dot_product_attention(
                 randn(2, 1, 3, 4), randn(2, 1, 5, 4), randn(2, 1, 5, 4), PaddingMask(torch.ones(2, 4).bool())
             ),
             ValueError,
-            "is_token has 4 keys, but attention has 5",
+            "attention_mask has 4 keys, but attention has 5",
         ),
         (
             lambda: scaled_dot_product_attention(
@@ -172,7 +180,7 @@ def bare_padding(is_token):
         (
             lambda: scaled_dot_product_attention(randn(2, 1, 5, 4), randn(2, 1, 3, 4), randn(2, 1, 3, 4), CausalMask()),
             ValueError,
-            "5 queries over 3 keys",
+            "n_queries=5 must not exceed n_keys=3",
         ),
         (lambda: Mask()(KEYS, KEYS), NotImplementedError, "Mask must say which pairs it allows"),
     ],

@@ -7,7 +7,7 @@ import torch
 from randomness import randn
 from torch import nn
 
-from llm_anatomy.layers.attention import MultiHeadAttention
+from llm_anatomy.layers.attention import SelfAttention
 from llm_anatomy.layers.normalization import LayerNorm, RMSNorm
 from llm_anatomy.layers.residual import (
     FixupResidual,
@@ -101,7 +101,7 @@ def test_post_and_pre_norm_equal_pytorchs_encoder_layer(pre):
 @pytest.mark.parametrize("kind", MAKERS)
 def test_a_tuple_begins_with_the_branch_and_the_rest_is_handed_back(kind):
     placement = randomize(MAKERS[kind](NORMS["layer"]))
-    attention = randomize(MultiHeadAttention(WIDTH, 2))
+    attention = randomize(SelfAttention(WIDTH, 2))
     x, mask = randn(BATCH, TOKENS, WIDTH), torch.ones(TOKENS, TOKENS, dtype=torch.bool).tril()
     alone = placement(x, attention, mask=mask)
     output, weights = placement(x, attention, mask=mask, return_weights=True)

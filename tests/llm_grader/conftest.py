@@ -1,18 +1,19 @@
-"""The sandbox of this machine, and desks at which submissions are graded."""
+"""The sandbox of this machine, and contexts in which submissions are graded."""
 
 import contextlib
 
 import pytest
 
-from llm_grader import Refusal, key, sandbox
-from llm_grader.classrun import LIMITS, Desk
-from llm_grader.examiner import Examiner
-from llm_grader.session import Pool
+from groundwork import Refusal
+from llm_grader import key, sandbox
+from llm_grader.classrun import LIMITS, GradingContext
+from llm_grader.reference_worker import ReferenceWorker
+from llm_grader.session import WorkerPool
 
 
 @pytest.fixture(scope="session")
 def confined(tmp_path_factory):
-    """The first sandbox that holds here."""
+    """The first sandbox that works on this machine."""
     try:
         return sandbox.choose([tmp_path_factory.mktemp("private")])[0]
     except Refusal as e:
@@ -20,16 +21,18 @@ def confined(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def desk(confined):
-    """Makes the desk of an assignment: its questions with inputs drawn, workers, and time enough on a busy machine."""
+def context(confined):
+    """Creates the context of an assignment: prepared questions, workers, and enough time on a busy machine."""
     with contextlib.ExitStack() as opened:
         made = {}
 
         def at(where, seconds=20.0):
             if where not in made:
-                pool = opened.enter_context(Pool(confined, LIMITS, spares=1))
-                examiner = opened.enter_context(Examiner(pool))
-                made[where] = Desk(examiner.prepare(key.load(where), "a seed"), pool, examiner, seconds)
+                pool = opened.enter_context(WorkerPool(confined, LIMITS, n_spares=1))
+                reference_worker = opened.enter_context(ReferenceWorker(pool))
+                made[where] = GradingContext(
+                    reference_worker.prepare(key.load(where), "a seed"), pool, reference_worker, seconds
+                )
             return made[where]
 
         yield at

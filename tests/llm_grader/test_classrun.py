@@ -17,12 +17,13 @@ import pytest
 from student_notebooks import answer, data
 
 import llm_grader
-from llm_grader import Refusal, classrun, sandbox
+from groundwork import Refusal
+from llm_grader import classrun, sandbox
 from llm_grader.__main__ import main
-from llm_grader.key import written
+from llm_grader.key import to_json
 from llm_grader.records import GRADED, NOT_GRADED
-from llm_grader.sandbox.lowered import Unconfined
-from llm_grader.sandbox.processes import family, table
+from llm_grader.sandbox.processes import process_table, related_processes
+from llm_grader.sandbox.setuid import Unconfined
 
 QUESTIONS = corpus.key().questions[:2]
 KEY = replace(corpus.key(), questions=QUESTIONS)
@@ -53,7 +54,7 @@ def hand_in(folder, *students, function="hard_lookup"):
 
 def grade(folder, out, confined, key=KEY, **more):
     said = []
-    found = classrun.grade(folder, key, out, confined, [], workers=2, seconds=6.0, say=said.append, **more)
+    found = classrun.grade(folder, key, out, confined, [], workers=2, seconds=6.0, log=said.append, **more)
     return {record.student: record for record in found}, said
 
 
@@ -95,7 +96,7 @@ class Command:
 
     def end(self, number):
         """Send a signal; the processes that there were then."""
-        members = family([self.process.pid], None, table())
+        members = related_processes([self.process.pid], None, process_table())
         self.process.send_signal(number)
         return self.process.communicate(), members
 
@@ -103,16 +104,16 @@ class Command:
 def vanish(members):
     """Whether all these processes go, soon."""
     latest = time.monotonic() + 20
-    while members & table().keys() and time.monotonic() < latest:
+    while members & process_table().keys() and time.monotonic() < latest:
         time.sleep(0.05)
-    return not members & table().keys()
+    return not members & process_table().keys()
 
 
 @pytest.fixture
 def key_file(tmp_path):
     (tmp_path / "private").mkdir(mode=0o700)
     path = tmp_path / "private" / "attention.key.json"
-    path.write_text(written(KEY))
+    path.write_text(to_json(KEY))
     return path
 
 
@@ -130,7 +131,7 @@ def test_a_run_that_is_killed_is_completed_by_the_next(folder, out, key_file):
         done = len(rows(out))
     said, _ = (last := Command(folder, out, key_file)).process.communicate()
     assert last.process.returncode == 0
-    assert f"{done} of 9 submissions are graded already; {9 - done} to go." in said
+    assert f"{done} of 9 submissions are already graded; {9 - done} are left." in said
     assert sorted(rows(out)) == sorted(f'"{student}"' for student in students)  # each once
     with open(out / "marks.csv", encoding="utf-8-sig") as file:
         assert [(row["status"], float(row["points"])) for row in csv.DictReader(file)] == [(GRADED, 2.0)] * 9
@@ -142,7 +143,7 @@ def test_a_run_that_is_stopped_says_how_to_go_on(folder, out, key_file):
     run.wait_for(1)
     (_, said), members = run.end(signal.SIGINT)
     assert run.process.returncode == 130
-    assert said.splitlines()[-1] == "Stopped; the same command goes on from here." and "Traceback" not in said
+    assert said.splitlines()[-1] == "Stopped. Run the same command again to continue." and "Traceback" not in said
     assert vanish(members)
     assert 1 <= len(rows(out)) < 9
 
@@ -153,13 +154,13 @@ def test_a_run_that_is_stopped_says_how_to_go_on(folder, out, key_file):
 @pytest.fixture
 def asked(monkeypatch):
     """Pairs of a submission's answers and the questions it is asked, of students."""
-    real, asked = classrun.Desk.marks, []
+    real, asked = classrun.GradingContext.marks, []
 
     def marks(self, submission, questions):
         asked.append([question.function for question in questions])
         return real(self, submission, questions)
 
-    monkeypatch.setattr(classrun.Desk, "marks", marks)
+    monkeypatch.setattr(classrun.GradingContext, "marks", marks)
     return asked
 
 
@@ -171,7 +172,7 @@ def test_what_is_known_is_not_done_again(folder, out, confined, asked):
     asked.clear()
 
     again, said = grade(folder, out, confined)
-    assert not asked and again == first and said == ["2 of 2 submissions are graded already; 0 to go."]
+    assert not asked and again == first and said == ["2 of 2 submissions are already graded; 0 are left."]
 
     harder = replace(KEY, questions=[QUESTIONS[0], versioned(QUESTIONS[1], points=3.0)])
     changed, _ = grade(folder, out, confined, harder)
@@ -210,15 +211,15 @@ BLIND = """
 import sys
 sys.path.insert(0, sys.argv[1].rpartition("/llm_grader/")[0])
 from llm_grader.worker import cells
-cells._within = lambda *given: False
+cells._run_with_timeout = lambda *given: False
 """
 
 
 @pytest.mark.parametrize(
     ("before", "message"),
     [
-        ("raise SystemExit('There is no room for a worker.')", "no worker got ready: There is no room for a worker."),
-        (BLIND, "attention/hard_lookup: the reference earns 0 of 1 points here"),
+        ("raise SystemExit('The machine is full.')", "No worker could be started: The machine is full."),
+        (BLIND, "attention/hard_lookup: the reference earns 0 of 1 points"),
     ],
 )
 def test_a_broken_sandbox_grades_nobody(folder, out, before, message):
@@ -233,11 +234,11 @@ def test_a_broken_sandbox_grades_nobody(folder, out, before, message):
     [
         ({"solution": "def hard_lookup(queries, keys, values):\n    return 1 / 0"},
          "the reference raises ZeroDivisionError in hidden case 1"),
-        ({"hidden": "import os\ndef cases(generator):\n    os._exit(1)"}, "reference cannot be run here"),
+        ({"hidden": "import os\ndef cases(generator):\n    os._exit(1)"}, "the reference cannot be run"),
         (
             {"hidden": "import torch\ndef cases(generator):\n"
              "    return [{name: torch.zeros(2, 2) for name in ('queries', 'keys', 'values')}]"},
-            r"every hidden case is answered right without knowledge \(zeros, ",
+            r"answers without knowledge \(zeros, .*\) get every hidden case right",
         ),
         ({"mistakes": f"{QUESTIONS[0].mistakes}\n{QUESTIONS[0].solution}\nworst_fit = hard_lookup"},
          "the known mistake worst_fit would earn full marks"),
@@ -263,7 +264,7 @@ def test_without_workers_a_submission_is_not_graded_and_tried_again(folder, out,
     monkeypatch.setattr(classrun, "preflight", then_break)
     found, _ = grade(folder, out, confined)
     assert [record.status for record in found.values()] == [NOT_GRADED] * 2
-    assert found["Ada"].reason == "The grader failed here: no worker got ready: The machine is full."
+    assert found["Ada"].reason == "The grader failed: No worker could be started: The machine is full."
     with open(out / "marks.csv", encoding="utf-8-sig") as file:
         assert [(row["points"], row["attention/hard_lookup"]) for row in csv.DictReader(file)] == [("", "")] * 2
     monkeypatch.setattr(classrun, "preflight", real)
@@ -286,15 +287,15 @@ def test_each_command_explains_itself(command, capsys):
     [
         ("build nowhere --out x", "There is no chapter, folder or key nowhere"),
         ("build attntion --out x", "did you mean attention?"),
-        ("grade nowhere --exercises attention --out x", "nowhere: there is no such folder of submissions"),
+        ("grade nowhere --exercises attention --out x", "nowhere does not exist."),
         ("grade class --exercises nowhere --out x", "There is no chapter, folder or key nowhere"),
-        ("grade class --exercises attention --out class/x", "lie one in the other"),
+        ("grade class --exercises attention --out class/x", "and the submissions class overlap"),
         ("grade class --exercises attention --out x --workers 0", "--workers is 0; it must be at least 1."),
         ("grade class --exercises attention --out x --seconds 0", "--seconds is 0; it must be from 1 to 3600."),
-        ("grade class --exercises attention --out x", "the folder holds no submissions"),
+        ("grade class --exercises attention --out x", "holds no submissions"),
         ("gradescope nowhere -o x.zip", "There is no chapter, folder or key nowhere"),
         ("rehearse nowhere.zip nowhere.ipynb", "nowhere.zip"),
-        ("probe nowhere", "nowhere: there is no such file or folder."),
+        ("probe nowhere", "There is no file or folder nowhere."),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(words, said, folder, capsys, monkeypatch):

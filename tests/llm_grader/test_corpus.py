@@ -14,11 +14,12 @@ from readable_python import run_tests
 from student_notebooks import data
 from untidy_notebooks import UNTIDY
 
-from llm_grader import Refusal, classrun, sandbox
-from llm_grader.key import written
+from groundwork import Refusal
+from llm_grader import classrun, sandbox
+from llm_grader.key import to_json
 from llm_grader.records import GRADED, Record
-from llm_grader.sandbox.base import WRITABLE
-from llm_grader.sandbox.processes import family, table
+from llm_grader.sandbox.base import WORLD_WRITABLE
+from llm_grader.sandbox.processes import process_table, related_processes
 
 POSSIBLE = {question.function: question.points for question in key().questions}
 FAST = [name for name, attack in CORPUS.items() if attack.fast]
@@ -40,7 +41,7 @@ class Class:
         self.out, self.submissions, self.private = (folder / name for name in ("marks", "class", "private"))
         for path in (self.out, self.submissions, self.private):
             path.mkdir(mode=0o700)
-        (self.private / "attention.key.json").write_text(written(key()))
+        (self.private / "attention.key.json").write_text(to_json(key()))
         (self.submissions / "other.ipynb").write_bytes(data(UNTIDY["tidy"]()))
         turns = itertools.chain.from_iterable(itertools.zip_longest(attacks, honest))
         self.names = list(filter(None, turns))
@@ -54,7 +55,7 @@ class Class:
         try:
             chosen, findings = sandbox.choose([self.submissions, self.out, self.private], kind)
             self.records = classrun.grade(
-                self.submissions, key(), self.out, chosen, findings, workers=2, seconds=SECONDS, say=lambda text: None
+                self.submissions, key(), self.out, chosen, findings, workers=2, seconds=SECONDS, log=lambda text: None
             )
         finally:
             del os.environ["CORPUS"]
@@ -99,12 +100,12 @@ class Class:
 
 def left_behind() -> list[str]:
     """Processes and files of workers that are still there."""
-    processes = table()
-    left = [f"process {pid}" for pid in family([os.getpid()], None, processes) - {os.getpid()}]
+    processes = process_table()
+    left = [f"process {pid}" for pid in related_processes([os.getpid()], None, processes) - {os.getpid()}]
     for pid in processes:
         with contextlib.suppress(OSError), open(f"/proc/{pid}/comm") as file:
             left += [f"process {pid}"] if file.read().strip() == LEFT else []
-    return left + [str(path) for place in WRITABLE for path in Path(place).glob(f"{LEFT}*")]
+    return left + [str(path) for place in WORLD_WRITABLE for path in Path(place).glob(f"{LEFT}*")]
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +133,7 @@ def test_the_rest_of_the_corpus(tmp_path):
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("kind", ["sandlock", "lowered"])
+@pytest.mark.parametrize("kind", ["sandlock", "setuid"])
 def test_the_corpus_in_another_sandbox(kind, tmp_path):
     try:
         sandbox.choose([], kind)

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 import llm_grader
-from llm_grader import Refusal
+from groundwork import Refusal
 from llm_grader.journal import Journal
-from llm_grader.records import ATTENTION, GRADED, NOT_GRADED, Mark, Record
+from llm_grader.records import GRADED, NEEDS_ATTENTION, NOT_GRADED, Mark, Record
 
 ALONE = os.environ | {"PYTHONPATH": str(Path(llm_grader.__file__).parents[1])}  # for processes of their own
 VERSIONS = {"course/one": "v1", "course/two": "v1"}
@@ -95,7 +95,7 @@ def test_another_file_student_or_reader_knows_nothing(path):
 
 
 def test_needs_attention_holds_until_reader_or_key_changes(path):
-    record = Record("Ada", "x", "a" * 64, ATTENTION, "This is a web page, not a notebook.")
+    record = Record("Ada", "x", "a" * 64, NEEDS_ATTENTION, "This is a web page, not a notebook.")
     with open_journal(path) as journal:
         journal.record(record, VERSIONS)
         assert journal.known("Ada", "a" * 64, VERSIONS) == record
@@ -314,7 +314,7 @@ def test_a_journal_of_another_format_is_refused(path):
     db = sqlite3.connect(path)
     db.execute("PRAGMA user_version = 2")
     db.close()
-    with pytest.raises(Refusal, match="has format 2; this grader knows format 1 only"):
+    with pytest.raises(Refusal, match="has format 2, and this version of the grader reads only format 1"):
         open_journal(path)
 
 
@@ -343,7 +343,7 @@ def test_a_full_disk_is_one_sentence_and_nothing_is_lost(path):
         limits = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size, limits[1]))
         try:
-            with pytest.raises(Refusal, match="cannot be read or written: .*; what was recorded before is safe"):
+            with pytest.raises(Refusal, match="cannot be read or written: .*; all earlier records are safe"):
                 journal.record(large, VERSIONS)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)

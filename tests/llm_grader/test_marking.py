@@ -7,17 +7,17 @@ import pytest
 
 from llm_grader.marking import (
     CATEGORIES,
-    NONE,
+    NO_AGREEMENT,
     Agreement,
     agreement,
     criteria,
+    informative_cases,
     mark,
+    messages_by_case,
     points,
-    share_of_values,
-    sorted_out,
-    telling,
+    values_share,
 )
-from llm_grader.records import Outcome, Prepared, Question
+from llm_grader.records import Outcome, PreparedQuestion, Question
 from llm_grader.wire import Tensor
 
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
@@ -26,11 +26,11 @@ NUMBERS = rng.normal(size=(3, 1, 4))
 
 
 def tensor(array, dtype=None):
-    return {"is": "tensor", "value": Tensor(np.asarray(array), dtype)}
+    return {"type": "tensor", "value": Tensor(np.asarray(array), dtype)}
 
 
 def listed(*items):
-    return {"is": "list", "items": list(items)}
+    return {"type": "list", "items": list(items)}
 
 
 RIGHT = tensor(NUMBERS.astype(np.float32))
@@ -44,17 +44,17 @@ RIGHT = tensor(NUMBERS.astype(np.float32))
         (tensor(NUMBERS), Agreement(True, True, False)),
         (tensor(NUMBERS.astype(np.float32), "bfloat16"), Agreement(True, True, False)),
         (tensor(NUMBERS.astype(np.float32)[:, 0]), Agreement(True, False, True)),
-        (tensor(NUMBERS.reshape(4, 3)), NONE),
-        (tensor(NUMBERS.astype(np.float32)[:2]), NONE),
+        (tensor(NUMBERS.reshape(4, 3)), NO_AGREEMENT),
+        (tensor(NUMBERS.astype(np.float32)[:2]), NO_AGREEMENT),
         (tensor(np.full((3, 1, 4), np.nan, np.float32)), Agreement(False, True, True)),
         (tensor(np.full((3, 1, 4), np.inf, np.float32)), Agreement(False, True, True)),
-        ({"is": "none"}, NONE),
-        ({"is": "tensor", "value": 3}, NONE),
-        ({"is": ["tensor"]}, NONE),
-        ({}, NONE),
-        (None, NONE),
-        ("tensor", NONE),
-        (listed(RIGHT), NONE),
+        ({"type": "none"}, NO_AGREEMENT),
+        ({"type": "tensor", "value": 3}, NO_AGREEMENT),
+        ({"type": ["tensor"]}, NO_AGREEMENT),
+        ({}, NO_AGREEMENT),
+        (None, NO_AGREEMENT),
+        ("tensor", NO_AGREEMENT),
+        (listed(RIGHT), NO_AGREEMENT),
     ],
 )
 def test_floats_agree_up_to_rounding(found, expected):
@@ -79,32 +79,32 @@ def test_nan_and_infinity_agree_with_themselves_alone():
 
 
 def test_a_number_agrees_with_a_tensor_of_its_value_but_for_the_dtype():
-    number = {"is": "float", "value": 2.5}
+    number = {"type": "float", "value": 2.5}
     assert agreement(number, number, TOLERANCE) == Agreement(True)
     assert agreement(tensor(np.float32(2.5)), number, TOLERANCE) == Agreement(True, True, False)
-    assert not agreement({"is": "float", "value": "2.5"}, number, TOLERANCE).values
-    assert not agreement({"is": "int", "value": 2**70}, {"is": "int", "value": 1}, TOLERANCE).values
+    assert not agreement({"type": "float", "value": "2.5"}, number, TOLERANCE).values
+    assert not agreement({"type": "int", "value": 2**70}, {"type": "int", "value": 1}, TOLERANCE).values
 
 
 def test_what_cannot_be_compared_does_not_agree():
-    assert not agreement({"is": "other"}, {"is": "other"}, TOLERANCE).values
-    assert agreement({"is": "float", "value": 10**400}, {"is": "float", "value": 2.5}, TOLERANCE) == NONE
+    assert not agreement({"type": "other"}, {"type": "other"}, TOLERANCE).values
+    assert agreement({"type": "float", "value": 10**400}, {"type": "float", "value": 2.5}, TOLERANCE) == NO_AGREEMENT
 
 
 def test_lists_and_dictionaries_agree_entry_by_entry():
-    pair = listed(RIGHT, {"is": "str", "value": "a"})
+    pair = listed(RIGHT, {"type": "str", "value": "a"})
     assert agreement(pair, pair, TOLERANCE) == Agreement(True)
     for wrong in (
         listed(RIGHT),
-        listed(RIGHT, {"is": "str", "value": "b"}),
+        listed(RIGHT, {"type": "str", "value": "b"}),
         listed(),
-        {"is": "list"},
-        {"is": "list", "items": 3},
+        {"type": "list"},
+        {"type": "list", "items": 3},
     ):
         assert not agreement(wrong, pair, TOLERANCE).values
 
     def named(**entries):
-        return {"is": "dict", "items": [[{"is": "str", "value": k}, v] for k, v in entries.items()]}
+        return {"type": "dict", "items": [[{"type": "str", "value": k}, v] for k, v in entries.items()]}
 
     weights = named(a=RIGHT, b=tensor(np.zeros(2)))
     assert agreement(named(b=tensor(np.zeros(2)), a=RIGHT), weights, TOLERANCE) == Agreement(True)
@@ -113,8 +113,8 @@ def test_lists_and_dictionaries_agree_entry_by_entry():
     )
     assert not agreement(named(b=RIGHT, a=tensor(np.zeros(2))), weights, TOLERANCE).values
     assert not agreement(named(a=RIGHT, c=tensor(np.zeros(2))), weights, TOLERANCE).values
-    for items in ([[1]], [1, 2], [[{"is": "str"}, RIGHT], [{}, RIGHT]], [[{"value": []}, 1], [{"value": {}}, 2]]):
-        assert not agreement({"is": "dict", "items": items}, weights, TOLERANCE).values
+    for items in ([[1]], [1, 2], [[{"type": "str"}, RIGHT], [{}, RIGHT]], [[{"value": []}, 1], [{"value": {}}, 2]]):
+        assert not agreement({"type": "dict", "items": items}, weights, TOLERANCE).values
 
 
 # Marks
@@ -174,12 +174,12 @@ def known(outputs, changed=False):
 
 # The last case is one that zeros get right.
 OUTPUTS[3] = OUTPUTS[3] * 0
-PREPARED = Prepared(
+PREPARED = PreparedQuestion(
     question=QUESTION,
     request={"cases": INPUTS, "cotangents": [None] * N_CASES, "probes": ""},
-    size=100,
+    max_message_bytes=100,
     reference=answers(OUTPUTS) + EXTRA,
-    shown={"probe_order": "Shuffling the rows shuffles what is returned."},
+    probe_descriptions={"probe_order": "Shuffling the rows shuffles what is returned."},
     mistakes={
         "forgets_one": known([*(value - 1 for value in OUTPUTS[:3]), OUTPUTS[3]]),
         "in_place": known(OUTPUTS, changed=True),
@@ -207,10 +207,10 @@ def test_values_earn_by_the_case_and_nothing_else_does_until_all_are_right():
 
 
 def test_a_case_that_zeros_get_right_earns_nothing_and_still_can_cost():
-    assert telling(PREPARED) == [True, True, True, False]
+    assert informative_cases(PREPARED) == [True, True, True, False]
     assert marked(answers([value * 0 for value in OUTPUTS]) + EXTRA).points == 0
-    assert share_of_values([True, True, True, False], telling(PREPARED)) == pytest.approx(2 / 3)
-    assert share_of_values([False, False, False, False], telling(PREPARED)) == 0
+    assert values_share([True, True, True, False], informative_cases(PREPARED)) == pytest.approx(2 / 3)
+    assert values_share([False, False, False, False], informative_cases(PREPARED)) == 0
     assert points(criteria(Outcome("done", answers([*OUTPUTS[:3], OUTPUTS[3] + 1]) + EXTRA), PREPARED), 10) == 4
 
 
@@ -266,9 +266,9 @@ def test_known_mistakes_are_named():
 @pytest.mark.parametrize(
     ("category", "found", "end"),
     [
-        ("returned nothing", answers([{"is": "none"}] * N_CASES), "done"),
-        ("returned something else", answers([{"is": "str", "value": "secret"}] * N_CASES), "done"),
-        ("returned something else", answers([{"is": "other"}] * N_CASES), "done"),
+        ("returned nothing", answers([{"type": "none"}] * N_CASES), "done"),
+        ("returned something else", answers([{"type": "str", "value": "secret"}] * N_CASES), "done"),
+        ("returned something else", answers([{"type": "other"}] * N_CASES), "done"),
         ("wrong shape", answers([value.T for value in OUTPUTS]), "done"),
         ("not finite", answers([value * np.nan for value in OUTPUTS]), "done"),
         ("off by a constant", answers([value + 0.5 for value in OUTPUTS]), "done"),
@@ -315,7 +315,8 @@ def test_a_question_without_an_outcome_is_not_found_or_not_attempted():
 JUNK = [None, 3, "x", [], {}, {"case": 0}, {"case": 9, "pass": "values"}, {"case": -1, "pass": "values"}]
 JUNK += [{"case": True, "pass": "values"}, {"case": [0], "pass": "values"}, {"case": 0, "pass": ["values"]}]
 JUNK += [
-    {"case": 0, "pass": "values", "returned": junk} for junk in (None, 5, [], {"is": "list"}, {"is": {}}, {"is": None})
+    {"case": 0, "pass": "values", "returned": junk}
+    for junk in (None, 5, [], {"type": "list"}, {"type": {}}, {"type": None})
 ]
 JUNK += [{"case": 0, "pass": "values", "arguments": junk, "returned": RIGHT} for junk in (None, 5, [], {"x": 3})]
 
@@ -327,7 +328,9 @@ def test_junk_among_the_messages_harms_nobody_else(junk):
 
 
 def test_messages_of_cases_that_do_not_exist_are_dropped():
-    assert sorted_out([{"case": case, "pass": "values"} for case in (-1, N_CASES, 0)], INPUTS).keys() == {("values", 0)}
+    assert messages_by_case([{"case": case, "pass": "values"} for case in (-1, N_CASES, 0)], INPUTS).keys() == {
+        ("values", 0)
+    }
 
 
 def test_two_numbers_are_not_called_off_by_a_constant():
@@ -342,4 +345,4 @@ def test_the_first_message_of_a_case_counts():
 def test_right_values_before_a_bad_end_are_told_with_it():
     told = marked(answers(OUTPUTS), "timed out")
     assert told.category == "timed out" and told.points == 8.4
-    assert told.feedback == f"{CATEGORIES['timed out']} {len(OUTPUTS)} of {len(OUTPUTS)} hidden cases come out right."
+    assert told.feedback == f"{CATEGORIES['timed out']} {len(OUTPUTS)} of {len(OUTPUTS)} hidden cases are right."

@@ -71,43 +71,43 @@ def repeated(notebook):
 
 
 UNTIDY = {
-    "copied": (repeated, "hard_lookup is written in 2 cells; the last one, cell 4, counts."),
+    "copied": (repeated, "hard_lookup is defined in 2 cells; the last one, cell 4, counts."),
     "renamed": (
         lambda n: student.renamed(n, "hard_lookup", "my_lookup"),
-        "The function in the cell of hard_lookup, cell 3, has another name; it is taken for it.",
+        "The function in cell 3 counts as hard_lookup, although it has another name.",
     ),
     "moved": (
         lambda n: student.moved(n, "previous_token_head", 3),
-        "The answers stand in another order than in the assignment.",
+        "The answers are in a different order from the assignment.",
     ),
     "split": (
         lambda n: student.split(n, "hard_lookup"),
-        "Found by name, since the cell has neither id nor tag: hard_lookup.",
+        "Answers that were found by name, since their cells lack id and tag: hard_lookup.",
     ),
     "merged": (
         student.merged,
-        f"Found by name, since the cell has neither id nor tag: {', '.join(FUNCTIONS[:-1])}.",
+        f"Answers that were found by name, since their cells lack id and tag: {', '.join(FUNCTIONS[:-1])}.",
     ),
     "without metadata": (
         student.without_metadata,
-        f"Found by name, since the cell has neither id nor tag: {', '.join(FUNCTIONS)}.",
+        f"Answers that were found by name, since their cells lack id and tag: {', '.join(FUNCTIONS)}.",
     ),
     "markdown": (
         lambda n: student.as_text(n, "hard_lookup"),
-        "hard_lookup stands in a cell of text; it is run as code, as cell 3.",
+        "hard_lookup is in a text cell; it is run as code, as cell 3.",
     ),
     "raw, without marks": (
         lambda n: student.without_metadata(student.as_text(n, "hard_lookup", "raw")),
-        "hard_lookup stands in a cell of text; it is run as code, as cell 3.",
+        "hard_lookup is in a text cell; it is run as code, as cell 3.",
     ),
-    "version 3": (student.as_version_3, "The notebook is in version 3 of the format and was converted."),
+    "version 3": (student.as_version_3, "The notebook has format version 3 and was converted to version 4."),
     "a broken cell besides": (
         lambda n: student.add(n, "def unfinished(:"),
-        "Cells that are not Python that can be run: 11.",
+        "Cells that are not valid Python: 11.",
     ),
     "a long cell besides": (
         lambda n: student.add(n, f"table = [{'1, ' * 15_000}]"),
-        "Cells that are so long that they are not parsed: 11.",
+        "Cells that are too long to be parsed: 11.",
     ),
 }
 
@@ -200,7 +200,7 @@ def test_an_attempt_that_runs_counts_before_a_broken_one_below():
     notebook = student.add(filled(), "def hard_lookup(queries, keys, values):\n    return (values")
     submission = read(data(notebook), key())
     assert submission.answers[FIRST].cell == 2
-    assert "hard_lookup is written in 2 cells; cell 3 counts." in submission.notes
+    assert "hard_lookup is defined in 2 cells; cell 3 counts." in submission.notes
 
 
 def test_a_broken_attempt_alone_is_an_attempt():
@@ -377,23 +377,23 @@ REFUSED = {
     gzip.compress(b"{}"): "a compressed file",
     "{}".encode("utf-16"): "UTF-16",
     "{}".encode("utf-16-le"): "UTF-16",
-    b'{"cells": "\xff"}': "not text in UTF-8",
+    b'{"cells": "\xff"}': "not text encoded in UTF-8",
     b"{}\0\0": "neither text nor a notebook",
     b"{}": "no cells",
     b"[1, 2]": "no cells",
     b'"text"': "no cells",
     b'{"cells": 5}': "no cells",
     b'{"cells": [], }': "not valid JSON",
-    data(student.blank())[:5000]: "cut short",
-    data(student.blank())[:-3]: "cut short",
+    data(student.blank())[:5000]: "is incomplete",
+    data(student.blank())[:-3]: "is incomplete",
     b'{"cells": ' + b"[" * 50_000 + b"]" * 50_000 + b"}": "nested too deeply",
     b"[" * 10_000_000: "too many values",
     b"[" + b'"",' * 3_000_000 + b"1]": "too many values",
-    json.dumps({"cells": [{}] * 2_001}).encode(): "2001 cells, where 2000 are allowed",
-    json.dumps({"cells": [], "nbformat": 5}).encode(): "version is not known",
-    json.dumps({"cells": [], "nbformat": "4"}).encode(): "version is not known",
+    json.dumps({"cells": [{}] * 2_001}).encode(): "2001 cells, but only 2000 are allowed",
+    json.dumps({"cells": [], "nbformat": 5}).encode(): "version of the notebook format is unknown",
+    json.dumps({"cells": [], "nbformat": "4"}).encode(): "version of the notebook format is unknown",
     json.dumps({"worksheets": [{"cells": [{"cell_type": "code"}]}], "nbformat": 3}).encode(): "cannot be converted",
-    json.dumps(ANOTHER).encode(): "another notebook: no cell of it belongs to the assignment attention",
+    json.dumps(ANOTHER).encode(): "another notebook: none of its cells belongs to the assignment attention",
 }
 
 
@@ -415,7 +415,7 @@ def test_only_so_much_is_parsed():
         student.add(notebook, "x;" * 9_000, at=0)
     submission = read(data(notebook), key())
     assert attempted(submission) == IDS
-    assert submission.notes == ["Cells that are so long that they are not parsed: " + f"{_numbers(13, 25)}."]
+    assert submission.notes == ["Cells that are too long to be parsed: " + f"{_numbers(13, 25)}."]
 
 
 def _numbers(first, last):

@@ -11,8 +11,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from llm_grader import Refusal, reports
-from llm_grader.records import ATTENTION, GRADED, NOT_GRADED, Mark, Question, Record
+from groundwork import Refusal
+from llm_grader import reports
+from llm_grader.records import GRADED, NEEDS_ATTENTION, NOT_GRADED, Mark, Question, Record
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -73,7 +74,7 @@ def question(name, points):
 
 
 QUESTIONS = [question("one", 1.0), question("two", 3.0)]
-RUN = reports.RunFacts(
+RUN = reports.RunInfo(
     "python -m llm_grader grade in/ --out marks/",
     *("0123abcd", datetime(2026, 1, 2, 3, 4, tzinfo=UTC), 61.4, 2, "bubblewrap"),
     [("opens a socket", True, "refused"), ("reads the key", True, "not there")],
@@ -91,7 +92,7 @@ def graded(student, one=1.0, two=0.0, mistake=None, **others):
 
 
 def attention(student="Cy", reason="This is a web page, not a notebook."):
-    return Record(student, f"{student}/a.ipynb", "c", ATTENTION, reason)
+    return Record(student, f"{student}/a.ipynb", "c", NEEDS_ATTENTION, reason)
 
 
 def failed(student="Dee"):
@@ -166,7 +167,7 @@ def test_excel_is_told_the_encoding_and_numbers_are_numbers(tmp_path):
 def test_no_cell_can_become_a_formula(formula, separator):
     questions = [replace(QUESTIONS[0], id=formula)]
     record = graded(formula, file=formula, reason=formula, notes=[formula])
-    rows = list(csv.reader(io.StringIO(reports.marks(questions, [record]), newline=""), delimiter=separator))
+    rows = list(csv.reader(io.StringIO(reports.marks_csv(questions, [record]), newline=""), delimiter=separator))
     assert len(rows) == 2
     cells = [cell.strip('\ufeff\u200b\u200d \u3000"') for row in rows for cell in row]
     assert not [cell for cell in cells if re.match(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\u2212]", cell)]
@@ -174,21 +175,21 @@ def test_no_cell_can_become_a_formula(formula, separator):
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_name_is_one_row_of_visible_characters(name):
-    rows = list(csv.DictReader(io.StringIO(reports.marks(QUESTIONS, [graded(name)]), newline="")))
+    rows = list(csv.DictReader(io.StringIO(reports.marks_csv(QUESTIONS, [graded(name)]), newline="")))
     assert len(rows) == 1
     student = rows[0]["student"]
     student.encode()
     assert student.isprintable()
-    assert student.removeprefix("'") == reports.seen(name)
+    assert student.removeprefix("'") == reports.escape_invisible(name)
 
 
 def test_what_cannot_be_seen_is_written_out_and_the_rest_stays():
     assert (
-        reports.seen("a\nb\0c\u202ed\udc80e\u2028\u2029f\U000e0041")
+        reports.escape_invisible("a\nb\0c\u202ed\udc80e\u2028\u2029f\U000e0041")
         == "a\\nb\\x00c\\u202ed\\udc80e\\u2028\\u2029f\\U000e0041"
     )
     for name in ("José 张伟 محمد", "क्\u200dष", "👩\u200d💻"):
-        assert reports.seen(name) == name
+        assert reports.escape_invisible(name) == name
 
 
 # Feedback pages
@@ -260,8 +261,8 @@ def test_pages_are_built_for_all_readers(tmp_path):
 def test_a_feedback_page_says_what_was_earned_and_why(tmp_path):
     page, _ = pages(tmp_path, [graded("Ada", 1.0, 2.25, notes=["Two cells; the last counts."])])
     assert "Ada file: Ada/a.ipynb 3.25 of 4 points" in page.text
-    assert "The one right, 1 of 1 points A sentence. Graded apart: values 100 %." in page.text
-    assert "The two right, 2.25 of 3 points It differs. Graded apart: a probe 75 %." in page.text
+    assert "The one right, 1 of 1 points A sentence. Score of each criterion: values 100 %." in page.text
+    assert "The two right, 2.25 of 3 points It differs. Score of each criterion: a probe 75 %." in page.text
     assert "Two cells; the last counts." in page.text
     dots = [a["class"] for tag, a in page.elements if tag == "span" and "dot" in a.get("class", "")]
     assert dots == ["dot all", "dot part"] * 2
@@ -269,11 +270,11 @@ def test_a_feedback_page_says_what_was_earned_and_why(tmp_path):
 
 def test_a_feedback_page_without_a_grade_says_so_and_shows_no_points(tmp_path):
     looked_at, broken, _ = pages(tmp_path, [attention(), failed()])
-    assert "A person has to look at what you handed in" in looked_at.text
+    assert "A person has to look at your submission" in looked_at.text
     assert "This is a web page, not a notebook." in looked_at.text
     assert "The grader failed, not you, and this is not a zero." in broken.text
     assert "Slot 7" not in broken.text
-    assert "points" not in looked_at.text.split("A person")[1] + broken.text.split("What you")[1]
+    assert "points" not in looked_at.text.split("A person")[1] + broken.text.split("Your submission")[1]
 
 
 def test_what_is_for_instructors_is_not_on_feedback_pages(tmp_path):
@@ -305,33 +306,33 @@ def test_the_summary_counts_what_the_records_say(tmp_path):
 def test_identical_files_are_named_unless_they_earned_nothing(tmp_path):
     same = [graded("Ada", digest="x"), graded("Bo", digest="x"), graded("Cy", digest="y")]
     *_, page = pages(tmp_path, same)
-    assert "the same file, byte for byte: Ada , Bo Students" in page.text
+    assert "handed in identical files: Ada , Bo Students" in page.text
     untouched = [graded("Ada", 0.0, digest="x"), graded("Bo", 0.0, digest="x")]
     *_, page = pages(tmp_path, untouched)
-    assert "No two students handed in the same file" in page.text
+    assert "No two students with points handed in identical files" in page.text
 
 
 def test_the_summary_says_how_the_run_was_made_and_how_to_repeat_it(tmp_path):
     *_, page = pages(tmp_path, [graded("Ada")])
-    assert "Graded 2026-01-02 03:04 UTC." in page.text
-    assert "61 seconds with 2 workers; key 0123abcd ." in page.text
+    assert "Graded on 2026-01-02 03:04 UTC." in page.text
+    assert "Grading took 61 seconds with 2 workers. The version of the key is 0123abcd ." in page.text
     assert "course/two, case 3: a constant answers it." in page.text
-    assert "Sandbox: bubblewrap. Attacks that were run" in page.text
-    assert "opens a socket held refused reads the key held not there" in page.text
+    assert "Sandbox: bubblewrap. Attacks that were tried" in page.text
+    assert "opens a socket blocked refused reads the key blocked not there" in page.text
     assert "Run the same command: python -m llm_grader grade in/ --out marks/" in page.text
 
 
-def test_a_sandbox_that_did_not_hold_or_was_not_tried_is_no_secret(tmp_path):
+def test_a_sandbox_that_did_not_block_or_was_not_tried_is_no_secret(tmp_path):
     *_, page = pages(tmp_path, [], run=replace(RUN, findings=[("opens a socket", False, "it opened")]))
-    assert "Not every attack was held off." in page.text and "opens a socket not held it opened" in page.text
+    assert "Some attacks were not blocked." in page.text and "opens a socket not blocked it opened" in page.text
     *_, page = pages(tmp_path, [], run=replace(RUN, sandbox="none", findings=[]))
-    assert "Sandbox: none. No attack was tried on it." in page.text
+    assert "Sandbox: none. No attack was tried on the sandbox" in page.text
 
 
 def test_a_class_of_which_nothing_is_graded_has_a_summary(tmp_path):
     for records in ([], [attention(), failed()]):
         *_, page = pages(tmp_path, records)
-        assert f"{len(records)} submissions" in page.text and "Nothing is graded." in page.text
+        assert f"{len(records)} submissions" in page.text and "No submission is graded." in page.text
         assert "The one 1 – 0 0 0" in page.text
 
 
@@ -341,8 +342,8 @@ def test_no_number_of_the_drawing_is_missing_from_its_description(tmp_path):
     [title] = [a for tag, a in page.elements if tag == "title" and a]
     assert svg["role"] == "img" and svg["aria-labelledby"] == title["id"]
     assert (
-        "Points of 3 graded submissions, of 4 possible. The highest bar, with 2, is at full marks; the lowest "
-        "submission has 1, the highest 4; 2 have full marks." in page.text
+        "Points of 3 graded submissions out of 4 possible points. The highest bar, with 2 submissions, is at full "
+        "marks; the lowest result is 1, the highest is 4; 2 submissions have full marks." in page.text
     )
     assert [tag for tag, _ in page.elements].count("rect") == len(reports.histogram([4, 4, 1], 4)["bars"])
 
@@ -389,7 +390,7 @@ def test_a_file_that_cannot_be_written_is_named_and_the_old_one_stays(tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
     try:
-        with pytest.raises(Refusal, match=f"^{tmp_path}/marks.csv cannot be written: File too large$"):
+        with pytest.raises(Refusal, match=f"^{tmp_path}/marks.csv cannot be written: File too large\\.$"):
             write(tmp_path, [graded("Bo")])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -1,4 +1,4 @@
-"""Sandboxes: each that can be had here holds when it is attacked, is refused when it is broken, and leaves nothing."""
+"""Each sandbox that works on this machine blocks attacks, is refused when it is broken, and leaves nothing behind."""
 
 import fcntl
 import os
@@ -13,18 +13,19 @@ from pathlib import Path
 import pytest
 from readable_python import run_tests
 
-from llm_grader import Refusal, sandbox, wire
-from llm_grader.sandbox import Limits, Worker, base, bubblewrap, choose, surroundings, uids
+from groundwork import Refusal
+from llm_grader import sandbox, wire
+from llm_grader.sandbox import Limits, Worker, base, bubblewrap, choose, environment, uids
 from llm_grader.sandbox.bubblewrap import Bubblewrap
-from llm_grader.sandbox.lowered import Lowered, Unconfined
 from llm_grader.sandbox.probing import probe
-from llm_grader.sandbox.processes import table
+from llm_grader.sandbox.processes import process_table
 from llm_grader.sandbox.sandlock import Sandlock
+from llm_grader.sandbox.setuid import SetuidSandbox, Unconfined
 
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 2**20
 LIMITS = Limits(memory=256 * MIB, address_space=2048 * MIB, processes=32, open_files=128, disk=16 * MIB)
-KINDS = [Bubblewrap, Sandlock, Lowered]
+KINDS = [Bubblewrap, Sandlock, SetuidSandbox]
 START = """
 import json, os, sys, time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -44,14 +45,14 @@ numbers = iter(range(10**6))
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
 def kind(request):
-    if missing := request.param().missing():
+    if missing := request.param().unavailable_reason():
         pytest.skip(f"{request.param.name} cannot be tried here: {missing}")
     return request.param
 
 
 @pytest.fixture
 def boxed():
-    if missing := Bubblewrap().missing():
+    if missing := Bubblewrap().unavailable_reason():
         pytest.skip(f"bubblewrap cannot be tried here: {missing}")
     return Bubblewrap()
 
@@ -74,7 +75,7 @@ def start(tmp_path):
 
     yield start
     for worker in workers:
-        worker.end()
+        worker.stop()
 
 
 def program(folder, code):
@@ -85,14 +86,14 @@ def program(folder, code):
 
 def hear(worker, seconds=20):
     try:
-        return wire.receive(worker.source, time.monotonic() + seconds)
+        return wire.receive(worker.reply_fd, time.monotonic() + seconds)
     except wire.WireError as e:
-        raise AssertionError(f"{e}: {worker.complaint()}") from e
+        raise AssertionError(f"{e}: {worker.error_output()}") from e
 
 
 def closed(worker, seconds=20):
     with pytest.raises(wire.Closed):
-        wire.receive(worker.source, time.monotonic() + seconds)
+        wire.receive(worker.reply_fd, time.monotonic() + seconds)
 
 
 def named(name):
@@ -102,7 +103,7 @@ def named(name):
         except OSError:
             return ""
 
-    return [pid for pid in table() if comm(pid) == name]
+    return [pid for pid in process_table() if comm(pid) == name]
 
 
 def soon(condition, seconds=10):
@@ -113,16 +114,16 @@ def soon(condition, seconds=10):
 
 
 def broken(findings):
-    return {finding.attack for finding in findings if not finding.held}
+    return {finding.attack for finding in findings if not finding.blocked}
 
 
 # --- attacks
 
 
-def test_a_sandbox_holds_against_all_but_what_it_concedes(kind, private):
+def test_a_sandbox_blocks_all_attacks_but_its_known_gaps(kind, private):
     findings = probe(kind(), [private])
     assert len(findings) == 18, [str(finding) for finding in findings]
-    assert broken(findings) <= kind.concedes, [str(finding) for finding in findings if not finding.held]
+    assert broken(findings) <= kind.known_gaps, [str(finding) for finding in findings if not finding.blocked]
 
 
 def test_probing_leaves_nothing_in_private_folders(boxed, private):
@@ -159,8 +160,8 @@ def test_a_broken_sandbox_is_refused(fault, boxed, private, monkeypatch):
             return [*words[:end], *added, *words[end:]]
 
     assert attack in broken(probe(Broken(), [private]))
-    monkeypatch.setattr(sandbox, "KINDS", (Broken,))
-    with pytest.raises(Refusal, match=f"bubblewrap: {attack}: NOT held"):
+    monkeypatch.setattr(sandbox, "SANDBOXES", (Broken,))
+    with pytest.raises(Refusal, match=f"bubblewrap: {attack}: NOT blocked"):
         choose([private])
 
 
@@ -177,39 +178,39 @@ def test_a_broken_sandbox_is_refused(fault, boxed, private, monkeypatch):
 )
 def test_a_worker_that_is_not_confined_is_noticed(change, attacks, boxed, private, tmp_path, monkeypatch):
     copy = tmp_path / "worker"
-    shutil.copytree(surroundings.GRADER / "worker", copy)
+    shutil.copytree(environment.GRADER_FOLDER / "worker", copy)
     with open(copy / "confine.py", "a") as file:
         file.write(f"\n{change}\n")
-    whole = surroundings.parts
-    monkeypatch.setattr(bubblewrap, "parts", lambda extra: whole(extra) | {"llm_grader/worker": copy})
-    if not boxed.lowers:
+    whole = environment.worker_files
+    monkeypatch.setattr(bubblewrap, "worker_files", lambda extra: whole(extra) | {"llm_grader/worker": copy})
+    if not boxed.changes_user:
         attacks = attacks - {"make a namespace"}  # there bubblewrap forbids it as well
     assert attacks <= broken(probe(boxed, [private]))
 
 
 def test_a_missing_watchdog_is_noticed(kind, private, monkeypatch):
-    monkeypatch.setattr(Worker, "look", lambda worker, processes: None)
+    monkeypatch.setattr(Worker, "enforce_memory_limit", lambda worker, processes: None)
     monkeypatch.setattr("llm_grader.sandbox.probing.SECONDS", 1.0)
     assert "hold too much memory" in broken(probe(kind(), [private]))
 
 
 def test_a_root_that_keeps_its_rights_is_noticed(boxed, private, monkeypatch):
-    if not boxed.lowers:
+    if not boxed.changes_user:
         pytest.skip("only root has rights to keep")
-    monkeypatch.setattr(bubblewrap, "lowered", lambda uid: ["setpriv", "--inh-caps=-all", "--"])
+    monkeypatch.setattr(bubblewrap, "setpriv_prefix", lambda uid: ["setpriv", "--inh-caps=-all", "--"])
     assert {"become root", "fork past the limit"} <= broken(probe(boxed, [private]))
 
 
-def test_lowered_says_what_to_do_about_a_private_folder_that_others_can_read(private):
-    if missing := Lowered().missing():
-        pytest.skip(f"lowered cannot be tried here: {missing}")
+def test_setuid_says_what_to_do_about_a_private_folder_that_others_can_read(private):
+    if missing := SetuidSandbox().unavailable_reason():
+        pytest.skip(f"setuid cannot be tried here: {missing}")
     folder = Path("/var/tmp") / f"open-{os.getpid()}"
     folder.mkdir(mode=0o755)
     try:
-        with pytest.raises(Refusal, match=f"read the key: NOT held .{folder}.*chmod 700"):
-            choose([folder], "lowered")
+        with pytest.raises(Refusal, match=f"read the key: NOT blocked .{folder}.*chmod 700"):
+            choose([folder], "setuid")
         folder.chmod(0o700)
-        assert choose([folder], "lowered")[0].name == "lowered"
+        assert choose([folder], "setuid")[0].name == "setuid"
     finally:
         folder.rmdir()
 
@@ -250,9 +251,9 @@ def test_what_lies_below_the_writable_folder_is_seen_as_well(boxed, start, monke
         Path(folder, "clone").mkdir()
         Path(folder, "clone", "python").touch()
         Path(folder).chmod(0o755)
-        shown = [*surroundings.visible(), Path(folder, "clone")]
-        monkeypatch.setattr(bubblewrap, "visible", lambda: shown)
-        bubblewrap.system.cache_clear()
+        shown = [*environment.readable_paths(), Path(folder, "clone")]
+        monkeypatch.setattr(bubblewrap, "readable_paths", lambda: shown)
+        bubblewrap.system_options.cache_clear()
         code = f"""
 def writes(folder):
     try:
@@ -263,7 +264,7 @@ def writes(folder):
 answer([os.listdir({folder + "/clone"!r}), writes({folder + "/clone"!r}), writes("/tmp")])
 """
         assert hear(start(boxed, code)) == [["python"], False, True]
-    bubblewrap.system.cache_clear()
+    bubblewrap.system_options.cache_clear()
 
 
 def test_a_worker_does_not_get_the_graders_environment(kind, start, monkeypatch):
@@ -286,7 +287,7 @@ while True:
 """,
     )
     for number in (1, 2):
-        wire.send(worker.to, number)
+        wire.send(worker.request_fd, number)
         assert hear(worker) == number
 
 
@@ -297,13 +298,13 @@ def test_the_end_says_why(kind, start):
     running, ended = start(kind(), "answer(1)"), start(kind(), "")
     hear(running)
     closed(ended)
-    assert [running.end(), running.end(), ended.end()] == ["", "", "ended"]
+    assert [running.stop(), running.stop(), ended.stop()] == ["", "", "ended"]
 
 
 def test_a_worker_that_has_hung_up_has_ended(boxed, start):
     worker = start(boxed, "os.close(to); time.sleep(60)")
     closed(worker)
-    assert worker.end() == "ended"
+    assert worker.stop() == "ended"
 
 
 def test_memory_is_summed_over_processes_and_shared_pages_count_once(kind, start):
@@ -320,7 +321,7 @@ for _ in range(6):
     greedy = start(kind(), code.format(grow="own = os.urandom(60 * 2**20)", then="time.sleep(60)"))
     assert hear(modest) == 1
     closed(greedy)
-    assert [modest.end(), greedy.end()] == ["", "memory"]
+    assert [modest.stop(), greedy.stop()] == ["", "memory"]
 
 
 def test_memory_is_seen_when_the_first_thread_has_gone(kind, start):
@@ -337,16 +338,16 @@ ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)
 """,
     )
     closed(worker)
-    assert worker.end() == "memory"
+    assert worker.stop() == "memory"
 
 
 def test_files_in_memory_count_as_memory(boxed, start):
     limits = Limits(memory=128 * MIB, address_space=2048 * MIB, processes=32, open_files=128, disk=512 * MIB)
     worker = start(boxed, "open('file', 'wb').write(bytes(200 * 2**20)); answer(1)", limits)
-    with pytest.raises(AssertionError, match="the other side has gone"):
+    with pytest.raises(AssertionError, match="the other side has closed the pipe"):
         for _ in range(2):  # the answer may come before the watchdog
             hear(worker)
-    assert worker.end() == "memory"
+    assert worker.stop() == "memory"
 
 
 def test_processes_that_multiply_and_leave_their_session_are_gone_after_the_end(kind, start):
@@ -366,40 +367,40 @@ while True:
     )
     hear(worker)
     soon(lambda: len(named(name)) > 5)
-    worker.end()
+    worker.stop()
     assert not named(name)
 
 
 def test_the_end_frees_everything(kind, start, tmp_path):
     code = "os.makedirs('/'.join(['deep'] * 200)); os.symlink('/', 'link'); answer(os.getcwd())"
-    start(kind(), "").end()  # folders that are kept for the next worker
+    start(kind(), "").stop()  # folders that are kept for the next worker
     before = sorted(os.listdir("/proc/self/fd"))
     worker = start(kind(), code)
     folder = hear(worker)
     if worker._uid:
-        with open(uids.FOLDER / str(worker._uid)) as lock:
+        with open(uids.LOCK_FOLDER / str(worker._uid)) as lock:
             with pytest.raises(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            worker.end()
+            worker.stop()
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    worker.end()
-    assert kind.namespaces or not os.path.exists(folder)
+    worker.stop()
+    assert kind.has_namespaces or not os.path.exists(folder)
     assert sorted(os.listdir("/proc/self/fd")) == before
 
 
 def test_no_two_workers_have_one_user_id(monkeypatch):
     if os.geteuid():
         pytest.skip("only root can give a worker another user id")
-    monkeypatch.setattr(uids, "RANGE", uids.RANGE[-1:])
+    monkeypatch.setattr(uids, "UID_RANGE", uids.UID_RANGE[-1:])
     uid = uids.Uid()
-    with pytest.raises(Refusal, match="all 1 user ids from 61183 for workers are taken"):
+    with pytest.raises(Refusal, match=r"All 1 user ids for workers \(from 61183 on\) are in use"):
         uids.Uid()
-    uid.free()
-    uids.Uid().free()
+    uid.release()
+    uids.Uid().release()
 
 
 def test_a_start_that_fails_frees_everything(boxed, monkeypatch):
-    boxed.start(LIMITS).end()
+    boxed.start(LIMITS).stop()
     before = sorted(os.listdir("/proc/self/fd"))
     monkeypatch.setattr(Bubblewrap, "command", lambda *_: ["/nonexistent"])
     with pytest.raises(FileNotFoundError):
@@ -410,12 +411,12 @@ def test_a_start_that_fails_frees_everything(boxed, monkeypatch):
 def test_the_last_line_of_a_failure_is_kept_short_and_printable(kind, start):
     worker = start(kind(), r"os.write(2, b'early\n' + b'x' * 10000 + b'\n' + b'\x1b[31mlate\n\n')")
     closed(worker)
-    assert worker.complaint() == "[31mlate"
-    worker.end()
-    assert worker.complaint() == "[31mlate"
+    assert worker.error_output() == "[31mlate"
+    worker.stop()
+    assert worker.error_output() == "[31mlate"
     worker = start(kind(), r"os.write(2, b'x' * 10000)")
     closed(worker)
-    assert worker.complaint() == "x" * base.COMPLAINT
+    assert worker.error_output() == "x" * base.MAX_ERROR_OUTPUT
 
 
 # --- several graders
@@ -425,14 +426,14 @@ GRADER = """
 import sys
 from pathlib import Path
 from llm_grader import wire
-from llm_grader.sandbox import Limits, base, bubblewrap, lowered, sandlock
-kinds = {k.name: k for k in (bubblewrap.Bubblewrap, sandlock.Sandlock, lowered.Lowered)}
+from llm_grader.sandbox import Limits, base, bubblewrap, sandlock, setuid
+kinds = {k.name: k for k in (bubblewrap.Bubblewrap, sandlock.Sandlock, setuid.SetuidSandbox)}
 worker = kinds[sys.argv[1]]().start(Limits(*map(int, sys.argv[3].split(","))), Path(sys.argv[2]))
-print(wire.receive(worker.source), flush=True)
+print(wire.receive(worker.reply_fd), flush=True)
 for line in sys.stdin:
-    wire.send(worker.to, line)
-    print(wire.receive(worker.source), flush=True)
-worker.end()
+    wire.send(worker.request_fd, line)
+    print(wire.receive(worker.reply_fd), flush=True)
+worker.stop()
 """
 
 
@@ -459,8 +460,8 @@ def test_graders_that_run_at_once_do_not_touch_each_others_workers(kind, start, 
     with another_grader(kind, program(tmp_path, ECHO.format(name="other"))) as grader:
         theirs = int(grader.stdout.readline())
         worker = start(kind(), ECHO.format(name="ours"))
-        assert (hear(worker) != theirs) or not kind().lowers
-        worker.end()
+        assert (hear(worker) != theirs) or not kind().changes_user
+        worker.stop()
         print("still there", file=grader.stdin, flush=True)
         assert grader.stdout.readline() == "still there\n"
         grader.stdin.close()
@@ -480,37 +481,37 @@ def test_a_grader_that_is_killed_takes_its_worker_along(kind, tmp_path):
 # --- the choice
 
 
-def test_the_choice_is_the_first_that_holds(boxed, private):
+def test_the_choice_is_the_first_that_works(boxed, private):
     chosen, findings = choose([private])
     assert chosen.name == findings[-1].sandbox
-    assert broken(finding for finding in findings if finding.sandbox == chosen.name) <= chosen.concedes
+    assert broken(finding for finding in findings if finding.sandbox == chosen.name) <= chosen.known_gaps
 
 
-def test_where_none_holds_the_grader_refuses_and_says_why(private, monkeypatch):
-    monkeypatch.setattr(Bubblewrap, "missing", lambda _: "there is no bwrap")
-    monkeypatch.setattr(Sandlock, "missing", lambda _: "there is no sandlock")
-    monkeypatch.setattr(Lowered, "missing", lambda _: "there is no root")
+def test_where_none_works_the_grader_refuses_and_says_why(private, monkeypatch):
+    monkeypatch.setattr(Bubblewrap, "unavailable_reason", lambda _: "there is no bwrap")
+    monkeypatch.setattr(Sandlock, "unavailable_reason", lambda _: "there is no sandlock")
+    monkeypatch.setattr(SetuidSandbox, "unavailable_reason", lambda _: "there is no root")
     with pytest.raises(Refusal, match="there is no bwrap.*there is no sandlock.*there is no root"):
         choose([private])
     chosen, findings = choose([private], unsafe=True)
     assert isinstance(chosen, Unconfined)
-    assert not any(finding.held for finding in findings)
-    with pytest.raises(Refusal, match="there is no sandbox 'chroot'; there are bubblewrap, sandlock, lowered"):
+    assert not any(finding.blocked for finding in findings)
+    with pytest.raises(Refusal, match="There is no sandbox 'chroot'; the sandboxes are bubblewrap, sandlock, setuid"):
         choose([private], "chroot")
 
 
 def test_without_a_sandbox_workers_still_run_and_end(start):
     worker = start(Unconfined(), "answer(1)")
     assert hear(worker) == 1
-    assert worker.end() == ""
+    assert worker.stop() == ""
 
 
-# --- other surroundings: a Python that everyone can read, as root and as an ordinary user
+# --- another environment: a Python that everyone can read, as root and as an ordinary user
 
 
 @pytest.mark.corpus  # slow; run by .ci/run
 @pytest.mark.parametrize("user", ["root", "anyone"])
 def test_the_same_where_everyone_can_read_python(user, tmp_path):
-    kinds = "sandlock or lowered" if user == "root" else "bubblewrap or sandlock"
+    kinds = "sandlock or setuid" if user == "root" else "bubblewrap or sandlock"
     folder = Path(f"/tmp/{tmp_path.name}-{user}-{os.getpid()}")
     assert "cannot be tried" not in run_tests(["-k", kinds, __file__], folder, user)

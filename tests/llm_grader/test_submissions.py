@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-from llm_grader import Refusal
-from llm_grader.records import Found, NeedsAttention
+from groundwork import Refusal
+from llm_grader.records import NeedsAttention, SubmissionFile
 from llm_grader.submissions import find, load
 
 
@@ -38,10 +38,10 @@ def test_folders_and_files_are_taken_in_the_order_of_their_names(folder):
     anna = put(folder / "anna" / "unpacked" / "deeper" / "work.IPYNB")
     zoe = put(folder / "zoe.ipynb.txt")
     assert find(folder) == [
-        Found("Béla Tóth_123_assignsubmission_file_", bela),
-        Found("anna", anna),
-        Found("doejane_LATE_123_456_notebook-1", doe),
-        Found("zoe", zoe),
+        SubmissionFile("Béla Tóth_123_assignsubmission_file_", bela),
+        SubmissionFile("anna", anna),
+        SubmissionFile("doejane_LATE_123_456_notebook-1", doe),
+        SubmissionFile("zoe", zoe),
     ]
 
 
@@ -55,12 +55,12 @@ def test_what_systems_leave_behind_is_no_submission(folder):
         ".c.ipynb",
     ):
         put(folder / name)
-    with pytest.raises(Refusal, match="the folder holds no submissions"):
+    with pytest.raises(Refusal, match="holds no submissions"):
         find(folder)
     real = put(folder / "anna" / "work.ipynb", age=50)
     put(folder / "anna" / ".ipynb_checkpoints" / "work-checkpoint.ipynb")
     put(folder / "anna" / "__MACOSX" / "work.ipynb")
-    assert only(folder) == Found("anna", real)
+    assert only(folder) == SubmissionFile("anna", real)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_of_several_notebooks_that_of_the_assignments_name_counts(folder, name):
     put(folder / "anna" / "inattention.ipynb")
     put(folder / "anna" / "attention_old.ipynb")
     note = "There are 3 notebooks in the folder; the one named for the assignment counts."
-    assert only(folder) == Found("anna", named, notes=[note])
+    assert only(folder) == SubmissionFile("anna", named, notes=[note])
 
 
 @pytest.mark.parametrize("names", [["b", "a", "c"], ["attention", "attention-1", "attention (2)"]])
@@ -79,7 +79,7 @@ def test_else_the_one_changed_last_counts(folder, names):
     for age, name in enumerate(names):
         put(folder / "anna" / f"{name}.ipynb", age=age)
     note = "There are 3 notebooks in the folder; the one changed last counts."
-    assert only(folder) == Found("anna", folder / "anna" / f"{names[0]}.ipynb", notes=[note])
+    assert only(folder) == SubmissionFile("anna", folder / "anna" / f"{names[0]}.ipynb", notes=[note])
 
 
 def test_a_student_without_a_notebook_is_told_so(folder):
@@ -87,21 +87,21 @@ def test_a_student_without_a_notebook_is_told_so(folder):
     (folder / "bela").mkdir()
     put(folder / "carl.py")
     anna, bela, carl = find(folder)
-    assert anna == Found("anna", None, "There is no notebook in the folder.")
-    assert bela == Found("bela", None, "There is no notebook in the folder.")
-    assert carl == Found("carl", None, "The file is not a notebook, whose name ends in .ipynb.")
+    assert anna == SubmissionFile("anna", None, "There is no notebook in the folder.")
+    assert bela == SubmissionFile("bela", None, "There is no notebook in the folder.")
+    assert carl == SubmissionFile("carl", None, "The file is not a notebook: its name does not end in .ipynb.")
     with pytest.raises(NeedsAttention, match="There is no notebook in the folder."):
         load(anna, 100)
 
 
 def test_a_folder_that_is_none_is_refused(folder, tmp_path):
-    with pytest.raises(Refusal, match="no such folder"):
+    with pytest.raises(Refusal, match="The folder of submissions .* does not exist"):
         find(folder / "missing")
-    with pytest.raises(Refusal, match="the folder holds no submissions"):
+    with pytest.raises(Refusal, match="holds no submissions"):
         find(folder)
-    with pytest.raises(Refusal, match="class.zip is a file.*: unpack it first"):
+    with pytest.raises(Refusal, match="class.zip is a file.*; unpack it first"):
         find(put(tmp_path / "class.zip"))
-    with pytest.raises(Refusal, match="class.ipynb is a file, where a folder of submissions is expected$"):
+    with pytest.raises(Refusal, match="class.ipynb is a file, but a folder of submissions is expected.$"):
         find(put(tmp_path / "class.ipynb"))
 
 
@@ -122,7 +122,7 @@ NAMES = {
 def test_a_name_can_be_stored_and_printed(folder, name, flat):
     path = put(folder / f"{name}.ipynb" if flat else folder / name / "a.ipynb")
     found = only(folder)
-    assert found == Found(NAMES[name], path)
+    assert found == SubmissionFile(NAMES[name], path)
     found.student.encode()
     assert load(found, 100) == b"{}"
 
@@ -162,10 +162,10 @@ def test_what_is_no_file_is_neither_followed_nor_opened(folder, tmp_path, kind):
     for place in (folder / "anna.ipynb", folder / "bela" / "work.ipynb"):
         KINDS[kind](place, secret)
     anna, bela = find(folder)
-    assert anna == Found("anna", None, f"What was handed in is {kind}, not a file.")
-    assert bela == Found("bela", None, f"There is no notebook in the folder, only {kind}.")
+    assert anna == SubmissionFile("anna", None, f"The submission is {kind}, not a file.")
+    assert bela == SubmissionFile("bela", None, f"There is no notebook in the folder, only {kind}.")
     with pytest.raises(NeedsAttention):  # as if it had been put there later
-        load(Found("anna", folder / "anna.ipynb"), 100)
+        load(SubmissionFile("anna", folder / "anna.ipynb"), 100)
 
 
 def test_links_to_folders_are_not_followed(folder, tmp_path):
@@ -175,21 +175,21 @@ def test_links_to_folders_are_not_followed(folder, tmp_path):
     link(folder / "bela" / "inner", tmp_path / "other")
     link(folder / "bela" / "loop", folder)
     anna, bela = find(folder)
-    assert anna == Found("anna", None, "What was handed in is a link, not a file.")
-    assert bela == Found("bela", None, "There is no notebook in the folder, only a link.")
+    assert anna == SubmissionFile("anna", None, "The submission is a link, not a file.")
+    assert bela == SubmissionFile("bela", None, "There is no notebook in the folder, only a link.")
 
 
 def test_a_real_notebook_beside_a_link_counts(folder, tmp_path):
     real = put(folder / "anna" / "work.ipynb")
     link(folder / "anna" / "attention.ipynb", put(tmp_path / "secret.ipynb"))
-    assert only(folder) == Found("anna", real)
+    assert only(folder) == SubmissionFile("anna", real)
 
 
 def test_a_folder_is_not_opened_as_a_file(folder):
     (folder / "anna.ipynb").mkdir()
-    assert only(folder) == Found("anna.ipynb", None, "There is no notebook in the folder.")
+    assert only(folder) == SubmissionFile("anna.ipynb", None, "There is no notebook in the folder.")
     with pytest.raises(NeedsAttention, match="a folder, not a file"):
-        load(Found("anna", folder / "anna.ipynb"), 100)
+        load(SubmissionFile("anna", folder / "anna.ipynb"), 100)
 
 
 def test_what_may_not_be_read_needs_attention(folder, monkeypatch):
@@ -205,8 +205,8 @@ def test_what_may_not_be_read_needs_attention(folder, monkeypatch):
     monkeypatch.setattr(os, "scandir", scandir)
     monkeypatch.setattr(os, "open", lambda *_: scandir(folder / "bela"))
     anna, bela = find(folder)
-    assert anna == Found("anna", file)
-    assert bela == Found("bela", None, "What was handed in cannot be read: Permission denied.")
+    assert anna == SubmissionFile("anna", file)
+    assert bela == SubmissionFile("bela", None, "The submission cannot be read: Permission denied.")
     with pytest.raises(NeedsAttention, match="The file cannot be opened: Permission denied."):
         load(anna, 100)
 
@@ -215,7 +215,7 @@ def test_what_may_not_be_read_needs_attention(folder, monkeypatch):
 
 
 def test_a_file_is_loaded_up_to_the_limit(folder):
-    found = Found("anna", put(folder / "anna.ipynb", "x" * 100))
+    found = SubmissionFile("anna", put(folder / "anna.ipynb", "x" * 100))
     assert load(found, 100) == b"x" * 100
     with pytest.raises(NeedsAttention, match="The file is larger than"):
         load(found, 99)
@@ -225,14 +225,14 @@ def test_a_large_file_is_refused_before_it_is_read(folder):
     path = put(folder / "anna.ipynb")
     os.truncate(path, 2**40)
     with pytest.raises(NeedsAttention, match="The file is larger than 10 MB: clear the outputs"):
-        load(Found("anna", path), 10 * 2**20)
+        load(SubmissionFile("anna", path), 10 * 2**20)
 
 
 def test_a_file_that_says_it_is_smaller_is_read_no_further_than_the_limit():
     with pytest.raises(NeedsAttention, match="The file is larger than"):
-        load(Found("anna", os.path.join("/proc/self", "smaps")), 100)
+        load(SubmissionFile("anna", os.path.join("/proc/self", "smaps")), 100)
 
 
 def test_a_file_that_has_gone_needs_attention(folder):
     with pytest.raises(NeedsAttention, match="The file cannot be opened: No such file or directory."):
-        load(Found("anna", folder / "anna.ipynb"), 100)
+        load(SubmissionFile("anna", folder / "anna.ipynb"), 100)

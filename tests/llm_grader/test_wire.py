@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from llm_grader import wire
-from llm_grader.wire import Caps, Tensor, WireError
+from llm_grader.wire import FrameLimits, Tensor, WireError
 
 ARRAYS = [
     np.arange(6, dtype=np.float32).reshape(2, 3),
@@ -87,16 +87,16 @@ def test_bfloat16_travels_as_float32_under_its_own_name():
 )
 def test_a_crafted_header_is_refused(header):
     with pytest.raises(WireError):
-        wire.unpack(b"{}", with_header(header), Caps())
+        wire.unpack(b"{}", with_header(header), FrameLimits())
 
 
 def test_a_header_may_have_so_many_tensors_and_so_many_bytes():
     many = {str(i): {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]} for i in range(9)}
     tensors = with_header(many, b"")
-    assert wire.unpack(b"{}", tensors, Caps(count=9, text=1000)) == {}
-    for caps in (Caps(count=8), Caps(text=100)):
+    assert wire.unpack(b"{}", tensors, FrameLimits(n_tensors=9, json_bytes=1000)) == {}
+    for limits in (FrameLimits(n_tensors=8), FrameLimits(json_bytes=100)):
         with pytest.raises(WireError):
-            wire.unpack(b"{}", tensors, caps)
+            wire.unpack(b"{}", tensors, limits)
 
 
 @pytest.mark.parametrize("tensors", [b"\0", struct.pack("<Q", 1 << 63) + b"{}", struct.pack("<Q", 100) + b"{}"])
@@ -155,14 +155,14 @@ def test_a_mutated_frame_is_read_or_refused(data):
             part[data.draw(st.integers(0, len(part) - 1))] = data.draw(st.integers(0, 255))
         del part[data.draw(st.integers(0, len(part))) if data.draw(st.booleans()) else len(part) :]
     with contextlib.suppress(WireError):
-        wire.unpack(bytes(text), bytes(tensors), Caps())
+        wire.unpack(bytes(text), bytes(tensors), FrameLimits())
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=400), st.binary(max_size=400))
 def test_random_bytes_are_read_or_refused(text, tensors):
     with contextlib.suppress(WireError):
-        wire.unpack(text, tensors, Caps())
+        wire.unpack(text, tensors, FrameLimits())
 
 
 @pytest.fixture
@@ -188,12 +188,12 @@ def test_lengths_are_refused_before_anything_is_read(pipe):
     for lengths in [(2**32 - 1, 0), (4, 2**32 - 1)]:
         os.write(pipe[1], wire.LENGTHS.pack(*lengths))
         with pytest.raises(WireError, match="longer than allowed"):
-            wire.receive(pipe[0], time.monotonic() + 5, Caps())
+            wire.receive(pipe[0], time.monotonic() + 5, FrameLimits())
 
 
 def test_half_a_frame_is_too_late_and_a_closed_pipe_is_closed(pipe):
     os.write(pipe[1], wire.pack("whole")[:9])
-    with pytest.raises(wire.TooLate):
+    with pytest.raises(wire.Timeout):
         wire.receive(pipe[0], time.monotonic() + 0.05)
     os.close(pipe[1])
     with pytest.raises(wire.Closed):
@@ -202,12 +202,12 @@ def test_half_a_frame_is_too_late_and_a_closed_pipe_is_closed(pipe):
 
 def test_what_drips_in_is_too_late_as_well(pipe):
     os.write(pipe[1], wire.pack("whole"))
-    with pytest.raises(wire.TooLate):
+    with pytest.raises(wire.Timeout):
         wire.receive(pipe[0], time.monotonic() - 1)
 
 
 def test_a_reader_that_does_not_read_is_given_up(pipe):
-    with pytest.raises(wire.TooLate):
+    with pytest.raises(wire.Timeout):
         wire.send(pipe[1], "x" * 10**6, time.monotonic() + 0.05)
     os.close(pipe[0])
     with pytest.raises(wire.Closed):

@@ -265,8 +265,8 @@ def test_bengios_network_equals_the_formula_written_out(direct, bias):
     logits, C = model(tokens), model.embedding.weight
     for b in range(BATCH):
         for t in range(TOKENS):
-            places = range(t, t - N_CTX, -1)
-            X = torch.cat([C[tokens[b, i]] if i >= 0 else torch.zeros(D_EMBED).double() for i in places])
+            positions = range(t, t - N_CTX, -1)
+            X = torch.cat([C[tokens[b, i]] if i >= 0 else torch.zeros(D_EMBED).double() for i in positions])
             hidden = model.w_1.weight @ X + (model.w_1.bias if bias else 0)
             expected = model.w_2.weight @ hidden.tanh() + (model.w_2.bias if bias else 0)
             expected = expected + (model.w_direct.weight @ X if direct else 0)
@@ -338,20 +338,20 @@ def test_recurrent_models_equal_pytorchs(cell, fused):
 @pytest.mark.parametrize("cell", CELLS)
 def test_padding_changes_nothing(cell):
     model, tokens = randomize(RecurrentLM(cell, VOCAB, D_EMBED, D_HIDDEN, 2)).double(), ids()
-    is_token = torch.ones(BATCH, TOKENS, dtype=torch.bool)
-    is_token[0, :3] = is_token[2, 5:] = False
-    padded = model(tokens, is_token=is_token)
-    for row, mask, found in zip(tokens, is_token, padded, strict=True):
+    attention_mask = torch.ones(BATCH, TOKENS, dtype=torch.bool)
+    attention_mask[0, :3] = attention_mask[2, 5:] = False
+    padded = model(tokens, attention_mask=attention_mask)
+    for row, mask, found in zip(tokens, attention_mask, padded, strict=True):
         torch.testing.assert_close(found[mask], model(row[None, mask])[0], rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.syllabus("UCL-14")
 def test_a_recurrent_model_is_trained_in_chunks():
     model = randomize(RecurrentLM(GRUCell, VOCAB, D_EMBED, D_HIDDEN))
-    is_token = torch.ones(BATCH, TOKENS, dtype=torch.bool)
-    is_token[1, 7:] = False
-    found = [logits for logits, _ in truncated_backpropagation(model.advance, ids(), 4, mask=is_token)]
-    torch.testing.assert_close(torch.cat(found, 1), model(ids(), is_token=is_token))
+    attention_mask = torch.ones(BATCH, TOKENS, dtype=torch.bool)
+    attention_mask[1, 7:] = False
+    found = [logits for logits, _ in truncated_backpropagation(model.advance, ids(), 4, mask=attention_mask)]
+    torch.testing.assert_close(torch.cat(found, 1), model(ids(), attention_mask=attention_mask))
 
 
 # --- The bottleneck ---
@@ -400,11 +400,11 @@ def test_all_that_the_target_knows_of_the_source_is_one_state_of_fixed_size():
 @pytest.mark.syllabus("UCL-30")
 def test_padding_of_the_source_changes_nothing():
     model, source = randomize(translator()).double(), ids(seed=4, tokens=8, vocab=17)
-    is_token = torch.ones(BATCH, 8, dtype=torch.bool)
-    is_token[0, 5:] = is_token[1, :2] = False
-    found = model(ids(), source=source, source_is_token=is_token)
+    attention_mask = torch.ones(BATCH, 8, dtype=torch.bool)
+    attention_mask[0, 5:] = attention_mask[1, :2] = False
+    found = model(ids(), source=source, source_attention_mask=attention_mask)
     for b in range(BATCH):
-        alone = model(ids()[b : b + 1], source=source[b : b + 1, is_token[b]])
+        alone = model(ids()[b : b + 1], source=source[b : b + 1, attention_mask[b]])
         torch.testing.assert_close(found[b], alone[0], rtol=1e-9, atol=1e-9)
 
 
@@ -428,7 +428,7 @@ def hugging_faces(ours, n_vocab=VOCAB):
     names["unembedding.embedding.weight"] = "lm_head.weight"
     state = {}
     for name, tensor in ours.state_dict().items():
-        name = name.replace("around_blocks.", "backbone.layers.").replace("blocks.", "backbone.layers.")
+        name = name.replace("block_residuals.", "backbone.layers.").replace("blocks.", "backbone.layers.")
         name = name.replace("backbone.layers.", "backbone.layers.", 1)
         if ".norm.weight" not in name:
             parts = name.split(".")
@@ -474,25 +474,25 @@ def test_the_state_of_mamba_does_not_grow():
 @pytest.mark.syllabus("UCL-16")
 def test_mamba_reads_nothing_of_padding_before_a_text():
     model, tokens = randomize(mamba()), ids()
-    is_token = torch.ones(BATCH, TOKENS, dtype=torch.bool)
-    is_token[0, :4] = is_token[2, :1] = False
-    found = model(tokens, is_token=is_token)
-    for row, text, here in zip(found, tokens, is_token, strict=True):
+    attention_mask = torch.ones(BATCH, TOKENS, dtype=torch.bool)
+    attention_mask[0, :4] = attention_mask[2, :1] = False
+    found = model(tokens, attention_mask=attention_mask)
+    for row, text, here in zip(found, tokens, attention_mask, strict=True):
         torch.testing.assert_close(row[here], model(text[None, here])[0])
     assert not torch.allclose(found[0], model(tokens)[0])
-    with pytest.raises(ValueError, match="is_token must be False only before the first token"):
-        model(tokens, is_token=~is_token)
+    with pytest.raises(ValueError, match="attention_mask must be False only before the first token"):
+        model(tokens, attention_mask=~attention_mask)
 
 
 @pytest.mark.syllabus("UCL-16")
 def test_mamba_writes_from_its_state_what_it_writes_without():
     model, prompts = randomize(mamba()), [[3, 1, 4, 1, 5], [2, 6]]
-    found = generate(model, prompts, n_new=6).ids
+    found = generate(model, prompts, max_new_tokens=6).ids
     for prompt, new in zip(prompts, found, strict=True):
         for token in new:
             assert model(torch.tensor([prompt]))[0, -1].argmax() == token
             prompt = [*prompt, token]
-    for found in beam_search(model, prompts, n_beams=3, n_new=4)[1]:
+    for found in beam_search(model, prompts, n_beams=3, max_new_tokens=4)[1]:
         scores = model(torch.tensor([prompts[1] + found.ids]))[0].log_softmax(-1)[1:-1]
         assert scores.gather(1, torch.tensor(found.ids)[:, None]).sum().item() == pytest.approx(found.log_prob)
 
@@ -508,8 +508,8 @@ def written_out(model, text):
         k, p = divmod(t, P)
         patches = [model.global_start]
         for patch in range(k):
-            places = range(patch * P, patch * P + P)
-            patches.append(torch.cat([E_G[text[i]] + model.positions.table[i] for i in places]))
+            positions = range(patch * P, patch * P + P)
+            patches.append(torch.cat([E_G[text[i]] + model.positions.table[i] for i in positions]))
         G = model.global_model(torch.stack(patches)[None])[0][0, k].view(P, -1)
         before = [model.local_start, *(E_L[text[k * P + i]] for i in range(p))]
         L = torch.stack([model.w_local.weight @ G[i] + before[i] for i in range(p + 1)])

@@ -31,8 +31,10 @@ CHANGES = {
     },
     "position learned, offset": dict(position="learned", position_offset=2),
     "buckets": dict(position="t5", n_buckets=10, max_distance=20),
-    "rope, a part of the head": dict(position="rope", rope_fraction=0.5, rope_pairing="neighbours"),
-    "rope, scaled": dict(position="rope", rope_scaling="llama3", rope_factor=4.0, rope_n_trained=16),
+    "rope, a part of the head": dict(position="rope", rope_fraction=0.5, rope_pairing="interleaved"),
+    "rope, scaled": dict(
+        position="rope", rope_scaling="llama3", rope_factor=4.0, rope_original_max_position_embeddings=16
+    ),
     **{f"norm {n}": dict(norm=n, qk_norm="per_head", embedding_norm=True) for n in ALLOWED["norm"]},
     "norm without bias": dict(norm_bias=False, qk_norm="across_heads", n_kv_heads=2),
     "norm without anything": dict(norm_weight=False, norm_bias=False, token_head=True),
@@ -69,7 +71,11 @@ CHANGES = {
     },
     "tied": dict(tie_embeddings=True, unembedding_bias=True),
     "scales and caps": dict(
-        scale_embeddings=True, scale_logits=True, logit_soft_cap=3.0, attention_soft_cap=5.0, attention_scale=0.3
+        scale_embeddings=True,
+        scale_logits=True,
+        final_logit_softcapping=3.0,
+        attn_logit_softcapping=5.0,
+        attention_scale=0.3,
     ),
     "windows": dict(window=3, global_every=2, n_layers=5),
     **{
@@ -106,7 +112,7 @@ def test_the_configs_change_every_field():
     unchanged = set(dataclasses.asdict(defaults))
     for config in CONFIGS.values():
         unchanged -= {name for name in config.difference(defaults)}
-    without_cost = {"norm_eps", "rope_base", "rope_fast_turns", "rope_slow_turns", "rope_temperature"}
+    without_cost = {"norm_eps", "rope_base", "rope_beta_fast", "rope_beta_slow", "rope_attention_factor"}
     without_cost |= {"n_expert_groups", "n_open_groups"}
     assert unchanged - without_cost == {"d_model", "n_heads", "n_vocab", "d_ff"}
 
@@ -202,8 +208,8 @@ def test_visible_pairs_are_those_that_the_masks_allow(kind, windows, n_cached):
     if kind == "encoder" and n_cached:
         return
     config = ModelConfig(**SIZES, kind=kind, **windows)
-    places = torch.arange(n_cached + TOKENS)[None]
-    masks = [mask(places[:, n_cached:], places) for mask in Transformer(config).stack.masks]
+    positions = torch.arange(n_cached + TOKENS)[None]
+    masks = [mask(positions[:, n_cached:], positions) for mask in Transformer(config).stack.masks]
     seen = sum(mask.expand(1, 1, TOKENS, n_cached + TOKENS).sum().item() for mask in masks)
     found = of(config, n_cached=n_cached, only_visible=True)
     assert found["scores and mixing"].flops == BATCH * seen * 2 * 4 * (6 + 6)

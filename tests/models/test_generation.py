@@ -47,7 +47,7 @@ MODELS = {
     "tupe": dict(position="tupe", n_ctx=N_CTX),
     "latent": dict(position="rope", attention="latent", d_latent=10, d_rotary=6, d_head=4),
     "window": dict(position="rope", window=3, n_layers=3, global_every=3),
-    "soft-capped": dict(position="alibi", window=4, attention_soft_cap=2.0, logit_soft_cap=3.0),
+    "soft-capped": dict(position="alibi", window=4, attn_logit_softcapping=2.0, final_logit_softcapping=3.0),
 }
 PROMPTS = [[3, 1, 4, 1, 5], [9, 2], [6, 5, 3, 5, 8, 9, 7]]
 
@@ -70,11 +70,11 @@ def encoder_decoder(seed=0, **parts):
 
 
 @torch.no_grad()
-def written_slowly(model, prompt, n_new, source=None):
+def written_slowly(model, prompt, max_new_tokens, source=None):
     """No cache, no batch: the whole text is read anew for each token."""
     text, log_probs = list(prompt), []
     given = {} if source is None else dict(source=torch.tensor([source]))
-    for _ in range(n_new):
+    for _ in range(max_new_tokens):
         scores = model(torch.tensor([text]), **given)[0, -1].log_softmax(-1)
         text.append(scores.argmax().item())
         log_probs.append(scores.max().item())
@@ -88,19 +88,19 @@ def written_slowly(model, prompt, n_new, source=None):
 @pytest.mark.parametrize("name", MODELS)
 def test_a_batch_with_a_cache_equals_each_text_alone_without(name):
     model = model_of(**MODELS[name])
-    written = generate(model, PROMPTS, n_new=N_NEW, log_probs=True)
+    written = generate(model, PROMPTS, max_new_tokens=N_NEW, log_probs=True)
     for row, prompt in enumerate(PROMPTS):
         ids, log_probs = written_slowly(model, prompt, N_NEW)
         assert written.ids[row] == ids
         torch.testing.assert_close(written.log_probs[row], log_probs, rtol=1e-5, atol=1e-5)
-    assert written.stopped == ["n_new"] * 3
-    assert generate(model, PROMPTS[:1], n_new=N_NEW).ids == written.ids[:1]
+    assert written.finish_reason == ["length"] * 3
+    assert generate(model, PROMPTS[:1], max_new_tokens=N_NEW).ids == written.ids[:1]
 
 
 @pytest.mark.syllabus("UCL-31", "UCL-10")
 def test_an_encoder_decoder_reads_sources_of_unequal_lengths():
     model, sources = encoder_decoder(), [[7, 7, 1], [2, 9, 9, 4, 4], [5]]
-    written = generate(model, PROMPTS, n_new=N_NEW, sources=sources)
+    written = generate(model, PROMPTS, max_new_tokens=N_NEW, sources=sources)
     expected = [
         written_slowly(model, prompt, N_NEW, source)[0] for prompt, source in zip(PROMPTS, sources, strict=True)
     ]
@@ -120,7 +120,7 @@ def test_layers_with_a_window_keep_the_window_alone():
 def test_bfloat16_writes_probable_texts(name):
     """What it writes is, by the model in float64, nearly as probable as what that writes."""
     model = model_of(**MODELS[name])
-    ids = generate(model_of(**MODELS[name]).bfloat16(), PROMPTS, n_new=N_NEW).ids
+    ids = generate(model_of(**MODELS[name]).bfloat16(), PROMPTS, max_new_tokens=N_NEW).ids
     with torch.no_grad():
         for prompt, new in zip(PROMPTS, ids, strict=True):
             scores = model(torch.tensor([prompt + new]))[0, len(prompt) - 1 : -1].log_softmax(-1)
@@ -130,10 +130,10 @@ def test_bfloat16_writes_probable_texts(name):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_on_a_gpu():
     model = model_of(**MODELS["rope"])
-    expected = generate(model, PROMPTS, n_new=N_NEW).ids
-    assert generate(model.cuda(), PROMPTS, n_new=N_NEW).ids == expected
-    choose = Sample(TopP(0.9), generator=torch.Generator("cuda").manual_seed(0))
-    assert len(generate(model, PROMPTS, n_new=N_NEW, choose=choose).ids[0]) == N_NEW
+    expected = generate(model, PROMPTS, max_new_tokens=N_NEW).ids
+    assert generate(model.cuda(), PROMPTS, max_new_tokens=N_NEW).ids == expected
+    sampler = Sample(TopP(0.9), generator=torch.Generator("cuda").manual_seed(0))
+    assert len(generate(model, PROMPTS, max_new_tokens=N_NEW, sampler=sampler).ids[0]) == N_NEW
 
 
 @pytest.mark.parametrize("name", ["rope", "latent"])
@@ -146,16 +146,16 @@ def test_weights_stored_by_columns_are_the_same_weights(name):
     ids = torch.tensor(PROMPTS[:1])
     torch.testing.assert_close(changed(ids), model(ids))
     model.load_state_dict(changed.state_dict())
-    assert generate(changed, PROMPTS, n_new=N_NEW).ids == generate(model, PROMPTS, n_new=N_NEW).ids
+    assert generate(changed, PROMPTS, max_new_tokens=N_NEW).ids == generate(model, PROMPTS, max_new_tokens=N_NEW).ids
 
 
 # --- Overflow ---
 
 
-def slid_slowly(model, prompt, n_new):
+def slid_slowly(model, prompt, max_new_tokens):
     """As the docstring says it: a row that is full keeps its newest half."""
     text, new = list(prompt), []
-    for _ in range(n_new):
+    for _ in range(max_new_tokens):
         text = text if len(text) <= N_CTX else text[-(N_CTX // 2) :]
         new += written_slowly(model, text, 1)[0]
         text.append(new[-1])
@@ -164,20 +164,22 @@ def slid_slowly(model, prompt, n_new):
 
 @pytest.mark.parametrize("name", ["learned", "tupe"])
 def test_sliding_equals_rows_that_slide_alone_without_a_cache(name):
-    model, n_new, long = model_of(**MODELS[name]), 2 * N_CTX, [2, 11] * N_CTX
+    model, max_new_tokens, long = model_of(**MODELS[name]), 2 * N_CTX, [2, 11] * N_CTX
     prompts = [*PROMPTS, long, long[:N_CTX]]
-    written = generate(model, prompts, n_new=n_new, overflow="slide")
-    assert written.ids == [slid_slowly(model, prompt, n_new) for prompt in prompts]
+    written = generate(model, prompts, max_new_tokens=max_new_tokens, overflow="slide")
+    assert written.ids == [slid_slowly(model, prompt, max_new_tokens) for prompt in prompts]
     for stop in (written.ids[0][1], written.ids[-1][0]):  # rows that have stopped, one of them when it was full
-        stopped = generate(model, prompts, n_new=n_new, overflow="slide", stop_tokens={stop}).ids
-        assert stopped == [ids[: ids.index(stop) + 1] if stop in ids else ids for ids in written.ids]
+        finish_reason = generate(
+            model, prompts, max_new_tokens=max_new_tokens, overflow="slide", stop_tokens={stop}
+        ).ids
+        assert finish_reason == [ids[: ids.index(stop) + 1] if stop in ids else ids for ids in written.ids]
 
 
 def test_overflow_is_refused_before_anything_is_read():
     model = model_of(**MODELS["learned"])
-    assert len(generate(model, [[1] * 10], n_new=N_CTX - 9).ids[0]) == N_CTX - 9  # the last one is not read
-    with pytest.raises(ValueError, match=r"n_new=8 after a prompt of 10 tokens takes 17 places.*n_ctx=16.*slide"):
-        stream(model, [[1] * 10], n_new=N_CTX - 8)
+    assert len(generate(model, [[1] * 10], max_new_tokens=N_CTX - 9).ids[0]) == N_CTX - 9  # the last one is not read
+    with pytest.raises(ValueError, match=r"max_new_tokens=8 after a prompt of 10 tokens takes 17 p.*n_ctx=16.*slide"):
+        stream(model, [[1] * 10], max_new_tokens=N_CTX - 8)
 
 
 # --- Stopping and streaming ---
@@ -185,15 +187,15 @@ def test_overflow_is_refused_before_anything_is_read():
 
 def test_stop_tokens_end_their_row_alone():
     model = model_of(**MODELS["rope"])
-    free = generate(model, PROMPTS, n_new=N_NEW, log_probs=True)
+    free = generate(model, PROMPTS, max_new_tokens=N_NEW, log_probs=True)
     stop = {free.ids[0][2], free.ids[1][4]}
-    written = generate(model, PROMPTS, n_new=N_NEW, stop_tokens=stop, log_probs=True)
+    written = generate(model, PROMPTS, max_new_tokens=N_NEW, stop_tokens=stop, log_probs=True)
     for row, ids in enumerate(free.ids):
-        ends = [place + 1 for place, i in enumerate(ids) if i in stop]
+        ends = [position + 1 for position, i in enumerate(ids) if i in stop]
         assert written.ids[row] == ids[: min(ends, default=N_NEW)]
-        assert written.stopped[row] == ("stop token" if ends else "n_new")
+        assert written.finish_reason[row] == ("stop_token" if ends else "length")
         torch.testing.assert_close(written.log_probs[row], free.log_probs[row][: len(written.ids[row])])
-    assert "stop token" in written.stopped
+    assert "stop_token" in written.finish_reason
 
 
 def test_stop_strings_may_span_tokens_and_do_not_look_at_prompts():
@@ -202,17 +204,19 @@ def test_stop_strings_may_span_tokens_and_do_not_look_at_prompts():
     def decode(ids):
         return "".join(chr(ord("a") + i) for i in ids)
 
-    free = generate(model, PROMPTS, n_new=N_NEW).ids
+    free = generate(model, PROMPTS, max_new_tokens=N_NEW).ids
     string = decode(free[0][2:4])
-    written = generate(model, PROMPTS, n_new=N_NEW, stop_strings=[string, "zzz"], decode=decode)
+    written = generate(model, PROMPTS, max_new_tokens=N_NEW, stop_strings=[string, "zzz"], decode=decode)
     for row, ids in enumerate(free):
         end = decode(ids).find(string)
         assert written.ids[row] == (ids[: end + 2] if end >= 0 else ids)
-        assert written.stopped[row] == ("stop string" if end >= 0 and end + 2 <= N_NEW else "n_new")
-    assert written.stopped[0] == "stop string"
+        assert written.finish_reason[row] == ("stop_string" if end >= 0 and end + 2 <= N_NEW else "length")
+    assert written.finish_reason[0] == "stop_string"
     across = decode([PROMPTS[0][-1], free[0][0]])  # begins in the prompt
     if across not in decode(free[0]):
-        assert generate(model, PROMPTS[:1], n_new=2, stop_strings=[across], decode=decode).stopped == ["n_new"]
+        assert generate(model, PROMPTS[:1], max_new_tokens=2, stop_strings=[across], decode=decode).finish_reason == [
+            "length"
+        ]
 
 
 def test_a_stream_comes_step_by_step_and_can_be_left():
@@ -222,16 +226,16 @@ def test_a_stream_comes_step_by_step_and_can_be_left():
         calls.append(given[1].shape)
         return next_logits(*given)
 
-    steps = stream(model, PROMPTS, n_new=N_NEW, step=counted)
+    steps = stream(model, PROMPTS, max_new_tokens=N_NEW, step=counted)
     assert calls == []
     first, second, third = next(steps), next(steps), next(steps)
     assert calls == [(3, 1)] * 2  # the prompts took one pass of their own
-    whole = generate(model, PROMPTS, n_new=N_NEW).ids
+    whole = generate(model, PROMPTS, max_new_tokens=N_NEW).ids
     assert [first.ids, second.ids, third.ids] == [list(column) for column in zip(*whole, strict=True)][:3]
-    assert first.log_probs is None and third.stopped == [None] * 3
+    assert first.log_probs is None and third.finish_reason == [None] * 3
     assert torch.is_grad_enabled() and not torch.is_inference_mode_enabled()  # between the steps all is as it was
     stop = whole[1][0]
-    assert [step.ids[1] for step in stream(model, PROMPTS, n_new=4, stop_tokens=[stop])][:2] == [stop, None]
+    assert [step.ids[1] for step in stream(model, PROMPTS, max_new_tokens=4, stop_tokens=[stop])][:2] == [stop, None]
 
 
 # --- Filters ---
@@ -313,8 +317,8 @@ def test_filters_apply_in_the_order_given_and_frequencies_are_the_probabilities(
         expected = change(expected, seen)
     expected = expected.softmax(-1)[0]
     assert (expected > 0).sum() == 5
-    choose = Sample(*filters, generator=torch.Generator().manual_seed(0))
-    drawn = choose(logits.expand(n_draws, -1), seen.expand(n_draws, -1)).bincount(minlength=7)
+    sampler = Sample(*filters, generator=torch.Generator().manual_seed(0))
+    drawn = sampler(logits.expand(n_draws, -1), seen.expand(n_draws, -1)).bincount(minlength=7)
     assert drawn[expected == 0].sum() == 0
     alive = expected > 0
     assert ((drawn[alive] - n_draws * expected[alive]) ** 2 / (n_draws * expected[alive])).sum() < 18.5
@@ -329,40 +333,42 @@ def test_seeds_reproduce_and_chance_differs():
     model = model_of(**MODELS["rope"])
 
     def written(seed):
-        choose = Sample(Temperature(1.3), generator=torch.Generator().manual_seed(seed))
-        return generate(model, PROMPTS, n_new=N_NEW, choose=choose).ids
+        sampler = Sample(Temperature(1.3), generator=torch.Generator().manual_seed(seed))
+        return generate(model, PROMPTS, max_new_tokens=N_NEW, sampler=sampler).ids
 
     assert written(1) == written(1) != written(2)
     nothing_left_to_chance = Sample(Temperature(0.0), TopK(1))
-    assert generate(model, PROMPTS, n_new=N_NEW, choose=nothing_left_to_chance) == generate(model, PROMPTS, n_new=N_NEW)
+    assert generate(model, PROMPTS, max_new_tokens=N_NEW, sampler=nothing_left_to_chance) == generate(
+        model, PROMPTS, max_new_tokens=N_NEW
+    )
 
 
 def test_the_penalty_sees_prompt_and_text_of_its_own_row():
     model, prompts = model_of(**MODELS["rope"]), [[3, 1, 4, 1, 5], [9, 2]]
-    choose = Sample(RepetitionPenalty(1e9), Temperature(0.0))
+    sampler = Sample(RepetitionPenalty(1e9), Temperature(0.0))
     with torch.no_grad():
         model.unembedding.embedding.weight.mul_(0.1)
-    written = generate(model, prompts, n_new=9, choose=choose).ids
+    written = generate(model, prompts, max_new_tokens=9, sampler=sampler).ids
     for prompt, ids in zip(prompts, written, strict=True):
         assert len(set(prompt) | set(ids)) == len(set(prompt)) + 9  # nothing twice, whatever the other row holds
     free = [set(prompt) | set(ids) for prompt, ids in zip(prompts, written, strict=True)]
     assert free[0] & free[1]
     for row, prompt in enumerate(prompts):
-        assert generate(model, [prompt], n_new=9, choose=choose).ids == written[row : row + 1]
+        assert generate(model, [prompt], max_new_tokens=9, sampler=sampler).ids == written[row : row + 1]
 
 
 # --- Beam search ---
 
 
 @torch.no_grad()
-def all_texts(model, prompt, n_new, stop_tokens, length_penalty, source=None):
+def all_texts(model, prompt, max_new_tokens, stop_tokens, length_penalty, source=None):
     """Every text there is, with its score, the best first."""
-    every = list(itertools.product(range(model.config.n_vocab), repeat=n_new))
+    every = list(itertools.product(range(model.config.n_vocab), repeat=max_new_tokens))
     given, found = {} if source is None else dict(source=torch.tensor([source] * len(every))), {}
     scores = model(torch.tensor([[*prompt, *ids] for ids in every]), **given).log_softmax(-1)
     for row, ids in zip(scores[:, len(prompt) - 1 : -1].tolist(), every, strict=True):
-        end = next((place + 1 for place, i in enumerate(ids) if i in stop_tokens), n_new)
-        total = sum(row[place][i] for place, i in enumerate(ids[:end]))
+        end = next((position + 1 for position, i in enumerate(ids) if i in stop_tokens), max_new_tokens)
+        total = sum(row[position][i] for position, i in enumerate(ids[:end]))
         found[ids[:end]] = total / end**length_penalty
     return sorted(found.items(), key=lambda item: -item[1])
 
@@ -376,7 +382,7 @@ def test_wide_beams_find_the_best_of_all_texts(kind, length_penalty):
     found = beam_search(
         model,
         prompts,
-        n_new=3,
+        max_new_tokens=3,
         n_beams=27,
         stop_tokens=[1],
         length_penalty=length_penalty,
@@ -389,21 +395,23 @@ def test_wide_beams_find_the_best_of_all_texts(kind, length_penalty):
         assert [tuple(text.ids) for text in found[row]] == [ids for ids, _ in expected]
         torch.testing.assert_close([text.score for text in found[row]], [s for _, s in expected], rtol=1e-5, atol=1e-5)
         for text in found[row]:
-            assert text.stopped == ("stop token" if text.ids[-1] == 1 else "n_new")
+            assert text.finish_reason == ("stop_token" if text.ids[-1] == 1 else "length")
             assert math.isclose(text.log_prob, text.score * len(text.ids) ** length_penalty, rel_tol=1e-6)
 
 
 def test_greedy_misses_what_a_beam_finds():
     """Else the tests above would show nothing."""
     models = [model_of(seed, n_vocab=4, position="rope") for seed in range(8)]
-    narrow, wide = ([beam_search(model, [[1, 3]], n_new=3, n_beams=n)[0][0].score for model in models] for n in (1, 16))
+    narrow, wide = (
+        [beam_search(model, [[1, 3]], max_new_tokens=3, n_beams=n)[0][0].score for model in models] for n in (1, 16)
+    )
     assert all(w >= n - 1e-6 for n, w in zip(narrow, wide, strict=True))
     assert any(w > n + 1e-3 for n, w in zip(narrow, wide, strict=True))
 
 
 def test_ending_when_nothing_open_can_become_better_misses_nothing(monkeypatch):
     def found():
-        settings = dict(n_new=9, n_beams=2, stop_tokens=[0], length_penalty=1.5, early_stop=False)
+        settings = dict(max_new_tokens=9, n_beams=2, stop_tokens=[0], length_penalty=1.5, early_stop=False)
         return [beam_search(model, [[1, 3]], **settings) for model in models]
 
     models = [model_of(seed, n_vocab=4, position="rope") for seed in range(12)]
@@ -417,15 +425,15 @@ def test_ending_when_nothing_open_can_become_better_misses_nothing(monkeypatch):
 def test_one_beam_is_greedy(name):
     sources = [[7, 7, 1], [2, 9, 9, 4, 4], [5]] if name == "encoder-decoder" else None
     model = encoder_decoder() if sources else model_of(**MODELS[name])
-    free = generate(model, PROMPTS, n_new=N_NEW, sources=sources).ids
+    free = generate(model, PROMPTS, max_new_tokens=N_NEW, sources=sources).ids
     for stop_tokens in ([], [free[0][3]], [free[1][5], free[2][1]]):
-        given = dict(n_new=N_NEW, stop_tokens=stop_tokens, sources=sources)
+        given = dict(max_new_tokens=N_NEW, stop_tokens=stop_tokens, sources=sources)
         greedy, beams = (
             generate(model, PROMPTS, log_probs=True, **given),
             beam_search(model, PROMPTS, n_beams=1, **given),
         )
         assert [[text.ids for text in row] for row in beams] == [[ids] for ids in greedy.ids]
-        assert [row[0].stopped for row in beams] == greedy.stopped
+        assert [row[0].finish_reason for row in beams] == greedy.finish_reason
         torch.testing.assert_close([row[0].log_prob for row in beams], [sum(row) for row in greedy.log_probs])
 
 
@@ -458,8 +466,8 @@ def both_llamas():
             "attention.w_key": "self_attn.k_proj",
             "attention.w_value": "self_attn.v_proj",
             "attention.w_output": "self_attn.o_proj",
-            "around_attention.norm": "input_layernorm",
-            "around_feedforward.norm": "post_attention_layernorm",
+            "attention_residual.norm": "input_layernorm",
+            "feedforward_residual.norm": "post_attention_layernorm",
             "feedforward.w_down": "mlp.down_proj",
         }.items():
             state[f"stack.blocks.{i}.{part}.weight"] = weights[f"model.layers.{i}.{its}.weight"]
@@ -481,21 +489,26 @@ def without_padding(row, eos):
 
 def test_greedy_equals_hugging_face(both_llamas):
     ours, theirs = both_llamas
-    n_new, longest = 12, max(map(len, PROMPTS))
-    eos = generate(ours, PROMPTS, n_new=n_new).ids[2][3]
-    for settings, choose in (({}, generation.greedy), ({"repetition_penalty": 1.4}, None)):
-        choose = choose or Sample(RepetitionPenalty(1.4), Temperature(0.0))
+    max_new_tokens, longest = 12, max(map(len, PROMPTS))
+    eos = generate(ours, PROMPTS, max_new_tokens=max_new_tokens).ids[2][3]
+    for settings, sampler in (({}, generation.greedy), ({"repetition_penalty": 1.4}, None)):
+        sampler = sampler or Sample(RepetitionPenalty(1.4), Temperature(0.0))
         expected = theirs.generate(
-            **padded(PROMPTS), max_new_tokens=n_new, do_sample=False, eos_token_id=eos, pad_token_id=0, **settings
+            **padded(PROMPTS),
+            max_new_tokens=max_new_tokens,
+            do_sample=False,
+            eos_token_id=eos,
+            pad_token_id=0,
+            **settings,
         )[:, longest:]
-        found = generate(ours, PROMPTS, n_new=n_new, stop_tokens=[eos], choose=choose).ids
+        found = generate(ours, PROMPTS, max_new_tokens=max_new_tokens, stop_tokens=[eos], sampler=sampler).ids
         if not settings:  # their penalty takes padding for a token of the text
             assert found == [without_padding(row, eos) for row in expected.tolist()]
     for prompt in PROMPTS:
         expected = theirs.generate(
-            **padded([prompt]), max_new_tokens=n_new, do_sample=False, repetition_penalty=1.4, eos_token_id=eos
+            **padded([prompt]), max_new_tokens=max_new_tokens, do_sample=False, repetition_penalty=1.4, eos_token_id=eos
         )
-        found = generate(ours, [prompt], n_new=n_new, stop_tokens=[eos], choose=choose).ids[0]
+        found = generate(ours, [prompt], max_new_tokens=max_new_tokens, stop_tokens=[eos], sampler=sampler).ids[0]
         assert found == expected[0, len(prompt) :].tolist()
 
 
@@ -518,7 +531,13 @@ def test_beams_equal_hugging_face(both_llamas, early_stop, length_penalty):
         return_dict_in_generate=True,
     )
     found = beam_search(
-        ours, PROMPTS, n_new=8, n_beams=4, stop_tokens=[eos], length_penalty=length_penalty, early_stop=early_stop
+        ours,
+        PROMPTS,
+        max_new_tokens=8,
+        n_beams=4,
+        stop_tokens=[eos],
+        length_penalty=length_penalty,
+        early_stop=early_stop,
     )
     rows = [without_padding(row, eos) for row in expected.sequences[:, longest:].tolist()]
     assert [text.ids for row in found for text in row] == rows
@@ -548,7 +567,7 @@ for parts, prompts, at_most in in_order, left_padded_and_rolling:
     torch._dynamo.reset()
     model = Transformer(ModelConfig(d_model=24, n_heads=6, d_ff=19, n_vocab=23, **parts)).double()
     step = torch.compile(next_logits, dynamic=True, fullgraph=True, backend=counting)
-    assert generate(model, prompts, n_new=14, step=step) == generate(model, prompts, n_new=14)
+    assert generate(model, prompts, max_new_tokens=14, step=step) == generate(model, prompts, max_new_tokens=14)
     assert 1 <= len(graphs) <= at_most, (parts, len(graphs))
 """)
 
@@ -564,7 +583,7 @@ for parts, prompts, at_most in in_order, left_padded_and_rolling:
         (dict(prompts=[[1], [4, 23]]), r"prompts\[1\] holds 23; ids must be integers from 0 to n_vocab - 1 = 22"),
         (dict(prompts=[[-1]]), r"prompts\[0\] holds -1"),
         (dict(prompts=[[1.5]]), r"prompts\[0\] holds 1.5"),
-        (dict(n_new=0), "n_new=0 must be at least 1"),
+        (dict(max_new_tokens=0), "max_new_tokens=0 must be at least 1"),
         (dict(stop_tokens=[23]), "stop_tokens holds 23"),
         (dict(stop_strings=["x"]), "decode=None must be given"),
         (dict(stop_strings=[""], decode=str), "empty string"),
@@ -573,7 +592,7 @@ for parts, prompts, at_most in in_order, left_padded_and_rolling:
     ],
 )
 def test_bad_input_is_refused_before_the_first_step(settings, message):
-    given = dict(prompts=PROMPTS, n_new=3) | settings
+    given = dict(prompts=PROMPTS, max_new_tokens=3) | settings
     unchecked = getattr(stream, "__wrapped__", stream)  # the hook of the shapes would refuse a float first
     with pytest.raises(ValueError, match=message):
         unchecked(model_of(**MODELS["rope"]), **given)
@@ -588,19 +607,19 @@ def test_bad_input_of_encoder_decoders_encoders_and_beams():
         ([[1] * 5, [1], [1]], "sources hold a text of 5 tokens, more than n_ctx=4"),
     ):
         with pytest.raises(ValueError, match=message):
-            stream(model, [[1]] * 3, n_new=2, sources=sources)
+            stream(model, [[1]] * 3, max_new_tokens=2, sources=sources)
     with pytest.raises(ValueError, match="kind='encoder'"):
-        stream(model_of(kind="encoder"), PROMPTS, n_new=2)
+        stream(model_of(kind="encoder"), PROMPTS, max_new_tokens=2)
     decoder = model_of(n_ctx=9, position="learned")
     for settings, message in (
         (dict(n_beams=0), "n_beams=0 must be at least 1"),
         (dict(length_penalty=-1.0), "length_penalty=-1.0"),
         (dict(stop_tokens=range(N_VOCAB)), "stop_tokens must leave"),
-        (dict(n_new=4), "n_new=4 after a prompt of 7 tokens takes 10 places"),
-        (dict(n_new=0), "n_new=0"),
+        (dict(max_new_tokens=4), "max_new_tokens=4 after a prompt of 7 tokens takes 10 positions"),
+        (dict(max_new_tokens=0), "max_new_tokens=0"),
     ):
         with pytest.raises(ValueError, match=message):
-            beam_search(decoder, PROMPTS, **dict(n_new=2, n_beams=2) | settings)
+            beam_search(decoder, PROMPTS, **dict(max_new_tokens=2, n_beams=2) | settings)
 
 
 @pytest.mark.parametrize(

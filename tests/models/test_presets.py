@@ -313,8 +313,8 @@ THEIR_NAMES = {
     "window": ["sliding_window"],
     "d_latent": ["kv_lora_rank"],
     "d_query_latent": ["q_lora_rank"],
-    "attention_soft_cap": ["attn_logit_softcapping"],
-    "logit_soft_cap": ["final_logit_softcapping"],
+    "attn_logit_softcapping": ["attn_logit_softcapping"],
+    "final_logit_softcapping": ["final_logit_softcapping"],
     "n_buckets": ["relative_attention_num_buckets"],
     "max_distance": ["relative_attention_max_distance"],
 }
@@ -366,7 +366,10 @@ def test_values_are_those_of_hugging_faces_config(name):
         (dict(n_open_groups=1), "hold n_experts_per_token=3"),
         (dict(n_open_groups=None), "n_open_groups=None must be given"),
         (dict(router="top_k_of_softmax"), "n_expert_groups=4 means nothing with router='top_k_of_softmax'"),
-        (dict(rope_scaling=None, rope_factor=None, rope_n_trained=None), "rope_fast_turns=32.0 means nothing"),
+        (
+            dict(rope_scaling=None, rope_factor=None, rope_original_max_position_embeddings=None),
+            "rope_beta_fast=32.0 means nothing",
+        ),
     ],
 )
 def test_groups_that_do_not_share_out_the_experts_are_refused(change, words):
@@ -377,9 +380,9 @@ def test_groups_that_do_not_share_out_the_experts_are_refused(change, words):
 def test_the_temperature_of_yarn_is_passed_on():
     config = tiny("deepseek-v2")
     (scheme,) = parts.attention_positions(config, 1, causal=True)
-    assert scheme.attention_factor == 1.0
-    (scheme,) = parts.attention_positions(dataclasses.replace(config, rope_temperature=None), 1, causal=True)
-    assert scheme.attention_factor == pytest.approx(1.3689, abs=1e-4)  # of the paper: 0.1 ln 40 + 1
+    assert scheme.attention_scaling == 1.0
+    (scheme,) = parts.attention_positions(dataclasses.replace(config, rope_attention_factor=None), 1, causal=True)
+    assert scheme.attention_scaling == pytest.approx(1.3689, abs=1e-4)  # of the paper: 0.1 ln 40 + 1
 
 
 # --- What the lectures ask ---
@@ -529,8 +532,8 @@ def test_from_gpt_2_to_llama_3():
 # --- Small twins ---
 
 SIZES = "d_model n_layers n_encoder_layers n_heads n_kv_heads d_head d_value d_ff n_vocab n_ctx d_latent d_rotary "
-SIZES += "d_query_latent window n_buckets max_distance rope_n_trained n_experts n_experts_per_token d_expert "
-SIZES += "n_expert_groups n_open_groups"
+SIZES += "d_query_latent window n_buckets max_distance rope_original_max_position_embeddings n_experts "
+SIZES += "n_experts_per_token d_expert n_expert_groups n_open_groups"
 
 
 def structure(config):
@@ -610,8 +613,8 @@ def test_decoders_see_the_past_alone_and_encoders_all(name):
 @pytest.mark.parametrize("name", [name for name in TWINS if RECORDS[name].values["kind"] == "encoder-decoder"])
 def test_all_of_the_source_is_seen(name):
     model, ids, source = twin(name)
-    for place in (0, source.shape[1] - 1):
+    for position in (0, source.shape[1] - 1):
         changed = source.clone()
-        changed[:, place] = (source[:, place] + 1) % 101
+        changed[:, position] = (source[:, position] + 1) % 101
         with torch.no_grad():
             assert (model(ids, source=source) - model(ids, source=changed))[:, 0].abs().max() > 1e-3

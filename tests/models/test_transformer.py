@@ -7,6 +7,8 @@ import torch
 from randomness import randomize
 
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.layers.masks import Mask
+from llm_anatomy.layers.positions.rotary import HalfSplitRotary
 from llm_anatomy.models.transformer import Transformer
 
 BATCH, TOKENS, VOCAB = 3, 11, 101
@@ -37,7 +39,7 @@ VARIETIES = {
     "shaw": dict(position="shaw", max_distance=3, norm_placement="rezero"),
     "transformer-xl": dict(position="transformer_xl"),
     "tupe": dict(position="tupe", n_ctx=40),
-    "window": dict(position="rope", window=4, global_every=2, attention_soft_cap=2.0, logit_soft_cap=3.0),
+    "window": dict(position="rope", window=4, global_every=2, attn_logit_softcapping=2.0, final_logit_softcapping=3.0),
     "latent": dict(position="rope", **LATENT),
     "latent, query latent": dict(position="rope", d_query_latent=9, **LATENT),
     "experts": dict(feedforward="swiglu", n_experts=4, n_experts_per_token=2, n_shared_experts=1, n_dense_layers=1),
@@ -65,15 +67,15 @@ def test_the_future_has_no_influence_on_a_decoder(name):
 @pytest.mark.parametrize("name", VARIETIES)
 def test_cached_equals_uncached(name, padded):
     model, tokens = build(name), ids()
-    is_token = torch.ones(BATCH, TOKENS, dtype=torch.bool)
+    attention_mask = torch.ones(BATCH, TOKENS, dtype=torch.bool)
     if padded:
-        is_token[0, :3] = is_token[2, :1] = False
-    expected = model(tokens, is_token=is_token if padded else None)
+        attention_mask[0, :3] = attention_mask[2, :1] = False
+    expected = model(tokens, attention_mask=attention_mask if padded else None)
     cache = model.new_cache(BATCH, TOKENS)
     with torch.inference_mode():
-        found = [model(tokens[:, :5], is_token=is_token[:, :5] if padded else None, cache=cache)]
+        found = [model(tokens[:, :5], attention_mask=attention_mask[:, :5] if padded else None, cache=cache)]
         found += [model(token, cache=cache) for token in tokens[:, 5:].split(1, 1)]
-    torch.testing.assert_close(torch.cat(found, 1)[is_token], expected[is_token], rtol=1e-8, atol=1e-8)
+    torch.testing.assert_close(torch.cat(found, 1)[attention_mask], expected[attention_mask], rtol=1e-8, atol=1e-8)
     assert cache.length == TOKENS
 
 
@@ -81,22 +83,22 @@ def test_cached_equals_uncached(name, padded):
 def test_a_padded_text_may_be_read_in_parts(name):
     """Padding in the first part and in the last, whose rows go on from where they stand."""
     model, tokens = build(name), ids()
-    is_token = torch.ones(BATCH, TOKENS, dtype=torch.bool)
-    is_token[0, :5] = is_token[1, 9:] = is_token[2, :1] = False
+    attention_mask = torch.ones(BATCH, TOKENS, dtype=torch.bool)
+    attention_mask[0, :5] = attention_mask[1, 9:] = attention_mask[2, :1] = False
     cache = model.new_cache(BATCH, TOKENS)
     with torch.inference_mode():
-        parts = zip(tokens.split([4, 3, 4], 1), is_token.split([4, 3, 4], 1), strict=True)
-        found = [model(part, is_token=real, cache=cache) for part, real in parts]
-    expected = model(tokens, is_token=is_token)
-    torch.testing.assert_close(torch.cat(found, 1)[is_token], expected[is_token], rtol=1e-8, atol=1e-8)
+        parts = zip(tokens.split([4, 3, 4], 1), attention_mask.split([4, 3, 4], 1), strict=True)
+        found = [model(part, attention_mask=real, cache=cache) for part, real in parts]
+    expected = model(tokens, attention_mask=attention_mask)
+    torch.testing.assert_close(torch.cat(found, 1)[attention_mask], expected[attention_mask], rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", VARIETIES)
 def test_padding_on_the_left_changes_nothing(name):
     model, tokens = build(name), ids(batch=2)
-    is_token = torch.ones(2, TOKENS, dtype=torch.bool)
-    is_token[1, :4] = False
-    together = model(tokens, is_token=is_token)
+    attention_mask = torch.ones(2, TOKENS, dtype=torch.bool)
+    attention_mask[1, :4] = False
+    together = model(tokens, attention_mask=attention_mask)
     alone = model(tokens[1:, 4:])
     torch.testing.assert_close(together[1:, 4:], alone, rtol=1e-8, atol=1e-8)
 
@@ -108,9 +110,11 @@ def test_an_encoder_sees_both_sides_and_no_padding_on_either(name):
     changed = tokens.clone()
     changed[:, -1] = (changed[:, -1] + 1) % VOCAB
     assert (model(changed) - model(tokens))[:, 0].abs().max() > 1e-6
-    is_token = torch.ones(2, TOKENS, dtype=torch.bool)
-    is_token[0, -3:] = False
-    torch.testing.assert_close(model(tokens, is_token=is_token)[:1, :-3], model(tokens[:1, :-3]), rtol=1e-8, atol=1e-8)
+    attention_mask = torch.ones(2, TOKENS, dtype=torch.bool)
+    attention_mask[0, -3:] = False
+    torch.testing.assert_close(
+        model(tokens, attention_mask=attention_mask)[:1, :-3], model(tokens[:1, :-3]), rtol=1e-8, atol=1e-8
+    )
     with pytest.raises(ValueError, match="cache must be None for an encoder"):
         model(tokens, cache=model.new_cache(2, TOKENS))
 
@@ -120,9 +124,9 @@ def test_an_encoder_sees_both_sides_and_no_padding_on_either(name):
 def test_an_encoder_decoder_with_caches_and_padded_source(name):
     model = build(name, kind="encoder-decoder", n_encoder_layers=3)
     tokens, source = ids(), ids(5, tokens=8)
-    is_token = torch.ones(BATCH, 8, dtype=torch.bool)
-    is_token[1, 5:] = False
-    read = model.encode(source, is_token)
+    attention_mask = torch.ones(BATCH, 8, dtype=torch.bool)
+    attention_mask[1, 5:] = False
+    read = model.encode(source, attention_mask)
     expected = model(tokens, source=read)
     cache = model.new_cache(BATCH, TOKENS, n_source=8)
     with torch.inference_mode():
@@ -131,7 +135,7 @@ def test_an_encoder_decoder_with_caches_and_padded_source(name):
     alone = model(tokens[1:2], source=source[1:2, :5])
     torch.testing.assert_close(expected[1:2], alone, rtol=1e-8, atol=1e-8)
     _, records = model(tokens, source=source, return_records=True)
-    assert records[1].source_weights.shape == (BATCH, 4, TOKENS, 8) and len(records) == 2
+    assert records[1].cross_attention_weights.shape == (BATCH, 4, TOKENS, 8) and len(records) == 2
 
 
 @pytest.mark.parametrize("name", VARIETIES)
@@ -141,8 +145,8 @@ def test_weights_on_request_and_the_same_logits(name):
     torch.testing.assert_close(logits, model(tokens), rtol=1e-8, atol=1e-8)
     assert len(records) == 2
     for record in records:
-        assert record.weights.shape == (BATCH, 4, TOKENS, TOKENS)
-        torch.testing.assert_close(record.weights.sum(-1), torch.ones(BATCH, 4, TOKENS, dtype=torch.float64))
+        assert record.attention_weights.shape == (BATCH, 4, TOKENS, TOKENS)
+        torch.testing.assert_close(record.attention_weights.sum(-1), torch.ones(BATCH, 4, TOKENS, dtype=torch.float64))
     assert [record.routing is not None for record in records] == [False, name == "experts"]
 
 
@@ -192,6 +196,8 @@ def test_compiles_whole(run_without_shape_checks):
     run_without_shape_checks("""
 import torch
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.layers.masks import Mask
+from llm_anatomy.layers.positions.rotary import HalfSplitRotary
 from llm_anatomy.models.transformer import Transformer
 for more in (dict(position="rope", norm="rmsnorm"), dict(position="t5"), dict(position="learned", n_ctx=20)):
     model = Transformer(ModelConfig(d_model=24, n_layers=2, n_heads=4, d_ff=36, n_vocab=101, **more)).eval()
@@ -199,3 +205,23 @@ for more in (dict(position="rope", norm="rmsnorm"), dict(position="t5"), dict(po
     with torch.no_grad():
         torch.testing.assert_close(torch.compile(model, fullgraph=True, backend="eager")(ids), model(ids))
 """)
+
+
+@pytest.mark.parametrize("window", [None, 3])
+def test_positions_are_worked_out_once_for_all_layers(window, monkeypatch):
+    """One set of rotation tables per forward, and one mask per layout of keys, whatever the number of layers."""
+    made, masks = [], []
+    tables, rule = HalfSplitRotary.tables, Mask.__call__
+    monkeypatch.setattr(HalfSplitRotary, "tables", lambda *a: made.append(1) or tables(*a))
+    monkeypatch.setattr(Mask, "__call__", lambda *a: masks.append(1) or rule(*a))
+    config = ModelConfig(d_model=16, n_layers=4, n_heads=2, d_ff=9, n_vocab=11, position="rope", window=window)
+    model, ids = Transformer(config).eval(), torch.arange(10).view(2, 5)
+    attention_mask = torch.ones(2, 5, dtype=torch.bool)
+    attention_mask[0, :2] = False
+    with torch.inference_mode():
+        model(ids, attention_mask=attention_mask)
+        assert (len(made), len(masks)) == (1, 1)
+        cache = model.new_cache(2, 7)
+        model(ids, attention_mask=attention_mask, cache=cache)
+        model(ids[:, :1], cache=cache)
+        assert (len(made), len(masks)) == (3, 3)

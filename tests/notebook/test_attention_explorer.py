@@ -13,7 +13,7 @@ HEADS = ["one back", "two back"]
 
 
 def attend(tokens, masked):
-    """Two heads: all weight one and two places back; without the mask, as far ahead; at the edge, on itself."""
+    """Two heads: all weight one and two positions back; without the mask, as far ahead; at the edge, on itself."""
     step = -1 if masked else 1
     weights = torch.zeros(2, len(tokens), len(tokens))
     for head in range(2):

@@ -265,7 +265,7 @@ def test_a_large_difference_is_a_number_and_a_broken_property_helps():
     )
 
 
-def test_whole_numbers_and_booleans_are_told_by_their_place():
+def test_whole_numbers_and_booleans_are_told_by_their_position():
     def triangle(x, factor):
         return torch.ones(3, 4, dtype=torch.bool).tril()
 

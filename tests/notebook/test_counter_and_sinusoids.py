@@ -24,16 +24,18 @@ def test_digits_are_the_lectures():
 def test_numbers_are_those_of_the_packages_schemes(n_bits):
     widget = CounterAndSinusoids(n_bits)
     for number in range(widget.n_numbers):
-        place = torch.tensor([number])
+        position = torch.tensor([number])
         digits, hands = widget.digits(number), widget.hands(number, False)
-        assert digits == BinaryCounter(n_bits).encoding(place)[0].tolist()
+        assert digits == BinaryCounter(n_bits).encoding(position)[0].tolist()
         assert widget.written(number) == f"{number % 2**n_bits:0{n_bits}b}"
         for k, (sine, cosine) in enumerate(hands):
-            assert sine == pytest.approx(SingleSine(1, 2.0 ** (k + 1)).encoding(place, torch.float64).item(), abs=1e-9)
+            assert sine == pytest.approx(
+                SingleSine(1, 2.0 ** (k + 1)).encoding(position, torch.float64).item(), abs=1e-9
+            )
             turned = math.atan2(sine, cosine) / (2 * math.pi) % 1
             assert digits[k] == (0.5 - 1e-9 < turned < 1 - 1e-9)  # the second half of the turn
         pairs = [x for hand in widget.hands(number, True) for x in hand]
-        assert pairs == Sinusoidal(2 * n_bits).encoding(place, torch.float64)[0].tolist()
+        assert pairs == Sinusoidal(2 * n_bits).encoding(position, torch.float64)[0].tolist()
 
 
 def test_words_are_rounded_and_complete():

@@ -39,7 +39,7 @@ def test_the_numbers_of_the_lectures():
 
 def test_words_are_rounded_and_complete():
     assert repr(EncodingExplorer()) == (
-        "Places 4 and 9, 128 wide: distance 5, dot product 47.19 of at most 64. The fastest pair differs by 1.1969, "
+        "Positions 4 and 9, 128 wide: distance 5, dot product 47.19 of at most 64. The fastest pair differs by 1.1969, "
         "the slowest by 0.000577. The dot product first rises again at distance 12."
     )
     assert repr(EncodingExplorer(4, 4, 1, 1)).endswith("0.000000. The dot product falls at each step up to 3.")
@@ -65,8 +65,8 @@ def test_live_control_takes_any_width():
 @pytest.mark.parametrize(
     "changes, sentence",
     [
-        ({"n_places": 1}, "n_places=1; it must be a whole number from 2 to 200"),
-        ({"n_places": 50.0}, "n_places=50.0; it must be a whole number from 2 to 200"),
+        ({"n_positions": 1}, "n_positions=1; it must be a whole number from 2 to 200"),
+        ({"n_positions": 50.0}, "n_positions=50.0; it must be a whole number from 2 to 200"),
         ({"d_model": 5}, "d_model=5; it must be an even number from 2 to 512"),
         ({"d_model": 514}, "d_model=514; it must be an even number from 2 to 512"),
         ({"first": -1}, "first=-1; it must be a whole number from 0 to 49"),

@@ -11,7 +11,8 @@ import torch
 from matplotlib.colors import to_rgb
 from nbformat.v4 import new_code_cell, new_output
 
-from llm_anatomy.layers.attention import MultiHeadAttention, causal_mask
+from llm_anatomy.layers.attention import SelfAttention
+from llm_anatomy.layers.positions.base import offsets
 from llm_anatomy.notebook import attention_map, colours, figure, figures, glue, signed_map, source, weights_map
 from llm_anatomy.notebook.figures import PALETTE
 
@@ -100,7 +101,7 @@ def test_a_figure_is_lean_and_nobody_sees_it(shown, monkeypatch):
         ax.imshow(
             (torch.linspace(-9, 9, 400).sin()[None] * torch.linspace(0, 1, 200)[:, None]).numpy(), cmap=signed_map
         )
-        ax.set(xlabel="place", ylabel="height")
+        ax.set(xlabel="position", ylabel="height")
     lean = shown[0][0]["image/png"]
     small, all_colours = (plt.imread(io.BytesIO(png))[..., :3] for png in (lean, *whole))
     assert len(lean) < len(whole[0]) / 2
@@ -203,18 +204,18 @@ def test_attention_map_refuses(weights, sentence):
         attention_map(ax, weights, ["a", "b"], ["x", "y", "z"])
 
 
-@pytest.mark.parametrize("obj", [MultiHeadAttention, causal_mask])
+@pytest.mark.parametrize("obj", [SelfAttention, offsets])
 def test_source_shows_code_and_not_the_docstring(shown, obj):
     source(obj)
     [(data, _)] = shown
     code = data["text/plain"]
-    assert code.startswith(("class MultiHeadAttention(nn.Module):\n    def __init__(", "def causal_mask(\n"))
+    assert code.startswith(("class SelfAttention(MultiHeadAttention):\n    def forward(", "def offsets(\n"))
     assert "Args:" not in code
     compile(code, "shown", "exec", flags=1 << 24)  # annotations left unread
     assert data["text/markdown"] == f"```python\n{code}\n```"
 
 
-@pytest.mark.parametrize("obj", [print, "causal_mask", torch.nn.Linear])
+@pytest.mark.parametrize("obj", [print, "offsets", torch.nn.Linear])
 def test_source_refuses_what_is_not_ours(obj):
     with pytest.raises(ValueError, match="it must be a function or class of llm_anatomy"):
         source(obj)

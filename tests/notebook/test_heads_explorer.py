@@ -1,4 +1,4 @@
-"""The heads explorer as an object: places, words, and its form with a kernel."""
+"""The heads explorer as an object: positions, words, and its form with a kernel."""
 
 import gzip
 
@@ -11,15 +11,15 @@ from llm_anatomy.notebook import HeadsExplorer
 
 
 @pytest.mark.syllabus("UCL-21", "CMU-09")
-def test_places_are_those_of_einops_and_torch():
+def test_positions_are_those_of_einops_and_torch():
     x = torch.randn(4, 6)
     split, plain = rearrange(x, "t (h d) -> h t d", h=2), torch.reshape(x, (2, 4, 3))
     widget = HeadsExplorer(4, 2, 3)
     for token in range(4):
         for column in range(6):
-            assert split[widget.place(token, column)] == x[token, column]
-            assert plain[widget.place(token, column, plain=True)] == x[token, column]
-            assert widget.place(token, column) == (column // 3, token, column % 3)
+            assert split[widget.index(token, column)] == x[token, column]
+            assert plain[widget.index(token, column, plain=True)] == x[token, column]
+            assert widget.index(token, column) == (column // 3, token, column % 3)
 
 
 def test_words_give_both_addresses():

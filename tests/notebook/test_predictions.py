@@ -57,7 +57,7 @@ def test_live_estimate():
         ({"choices": ["More."]}, r"choices=\['More.'\]; there must be at least two, all different"),
         ({"choices": ["More.", "More."]}, "there must be at least two, all different"),
         ({"choices": ["More.", " "]}, r"choices\[1\]=' '; it must be words"),
-        ({"answer": 2}, "answer=2; it must be the place of the right choice, 0 to 1"),
+        ({"answer": 2}, "answer=2; it must be the position of the right choice, 0 to 1"),
         ({"answer": -1}, "answer=-1; it must be"),
         ({"answer": "Less."}, "answer='Less.'; it must be"),
         ({"answer": True}, "answer=True; it must be"),

@@ -20,8 +20,8 @@ def scores(scheme, part=0, n=7):
 
 
 def offsets(n=7):
-    places = torch.arange(n)
-    return places - places[:, None]  # key − query
+    positions = torch.arange(n)
+    return positions - positions[:, None]  # key − query
 
 
 def test_without_a_scheme_nothing_is_added():
@@ -64,7 +64,7 @@ def test_alibi_and_rope_are_the_closed_forms():
     assert torch.allclose(scores("RoPE"), turned @ turned.T / math.sqrt(8), atol=1e-6)
 
 
-def test_learned_places_are_the_tables_cosines():
+def test_learned_positions_are_the_tables_cosines():
     assert scores("learned").diag().eq(1).all()
     assert scores("learned")[2, 5] == pytest.approx(table("learned_positions")[2]["5"], abs=0.0051)
 
@@ -112,9 +112,9 @@ def test_live_control_goes_through_schemes_and_heads():
 @pytest.mark.parametrize(
     "given, sentence",
     [
-        ({"n_places": 1}, "n_places=1; it must be a whole number from 2 to 24"),
-        ({"n_places": 2.5}, "n_places=2.5; it must be a whole number from 2 to 24"),
-        ({"n_places": True}, "n_places=True; it must be a whole number from 2 to 24"),
+        ({"n_positions": 1}, "n_positions=1; it must be a whole number from 2 to 24"),
+        ({"n_positions": 2.5}, "n_positions=2.5; it must be a whole number from 2 to 24"),
+        ({"n_positions": True}, "n_positions=True; it must be a whole number from 2 to 24"),
         (
             {"scheme": "alibi"},
             "scheme='alibi'; it must be one of none, sinusoidal, learned, clipped bias, T5, ALiBi, RoPE",

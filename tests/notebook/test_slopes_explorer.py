@@ -6,14 +6,15 @@ import matplotlib.pyplot as plt
 import pytest
 import torch
 
+from llm_anatomy.layers.positions.base import PositionContext
 from llm_anatomy.layers.positions.relative import ALiBi
 from llm_anatomy.notebook import SlopesExplorer
 
 
 @pytest.mark.parametrize("n_heads", [1, 6, 8, 12, 100, 128])
 def test_slopes_are_those_of_the_schemes_bias(n_heads):
-    x, places = torch.zeros(1, n_heads, 2, 2, dtype=torch.float64), torch.tensor([[0, 1]])
-    bias = ALiBi(n_heads).bias(x, x, places, places)[0, :, 1, 0]
+    x, positions = torch.zeros(1, n_heads, 2, 2, dtype=torch.float64), torch.tensor([[0, 1]])
+    bias = ALiBi(n_heads).bias(x, x, PositionContext(positions))[0, :, 1, 0]
     assert SlopesExplorer(n_heads).slopes() == pytest.approx((-bias).tolist())
 
 

@@ -11,7 +11,7 @@ from llm_anatomy.notebook import TermMixer
 WORDS = ["the", "dog", "ran"]
 TERMS = {
     "content": torch.tensor([[1.0, 0.5, -3.0], [0.25, 2.0, 0.0], [0.5, -1.5, 1.5]]),
-    "place": torch.tensor([[0.0, 1.0, 2.0], [-1.0, 0.0, 1.0], [-2.0, -1.0, 0.0]]),
+    "position": torch.tensor([[0.0, 1.0, 2.0], [-1.0, 0.0, 1.0], [-2.0, -1.0, 0.0]]),
 }
 
 
@@ -22,7 +22,7 @@ def mixer(**changes):
 @pytest.mark.syllabus("IITD-20", "IITD-23")
 def test_the_sum_is_that_of_the_terms_that_are_ticked():
     widget = mixer()
-    for chosen in ([], ["content"], ["place"], ["content", "place"]):
+    for chosen in ([], ["content"], ["position"], ["content", "position"]):
         wanted = sum((TERMS[name].double() for name in chosen), torch.zeros(3, 3, dtype=torch.float64))
         assert torch.equal(torch.tensor(widget.mix(chosen), dtype=torch.float64), wanted)
     assert widget._ends() == (-3, 2)  # what all negative terms of a pair add up to, and all positive ones
@@ -36,13 +36,15 @@ def test_terms_are_the_same_on_every_machine():
 def test_words_are_rounded_and_complete():
     widget = mixer()
     assert repr(widget) == (
-        "content + place, query 3, ran, without the mask, scores: −1.50 on the, −2.50 on dog, 1.50 on ran."
+        "content + position, query 3, ran, without the mask, scores: −1.50 on the, −2.50 on dog, 1.50 on ran."
     )
     assert widget._sentence([], 1, True, True) == (
         "no term, query 2, dog, with the mask, weights: 0.50 on the, 0.50 on dog, 0.00 on ran."
     )
     assert (
-        mixer(causal=True)._sentence(["place"], 0, True, False).endswith("scores: 0.00 on the, −∞ on dog, −∞ on ran.")
+        mixer(causal=True)
+        ._sentence(["position"], 0, True, False)
+        .endswith("scores: 0.00 on the, −∞ on dog, −∞ on ran.")
     )
 
 
@@ -55,12 +57,12 @@ def test_markup_is_light():
 
 def test_live_control_ticks_terms():
     widget = mixer(caption="Look.")
-    content, place, query, masked, soft, image, words, caption = widget.live().children
+    content, position, query, masked, soft, image, words, caption = widget.live().children
     before = bytes(image.value)
     assert before.startswith(b"\x89PNG") and words.value == widget.text()
     content.value = False
-    assert words.value == widget._sentence(["place"], 2, False, False)
-    place.value, query.value = False, 1
+    assert words.value == widget._sentence(["position"], 2, False, False)
+    position.value, query.value = False, 1
     assert words.value == widget._sentence([], 0, False, False)
     masked.value, soft.value, content.value = True, True, True
     assert words.value == widget._sentence(["content"], 0, True, True)

@@ -12,11 +12,11 @@ def cases(generator):
         starts = torch.randint(0, 5, (batch, 1), generator=generator)
         n_padding[0] = n_tokens // 2
         starts[0] = 0
-        places = torch.arange(n_tokens) - n_padding
+        positions = torch.arange(n_tokens) - n_padding
         matrices = {name: (torch.randn(*shape, generator=generator) / 2).to(dtype) for name, shape in shapes.items()}
         return {
             "x": torch.randn(batch, n_tokens, d_model, generator=generator).to(dtype),
-            "positions": torch.where(places < 0, -1, places + starts),
+            "positions": torch.where(positions < 0, -1, positions + starts),
         } | matrices
 
     return [drawn(3, 7, 10, 4, 2), drawn(5, 6, 8, 3, 9, torch.float64), drawn(2, 1, 4, 5, 3), drawn(4, 9, 16, 8, 5)]

@@ -27,7 +27,7 @@ def no_positions(x, positions, w_query, w_key, w_value):
 
 
 def values_without_positions(x, positions, w_query, w_key, w_value):
-    """Your queries and keys know their places and your values do not. For which t does the first formula hold?"""
+    """Your queries and keys know their positions and your values do not. For which t does the first formula hold?"""
     placed = x + _code(positions, x)
     return _attend(placed @ w_query, placed @ w_key, x @ w_value, positions)
 
@@ -44,20 +44,21 @@ def queries_without_positions(x, positions, w_query, w_key, w_value):
     return _attend(x @ w_query, placed @ w_key, placed @ w_value, positions)
 
 
-def one_place_for_all(x, positions, w_query, w_key, w_value):
+def one_position_for_all(x, positions, w_query, w_key, w_value):
     """You give all tokens of a sequence the same code, as the slide's k would have it (erratum E-03)."""
     placed = x + _code(positions, x)[:, -1:]
     return _attend(placed @ w_query, placed @ w_key, placed @ w_value, positions)
 
 
 def counted_within_the_row(x, positions, w_query, w_key, w_value):
-    """You number the tokens of a row yourself. The places are given, and need not start at 0 or where the row does."""
+    """You number the tokens of a row yourself. The positions are given, and need not start at 0 or where the row
+    does."""
     placed = x + _code(torch.arange(x.shape[1])[None], x)
     return _attend(placed @ w_query, placed @ w_key, placed @ w_value, positions)
 
 
 def counted_from_one(x, positions, w_query, w_key, w_value):
-    """Each token carries the code of the next place. Use the places as they are given."""
+    """Each token carries the code of the next position. Use the positions as they are given."""
     placed = x + _code(positions + 1, x)
     return _attend(placed @ w_query, placed @ w_key, placed @ w_value, positions)
 
@@ -119,8 +120,8 @@ def hidden_after_the_softmax(x, positions, w_query, w_key, w_value):
     return weights @ (placed @ w_value)
 
 
-def first_place_hidden(x, positions, w_query, w_key, w_value):
-    """You hide place 0 together with padding. It is a place like any other."""
+def first_position_hidden(x, positions, w_query, w_key, w_value):
+    """You hide position 0 together with padding. It is a position like any other."""
     placed = x + _code(positions, x)
     return _attend(placed @ w_query, placed @ w_key, placed @ w_value, positions - 1).nan_to_num()
 

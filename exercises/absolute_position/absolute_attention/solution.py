@@ -13,7 +13,7 @@ def absolute_attention(
     w_key: Float[Tensor, "d_model d_head"],
     w_value: Float[Tensor, "d_model d_value"],
 ) -> Float[Tensor, "batch n_tokens d_value"]:
-    """Attention over tokens that carry sinusoidal codes; no token attends to padding, which is at place −1."""
+    """Attention over tokens that carry sinusoidal codes; no token attends to padding, which is at position −1."""
     placed = x + Sinusoidal(x.shape[-1]).encoding(positions).to(x.dtype)
     query, key, value = placed @ w_query, placed @ w_key, placed @ w_value
     scores = query @ key.transpose(1, 2) / math.sqrt(key.shape[-1])  # (batch, queries, keys)

@@ -9,5 +9,5 @@ def absolute_attention(
     w_key: Float[Tensor, "d_model d_head"],
     w_value: Float[Tensor, "d_model d_value"],
 ) -> Float[Tensor, "batch n_tokens d_value"]:
-    """Attention over tokens that carry sinusoidal codes; no token attends to padding, which is at place −1."""
+    """Attention over tokens that carry sinusoidal codes; no token attends to padding, which is at position −1."""
     raise NotImplementedError

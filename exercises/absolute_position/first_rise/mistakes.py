@@ -11,12 +11,12 @@ def _distances(rises, first=1):
 
 
 def one_too_near(proximity):
-    """Each rise lies one place too near. Which key does column 0 of your comparison belong to?"""
+    """Each rise lies one position too near. Which key does column 0 of your comparison belong to?"""
     return _distances(_rises(proximity), 0)
 
 
-def place_not_distance(proximity):
-    """You return the place of the key. Asked is how far it stands from its query."""
+def position_not_distance(proximity):
+    """You return the position of the key. Asked is how far it stands from its query."""
     rises = _rises(proximity)
     return torch.where(rises.any(-1), rises.int().argmax(-1) + 1, -1)
 
@@ -47,7 +47,7 @@ def falls_not_rises(proximity):
 
 
 def nearer_than_itself(proximity):
-    """You compare every key with the query's own place. Compare it with the key one step before."""
+    """You compare every key with the query's own position. Compare it with the key one step before."""
     return _distances((proximity[:, 1:] > proximity.diagonal()[:, None]).triu())
 
 

@@ -6,9 +6,11 @@ def add_learned_positions(
     positions: Int[Tensor, "batch n_tokens"],
     table: Float[Tensor, "d_model n_ctx"],
 ) -> Float[Tensor, "batch n_tokens d_model"]:
-    """Add to each token the column of its place; −1 is padding, any other place outside is a ValueError."""
+    """Add to each token the column of its position; −1 is padding, any other position outside is a ValueError."""
     outside = positions[(positions < -1) | (positions >= table.shape[1])]
     if len(outside):
-        raise ValueError(f"there is no vector for place {outside[0]}: places are 0 to {table.shape[1] - 1}, or -1")
-    of_places = table.T[positions.clamp(min=0)]  # (batch, n_tokens, d_model)
-    return x + of_places * (positions >= 0)[..., None]
+        raise ValueError(
+            f"there is no vector for position {outside[0]}: positions are 0 to {table.shape[1] - 1}, or -1"
+        )
+    of_positions = table.T[positions.clamp(min=0)]  # (batch, n_tokens, d_model)
+    return x + of_positions * (positions >= 0)[..., None]

@@ -6,5 +6,5 @@ def add_learned_positions(
     positions: Int[Tensor, "batch n_tokens"],
     table: Float[Tensor, "d_model n_ctx"],
 ) -> Float[Tensor, "batch n_tokens d_model"]:
-    """Add to each token the column of its place; −1 is padding, any other place outside is a ValueError."""
+    """Add to each token the column of its position; −1 is padding, any other position outside is a ValueError."""
     raise NotImplementedError

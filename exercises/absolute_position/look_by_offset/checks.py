@@ -23,18 +23,19 @@ def weights_of(returned, d_model, start=0, n_tokens=100):
 
 def observe(returned, offset, d_model):
     """how far on each of the tokens 40 to 47 of 100 puts most weight, and whether all put 0.99 there"""
-    most, place = weights_of(returned, d_model)[40:48].max(-1)
-    return place - torch.arange(40, 48), bool((most >= 0.99).all())
+    most, position = weights_of(returned, d_model)[40:48].max(-1)
+    return position - torch.arange(40, 48), bool((most >= 0.99).all())
 
 
-def property_from_any_place(answer, generator):
+def property_from_any_position(answer, generator):
     for offset, start in ((-3, 0), (5, 40)):
         weights = weights_of(answer(offset, 12), 12, start)
         share, token = weights.diagonal(offset).min(0)
-        place = start + max(-offset, 0) + token.item()
+        position = start + max(-offset, 0) + token.item()
         assert share >= 0.99, (
-            f"With offset {offset} and width 12, the token at place {place} puts {share:.3f} of its weight on that at "
-            f"place {place + offset}. It should be at least 0.99."
+            f"With offset {offset} and width 12, the token at position {position} puts {share:.3f} of its weight on "
+            "that at "
+            f"position {position + offset}. It should be at least 0.99."
         )
 
 

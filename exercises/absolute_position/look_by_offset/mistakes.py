@@ -29,13 +29,13 @@ def too_soft(offset, d_model):
     return _turn(offset, d_model), torch.eye(d_model)
 
 
-def one_place_only(offset, d_model):
-    """Your head looks one place on, whatever the offset. The angle has to grow with the offset."""
+def one_position_only(offset, d_model):
+    """Your head looks one position on, whatever the offset. The angle has to grow with the offset."""
     return 1000 * _turn(1, d_model), torch.eye(d_model)
 
 
-def one_place_too_far(offset, d_model):
-    """Your head looks one place too far on. Offset 0 is the token itself."""
+def one_position_too_far(offset, d_model):
+    """Your head looks one position too far on. Offset 0 is the token itself."""
     return 1000 * _turn(offset + 1, d_model), torch.eye(d_model)
 
 
@@ -61,5 +61,5 @@ def pairs_of_halves(offset, d_model):
 
 
 def coordinates_moved(offset, d_model):
-    """You move the coordinates along. It is the place that moves: each coordinate stays and takes a new value."""
+    """You move the coordinates along. It is the position that moves: each coordinate stays and takes a new value."""
     return 1000 * torch.eye(d_model).roll(offset, 1), torch.eye(d_model)

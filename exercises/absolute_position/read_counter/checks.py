@@ -1,12 +1,12 @@
 import torch
 
 
-def digits_of(places, n_digits):
+def digits_of(positions, n_digits):
     """Written digit by digit, the last one first."""
     columns = []
     for _ in range(n_digits):
-        columns.insert(0, places % 2)
-        places = places // 2
+        columns.insert(0, positions % 2)
+        positions = positions // 2
     return torch.stack(columns, -1)
 
 
@@ -22,9 +22,13 @@ def cases(generator):
 def property_the_last_digit_is_worth_one(answer, generator):
     even = digits_of(torch.arange(0, 32, 2), 5)
     odd = even + torch.tensor([0, 0, 0, 0, 1])
-    assert torch.equal(answer(odd), answer(even) + 1), "Turning the last digit to 1 should make the place one higher."
+    assert torch.equal(answer(odd), answer(even) + 1), (
+        "Turning the last digit to 1 should make the position one higher."
+    )
 
 
-def property_all_places_differ(answer, generator):
-    places = answer(digits_of(torch.arange(64), 6))
-    assert len(places.unique()) == 64, "Two rows of digits that differ should never be the same place. Yours can be."
+def property_all_positions_differ(answer, generator):
+    positions = answer(digits_of(torch.arange(64), 6))
+    assert len(positions.unique()) == 64, (
+        "Two rows of digits that differ should never be the same position. Yours can be."
+    )

@@ -21,7 +21,7 @@ def powers_of_ten(digits):
 
 
 def period_not_worth(digits):
-    """You weigh each digit by its period. What is it worth when it turns from 0 to 1? Try the place 1."""
+    """You weigh each digit by its period. What is it worth when it turns from 0 to 1? Try the position 1."""
     return _weigh(digits, 2 ** (torch.arange(digits.shape[-1]).flip(0) + 1))
 
 
@@ -36,7 +36,7 @@ def worth_in_steps_of_one(digits):
 
 
 def counted_from_one(digits):
-    """All your places are one too high. The row of zeros is place 0."""
+    """All your positions are one too high. The row of zeros is position 0."""
     return _weigh(digits, 2 ** torch.arange(digits.shape[-1]).flip(0)) + 1
 
 

@@ -1,6 +1,6 @@
 from llm_anatomy.shapes import Int, Tensor
 
 
-def read_counter(digits: Int[Tensor, "n_places n_digits"]) -> Int[Tensor, "n_places"]:
-    """The places whose binary digits stand in the rows, the fastest digit last."""
+def read_counter(digits: Int[Tensor, "n_positions n_digits"]) -> Int[Tensor, "n_positions"]:
+    """The positions whose binary digits stand in the rows, the fastest digit last."""
     raise NotImplementedError

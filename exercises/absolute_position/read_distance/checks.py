@@ -1,8 +1,8 @@
 import torch
 
 
-def code(places, d_model):
-    angles = torch.tensor(places)[:, None] / 10000 ** (torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+def code(positions, d_model):
+    angles = torch.tensor(positions)[:, None] / 10000 ** (torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     return torch.stack((angles.sin(), angles.cos()), -1).flatten(1)
 
 
@@ -30,8 +30,8 @@ def property_there_and_back(answer, generator):
 
 
 def property_every_distance(answer, generator):
-    places = list(range(0, 301))
-    found = answer(code([0] * 301, 4), code(places, 4))
-    assert found.tolist() == places, (
-        "From place 0, at width 4, the distances 0 to 300 should all come out. At least one of yours does not."
+    positions = list(range(0, 301))
+    found = answer(code([0] * 301, 4), code(positions, 4))
+    assert found.tolist() == positions, (
+        "From position 0, at width 4, the distances 0 to 300 should all come out. At least one of yours does not."
     )

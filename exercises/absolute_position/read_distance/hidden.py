@@ -3,8 +3,8 @@ import torch
 
 def cases(generator):
     def of(n, reach, d_model, dtype=torch.float32):
-        places = torch.randint(0, reach, (2, n, 1), generator=generator)
-        angles = places / 10000 ** (torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+        positions = torch.randint(0, reach, (2, n, 1), generator=generator)
+        angles = positions / 10000 ** (torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
         query, key = torch.stack((angles.sin(), angles.cos()), -1).flatten(-2).to(dtype)
         return {"query_codes": query, "key_codes": key}
 

@@ -24,7 +24,7 @@ def without_a_sign(query_codes, key_codes):
 
 
 def fastest_pair(query_codes, key_codes):
-    """You ask the fastest pair, which is back after 2π places. Beyond three places it misleads (erratum E-08)."""
+    """You ask the fastest pair, which is back after 2π positions. Beyond three positions it misleads (erratum E-08)."""
     return torch.atan2(*_sine_cosine(query_codes, key_codes, 0)).round().long()
 
 
@@ -40,7 +40,7 @@ def quotient(query_codes, key_codes):
 
 
 def angle_not_distance(query_codes, key_codes):
-    """You return the angle between the codes. How many places does it take to turn by so much?"""
+    """You return the angle between the codes. How many positions does it take to turn by so much?"""
     return torch.atan2(*_sine_cosine(query_codes, key_codes)).round().long()
 
 
@@ -49,12 +49,12 @@ def frequency_of_no_pair(query_codes, key_codes):
     return (torch.atan2(*_sine_cosine(query_codes, key_codes)) * 10000).round().long()
 
 
-def place_of_the_key(query_codes, key_codes):
+def position_of_the_key(query_codes, key_codes):
     """You return where the key stands. Asked is how far it stands from the query."""
     sine, cosine = key_codes[:, -2:].T
     return (torch.atan2(sine, cosine) * _slowest(query_codes)).round().long()
 
 
 def length_of_the_difference(query_codes, key_codes):
-    """You measure the distance between the two vectors. It grows with that of the places but is not the same."""
+    """You measure the distance between the two vectors. It grows with that of the positions but is not the same."""
     return (key_codes - query_codes).norm(dim=-1).round().long()

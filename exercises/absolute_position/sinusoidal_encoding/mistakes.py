@@ -60,7 +60,7 @@ def halves(positions, d_model):
 
 
 def cosine_first(positions, d_model):
-    """In each pair you put the cosine before the sine. Compare with place 0, which is 0, 1, 0, 1, …"""
+    """In each pair you put the cosine before the sine. Compare with position 0, which is 0, 1, 0, 1, …"""
     angles = _angles(positions, d_model)
     return _in_turn(angles.cos(), angles.sin(), d_model)
 
@@ -77,7 +77,7 @@ def base_1000(positions, d_model):
 
 
 def whole_turns(positions, d_model):
-    """You turn by 2π where the formula turns by 1. The fastest wavelength is 2π places, not one."""
+    """You turn by 2π where the formula turns by 1. The fastest wavelength is 2π positions, not one."""
     return _code(_angles(positions, d_model) * 2 * math.pi, d_model)
 
 
@@ -87,12 +87,12 @@ def degrees(positions, d_model):
 
 
 def counted_from_one(positions, d_model):
-    """All your codes belong to the next place. Place 0 should be 0, 1, 0, 1, …"""
+    """All your codes belong to the next position. Position 0 should be 0, 1, 0, 1, …"""
     return _code(_angles(positions + 1, d_model), d_model)
 
 
-def places_not_used(positions, d_model):
-    """You number the tokens 0, 1, 2, … yourself. The places are given, and need not start at 0."""
+def positions_not_used(positions, d_model):
+    """You number the tokens 0, 1, 2, … yourself. The positions are given, and need not start at 0."""
     return _code(_angles(torch.arange(positions.shape[-1]).expand_as(positions), d_model), d_model)
 
 
@@ -107,10 +107,10 @@ def width_made_even(positions, d_model):
 
 
 def first_row_for_all(positions, d_model):
-    """You give the places of the first sequence to all. Each row has places of its own."""
+    """You give the positions of the first sequence to all. Each row has positions of its own."""
     return _code(_angles(positions[:1].expand_as(positions), d_model), d_model)
 
 
 def first_sequence_alone(positions, d_model):
-    """You return the codes of one sequence. Each row of places wants a table of its own, on a first axis."""
+    """You return the codes of one sequence. Each row of positions wants a table of its own, on a first axis."""
     return _code(_angles(positions[0], d_model), d_model)

@@ -12,12 +12,12 @@ def _beyond(positions, last, wavelengths):
     return torch.remainder(positions[:, None], wavelengths) > last
 
 
-def every_new_place(positions, d_model, n_trained):
-    """You call every new place unseen on every pair. A fast pair has passed through the whole circle long before."""
+def every_new_position(positions, d_model, n_trained):
+    """You call every new position unseen on every pair. A fast pair has passed through the whole circle long before."""
     return (positions[:, None] >= n_trained).expand(-1, d_model // 2)
 
 
-def long_waves_at_every_new_place(positions, d_model, n_trained):
+def long_waves_at_every_new_position(positions, d_model, n_trained):
     """You ask whether the wavelength is longer than training. A slow pair comes round too, to where it has been."""
     return (positions[:, None] >= n_trained) & (_wavelengths(d_model) > n_trained)
 
@@ -32,8 +32,8 @@ def without_two_pi(positions, d_model, n_trained):
     return _beyond(positions, n_trained - 1, _wavelengths(d_model) / (2 * math.pi))
 
 
-def one_place_more(positions, d_model, n_trained):
-    """You count place n as trained. The places of training begin at 0: which is their last?"""
+def one_position_more(positions, d_model, n_trained):
+    """You count position n as trained. The positions of training begin at 0: which is their last?"""
     return _beyond(positions, n_trained, _wavelengths(d_model))
 
 
@@ -58,10 +58,10 @@ def each_pair_twice(positions, d_model, n_trained):
 
 
 def pairs_in_rows(positions, d_model, n_trained):
-    """Your pairs have the rows. Places have the rows, and pairs the columns."""
+    """Your pairs have the rows. Positions have the rows, and pairs the columns."""
     return _beyond(positions, n_trained - 1, _wavelengths(d_model)).T
 
 
 def any_pair(positions, d_model, n_trained):
-    """You return one answer for each place. Each pair has its own."""
+    """You return one answer for each position. Each pair has its own."""
     return _beyond(positions, n_trained - 1, _wavelengths(d_model)).any(-1)

@@ -38,7 +38,7 @@ def one_token_ahead(n_queries, n_keys):
 
 
 def counted_from_the_first_key(n_queries, n_keys):
-    """You place the first query at the first key. Where queries are fewer, the last one stands at the last key."""
+    """You position the first query at the first key. Where queries are fewer, the last one stands at the last key."""
     return _all(n_queries, n_keys).tril()
 
 

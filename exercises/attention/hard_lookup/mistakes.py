@@ -2,7 +2,7 @@ import torch
 
 
 def index_not_value(queries, keys, values):
-    """You return the place of the winning key. The lookup should hand over what is stored there."""
+    """You return the position of the winning key. The lookup should hand over what is stored there."""
     return (queries @ keys.T).argmax(-1)
 
 

@@ -2,9 +2,9 @@ import torch
 
 
 def cases(generator):
-    def numbered(n_heads, n_tokens, d_head):  # 142 is head 1, token 4, place 2
-        head, token, place = (torch.arange(n) for n in (n_heads, n_tokens, d_head))
-        return {"heads": 100.0 * head[:, None, None] + 10 * token[:, None] + place}
+    def numbered(n_heads, n_tokens, d_head):  # 142 is head 1, token 4, index 2
+        head, token, index = (torch.arange(n) for n in (n_heads, n_tokens, d_head))
+        return {"heads": 100.0 * head[:, None, None] + 10 * token[:, None] + index}
 
     def drawn(n_heads, n_tokens, d_head, dtype=torch.float32):
         return {"heads": torch.randn(n_heads, n_tokens, d_head, generator=generator).to(dtype)}
@@ -13,13 +13,13 @@ def cases(generator):
 
 
 def property_each_number_in_its_place(answer, generator):
-    numbers = [[[100.0 * head + 10 * token + place for place in range(3)] for token in range(4)] for head in range(2)]
+    numbers = [[[100.0 * head + 10 * token + index for index in range(3)] for token in range(4)] for head in range(2)]
     joined = answer(torch.tensor(numbers))
     for token, column in torch.cartesian_prod(torch.arange(4), torch.arange(6)).tolist():
-        found, (head, place) = [int(digit) for digit in f"{joined[token, column]:03.0f}"], divmod(column, 3)
-        assert found == [head, token, place], (
-            f"With 2 heads, 4 tokens and width 3, place [{token}, {column}] of yours has number {found[2]} of head "
-            f"{found[0]} for token {found[1]}; it should have number {place} of head {head} for token {token}."
+        found, (head, index) = [int(digit) for digit in f"{joined[token, column]:03.0f}"], divmod(column, 3)
+        assert found == [head, token, index], (
+            f"With 2 heads, 4 tokens and width 3, index [{token}, {column}] of yours has number {found[2]} of head "
+            f"{found[0]} for token {found[1]}; it should have number {index} of head {head} for token {token}."
         )
 
 

@@ -22,9 +22,9 @@ def weights_of(returned, n_tokens):
 def observe(returned, n_tokens):
     """where each token puts most weight (shared by several: minus their number), and whether all put 0.99 there"""
     weights = weights_of(returned, n_tokens)
-    most, place = weights.max(-1)
+    most, position = weights.max(-1)
     sharing = (weights > most[:, None] * (1 - 1e-6)).sum(-1)
-    return torch.where(sharing == 1, place, -sharing), bool((most >= 0.99).all())
+    return torch.where(sharing == 1, position, -sharing), bool((most >= 0.99).all())
 
 
 def property_weight_on_the_token_before(answer, generator):

@@ -25,14 +25,14 @@ def itself(n_tokens):
 
 
 def first_token(n_tokens):
-    """Every token attends to the first. The query has to depend on the place of the token that asks."""
+    """Every token attends to the first. The query has to depend on the position of the token that asks."""
     first = torch.zeros(n_tokens, n_tokens)
     first[0] = 1.0
     return torch.full((n_tokens, n_tokens), 1e3), first
 
 
 def two_back(n_tokens):
-    """Your tokens look two places back. If both queries and keys are shifted, the two shifts add up."""
+    """Your tokens look two positions back. If both queries and keys are shifted, the two shifts add up."""
     return _head(n_tokens, 2)
 
 

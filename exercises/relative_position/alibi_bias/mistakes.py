@@ -36,7 +36,7 @@ def signed_offset(n_heads, query_positions, key_positions):
 
 def key_position_alone(n_heads, query_positions, key_positions):
     """Every query adds the same to a key. Under a causal mask the weights come out alike, but here the penalty itself
-    is asked, with 0 at the query's own place."""
+    is asked, with 0 at the query's own position."""
     return _times(_slopes(n_heads), key_positions.expand(len(query_positions), -1))
 
 
@@ -97,7 +97,7 @@ def squared_distance(n_heads, query_positions, key_positions):
     return -_times(_slopes(n_heads), _offsets(query_positions, key_positions) ** 2)
 
 
-def places_not_positions(n_heads, query_positions, key_positions):
+def positions_not_positions(n_heads, query_positions, key_positions):
     """You count queries and keys from 0. Take the positions that you were given."""
-    places = torch.arange(len(query_positions)), torch.arange(len(key_positions))
-    return -_times(_slopes(n_heads), _offsets(*places).abs())
+    positions = torch.arange(len(query_positions)), torch.arange(len(key_positions))
+    return -_times(_slopes(n_heads), _offsets(*positions).abs())

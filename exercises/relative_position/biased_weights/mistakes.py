@@ -73,10 +73,10 @@ def one_head_for_all(query, key, table, query_positions, key_positions):
     return (_scaled(query, key) + _bias(table[:1], _offsets(query_positions, key_positions))).softmax(-1)
 
 
-def places_not_positions(query, key, table, query_positions, key_positions):
+def positions_not_positions(query, key, table, query_positions, key_positions):
     """You count queries and keys from 0. Take the positions that you were given."""
-    places = torch.arange(query.shape[1]), torch.arange(key.shape[1])
-    return (_scaled(query, key) + _bias(table, _offsets(*places))).softmax(-1)
+    positions = torch.arange(query.shape[1]), torch.arange(key.shape[1])
+    return (_scaled(query, key) + _bias(table, _offsets(*positions))).softmax(-1)
 
 
 def softmax_over_queries(query, key, table, query_positions, key_positions):
@@ -95,6 +95,6 @@ def nothing_beyond_the_table(query, key, table, query_positions, key_positions):
     return (_scaled(query, key) + _bias(table, offsets) * (offsets.abs() <= table.shape[1] // 2)).softmax(-1)
 
 
-def place_of_the_key(query, key, table, query_positions, key_positions):
+def position_of_the_key(query, key, table, query_positions, key_positions):
     """You look up the key's own position, whoever asks. How far is it from the query?"""
     return (_scaled(query, key) + _bias(table, _offsets(0 * query_positions, key_positions))).softmax(-1)

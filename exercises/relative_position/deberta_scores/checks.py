@@ -6,8 +6,8 @@ def cases(generator):
         shapes = {
             "query": (n_heads, len(query_positions), d_head),
             "key": (n_heads, len(key_positions), d_head),
-            "place_query": (n_heads, 2 * span, d_head),
-            "place_key": (n_heads, 2 * span, d_head),
+            "position_query": (n_heads, 2 * span, d_head),
+            "position_key": (n_heads, 2 * span, d_head),
         }
         tensors = {name: torch.randn(*shape, generator=generator).to(dtype) for name, shape in shapes.items()}
         return tensors | {"query_positions": query_positions, "key_positions": key_positions}
@@ -36,30 +36,31 @@ def close(a, b):
 def property_moving_all(answer, generator):
     parts = drawn(generator)
     assert close(answer(*parts, FIVE, FIVE), answer(*parts, FIVE + 30, FIVE + 30)), (
-        "When all tokens move on by 30 places, your scores change. Only distances should count."
+        "When all tokens move on by 30 positions, your scores change. Only distances should count."
     )
 
 
 def property_sides_exchanged(answer, generator):
-    query, key, place_query, place_key = drawn(generator)
-    exchanged = answer(key, query, place_key, place_query, FIVE, FIVE)
-    assert close(answer(query, key, place_query, place_key, FIVE, FIVE), exchanged.mT), (
+    query, key, position_query, position_key = drawn(generator)
+    exchanged = answer(key, query, position_key, position_query, FIVE, FIVE)
+    assert close(answer(query, key, position_query, position_key, FIVE, FIVE), exchanged.mT), (
         "When queries and keys change roles, with their tables, the scores should only be transposed. This holds if "
         "the third term sees from the key what the second sees from the query."
     )
 
 
-def property_no_place_with_place(answer, generator):
-    query, key, *places = drawn(generator)
-    assert close(answer(0 * query, 0 * key, *places, FIVE, FIVE), torch.zeros(2, 5, 5)), (
-        "Without words nothing should be left of the scores. Yours compare places with places."
+def property_no_position_with_position(answer, generator):
+    query, key, *positions = drawn(generator)
+    assert close(answer(0 * query, 0 * key, *positions, FIVE, FIVE), torch.zeros(2, 5, 5)), (
+        "Without words nothing should be left of the scores. Yours compare positions with positions."
     )
 
 
-def property_places_of_zero(answer, generator):
-    query, key, *places = drawn(generator)
-    alone = answer(query, key, *(0 * p for p in places), FIVE, FIVE)
+def property_positions_of_zero(answer, generator):
+    query, key, *positions = drawn(generator)
+    alone = answer(query, key, *(0 * p for p in positions), FIVE, FIVE)
     assert close(3 * alone, query @ key.mT), (
-        "With places of zero, the products of the words should be left, divided by the root of three times the width: "
+        "With positions of zero, the products of the words should be left, divided by the root of three times the "
+        "width: "
         "here by 3."
     )

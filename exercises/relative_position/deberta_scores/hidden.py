@@ -6,8 +6,8 @@ def cases(generator):
         shapes = {
             "query": (n_heads, n_queries, d_head),
             "key": (n_heads, n_keys, d_head),
-            "place_query": (n_heads, 2 * span, d_head),
-            "place_key": (n_heads, 2 * span, d_head),
+            "position_query": (n_heads, 2 * span, d_head),
+            "position_key": (n_heads, 2 * span, d_head),
         }
         tensors = {name: torch.randn(*shape, generator=generator).to(dtype) for name, shape in shapes.items()}
         positions = torch.randint(0, 30, (n_queries + n_keys,), generator=generator).split((n_queries, n_keys))

@@ -19,14 +19,14 @@ def property_moving_all(answer, generator):
     positions = torch.randint(0, 20, (2, 6), generator=generator)
     moved = positions + torch.tensor([[3], [40]])
     assert torch.equal(answer(positions, positions), answer(moved, moved)), (
-        "When all tokens of a sequence move by the same number of places, your offsets change. They should stay."
+        "When all tokens of a sequence move by the same number of positions, your offsets change. They should stay."
     )
 
 
 def property_moving_the_keys(answer, generator):
     positions = torch.randint(0, 20, (2, 6), generator=generator)
     assert torch.equal(answer(positions, positions + 3), answer(positions, positions) + 3), (
-        "When only the keys move on by 3 places, every offset should grow by 3."
+        "When only the keys move on by 3 positions, every offset should grow by 3."
     )
 
 

@@ -20,7 +20,7 @@ def keys_in_rows(query_positions, key_positions):
     return _right(query_positions, key_positions).mT
 
 
-def places_not_positions(query_positions, key_positions):
+def positions_not_positions(query_positions, key_positions):
     """You count queries and keys from 0 and leave the positions that you were given unused."""
     rows, columns = torch.arange(query_positions.shape[1]), torch.arange(key_positions.shape[1])
     return (columns - rows[:, None]).expand(len(query_positions), -1, -1)

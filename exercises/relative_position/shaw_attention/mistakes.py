@@ -11,9 +11,9 @@ def _rows(offsets, vectors):
 
 
 def _scores(query, key, vectors):
-    """Content and place, both divided by the root; vectors (batch, queries, keys, d_head)."""
-    place = (query.unsqueeze(3) * vectors.unsqueeze(1)).sum(-1)
-    return (query @ key.transpose(2, 3) + place) * query.shape[3] ** -0.5
+    """Content and position, both divided by the root; vectors (batch, queries, keys, d_head)."""
+    position = (query.unsqueeze(3) * vectors.unsqueeze(1)).sum(-1)
+    return (query @ key.transpose(2, 3) + position) * query.shape[3] ** -0.5
 
 
 def _weights(scores, mask):
@@ -47,7 +47,7 @@ def values_only(query, key, value, key_vectors, value_vectors, query_positions, 
     return _averaged(weights, value, value_vectors[rows])
 
 
-def place_not_scaled(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+def position_not_scaled(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
     """The root divides what the words give to a score, but not what the offset gives. Look at what stands above it."""
     rows = _rows(_offsets(query_positions, key_positions), key_vectors)
     vectors = key_vectors[rows] * query.shape[3] ** 0.5
@@ -96,8 +96,8 @@ def clipped_one_too_early(query, key, value, key_vectors, value_vectors, query_p
 def key_asks(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
     """You multiply the vector of the offset by the key. It stands beside the key: who asks both of them?"""
     rows = _rows(_offsets(query_positions, key_positions), key_vectors)
-    place = (key.unsqueeze(2) * key_vectors[rows].unsqueeze(1)).sum(-1)
-    weights = _weights((query @ key.mT + place) * query.shape[3] ** -0.5, mask)
+    position = (key.unsqueeze(2) * key_vectors[rows].unsqueeze(1)).sum(-1)
+    weights = _weights((query @ key.mT + position) * query.shape[3] ** -0.5, mask)
     return _averaged(weights, value, value_vectors[rows])
 
 
@@ -128,10 +128,10 @@ def tables_exchanged(query, key, value, key_vectors, value_vectors, query_positi
     return _attention(query, key, value, value_vectors, key_vectors, rows, mask)
 
 
-def places_not_positions(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+def positions_not_positions(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
     """You count queries and keys from 0. Take the positions that you were given."""
-    places = torch.arange(query.shape[2])[None], torch.arange(key.shape[2])[None]
-    rows = _rows(_offsets(*places), key_vectors).expand(len(query), -1, -1)
+    positions = torch.arange(query.shape[2])[None], torch.arange(key.shape[2])[None]
+    rows = _rows(_offsets(*positions), key_vectors).expand(len(query), -1, -1)
     return _attention(query, key, value, key_vectors, value_vectors, rows, mask)
 
 
@@ -147,12 +147,12 @@ def no_mask(query, key, value, key_vectors, value_vectors, query_positions, key_
     return _attention(query, key, value, key_vectors, value_vectors, rows, torch.ones_like(mask))
 
 
-def place_not_masked(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+def position_not_masked(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
     """You hide words with a zero, and then the offset's part is added. What is hidden must stay so: mask last."""
     rows = _rows(_offsets(query_positions, key_positions), key_vectors)
     words = (query @ key.mT).masked_fill(~mask.unsqueeze(1), 0.0)
-    place = (query.unsqueeze(3) * key_vectors[rows].unsqueeze(1)).sum(-1)
-    weights = ((words + place) * query.shape[3] ** -0.5).softmax(-1)
+    position = (query.unsqueeze(3) * key_vectors[rows].unsqueeze(1)).sum(-1)
+    weights = ((words + position) * query.shape[3] ** -0.5).softmax(-1)
     return _averaged(weights, value, value_vectors[rows])
 
 
@@ -171,7 +171,7 @@ def nothing_beyond_the_tables(query, key, value, key_vectors, value_vectors, que
     return _averaged(weights, value, value_vectors[rows] * near)
 
 
-def place_of_the_key(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+def position_of_the_key(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
     """You look up the key's own position, whoever asks. How far is it from the query?"""
     rows = _rows(_offsets(0 * query_positions, key_positions), key_vectors)
     return _attention(query, key, value, key_vectors, value_vectors, rows, mask)

@@ -4,8 +4,8 @@ def probe_moved_text(answer, query, key, value, key_vectors, value_vectors, quer
 
 
 def probe_hidden_keys(answer, query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
-    """Keys that a query may not attend to, their values and their places have no influence on what it receives."""
+    """Keys that a query may not attend to, their values and their positions have no influence on what it receives."""
     hidden = ~mask[:, 0]  # from the first query of each sequence
     key, value = key - 3 * hidden[:, None, :, None], value + 5 * hidden[:, None, :, None]
-    places = key_positions + 2 * hidden
-    return answer(query, key, value, key_vectors, value_vectors, query_positions, places, mask)[:, :, 0]
+    positions = key_positions + 2 * hidden
+    return answer(query, key, value, key_vectors, value_vectors, query_positions, positions, mask)[:, :, 0]

@@ -19,7 +19,7 @@ def shaw_attention(
     r_max = len(key_vectors) // 2
     offset = key_positions[:, None, :] - query_positions[:, :, None]
     rows = offset.clamp(-r_max, r_max) + r_max  # (batch, n_queries, n_keys)
-    by_place = torch.einsum("bhqd,bqkd->bhqk", query, key_vectors[rows])
-    scores = (query @ key.mT + by_place) / math.sqrt(query.shape[-1])
+    by_position = torch.einsum("bhqd,bqkd->bhqk", query, key_vectors[rows])
+    scores = (query @ key.mT + by_position) / math.sqrt(query.shape[-1])
     weights = torch.softmax(scores.masked_fill(~mask[:, None], -math.inf), dim=-1)
     return weights @ value + torch.einsum("bhqk,bqkd->bhqd", weights, value_vectors[rows])

@@ -25,8 +25,8 @@ def past_and_future_exchanged(offset, n_buckets, max_distance):
     return _one_way(offset.abs(), half, max_distance) + half * (offset < 0)
 
 
-def own_place_in_the_future(offset, n_buckets, max_distance):
-    """A token's own place falls into the first bucket of the future. It belongs to the past: look at r = 0."""
+def own_position_in_the_future(offset, n_buckets, max_distance):
+    """A token's own position falls into the first bucket of the future. It belongs to the past: look at r = 0."""
     half = n_buckets // 2
     return _one_way(offset.abs(), half, max_distance) + half * (offset >= 0)
 

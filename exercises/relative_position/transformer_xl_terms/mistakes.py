@@ -17,11 +17,11 @@ def _sinusoids(distances, w_position):
 
 def _terms(query, key, u, v, w_position, sinusoids):
     """Not divided by the root."""
-    places = sinusoids.unsqueeze(0) @ w_position.transpose(1, 2).unsqueeze(1)  # (heads, queries, keys, d_head)
+    positions = sinusoids.unsqueeze(0) @ w_position.transpose(1, 2).unsqueeze(1)  # (heads, queries, keys, d_head)
     words = query @ key.transpose(1, 2)
-    asked = (query.unsqueeze(2) * places).sum(-1)
+    asked = (query.unsqueeze(2) * positions).sum(-1)
     weighed = (u.unsqueeze(1) * key).sum(-1).unsqueeze(1) + torch.zeros_like(words)
-    return torch.stack([words, asked, weighed, (v[:, None, None] * places).sum(-1)])
+    return torch.stack([words, asked, weighed, (v[:, None, None] * positions).sum(-1)])
 
 
 def _right(query, key, u, v, w_position, query_positions, key_positions):
@@ -92,16 +92,16 @@ def u_meets_the_queries(query, key, u, v, w_position, query_positions, key_posit
     return torch.stack([terms[0], terms[1], asked.unsqueeze(2).expand_as(terms[2]), terms[3]])
 
 
-def place_of_the_key(query, key, u, v, w_position, query_positions, key_positions):
+def position_of_the_key(query, key, u, v, w_position, query_positions, key_positions):
     """You use the key's own position where its distance to the query is asked."""
     sinusoids = _sinusoids(key_positions.expand(len(query_positions), -1), w_position)
     return _terms(query, key, u, v, w_position, sinusoids) * query.shape[2] ** -0.5
 
 
-def places_not_positions(query, key, u, v, w_position, query_positions, key_positions):
+def positions_not_positions(query, key, u, v, w_position, query_positions, key_positions):
     """You count queries and keys from 0. Take the positions that you were given."""
-    places = torch.arange(query.shape[1]), torch.arange(key.shape[1])
-    return _right(query, key, u, v, w_position, *places)
+    positions = torch.arange(query.shape[1]), torch.arange(key.shape[1])
+    return _right(query, key, u, v, w_position, *positions)
 
 
 def no_scale(query, key, u, v, w_position, query_positions, key_positions):

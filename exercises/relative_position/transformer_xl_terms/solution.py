@@ -19,9 +19,9 @@ def transformer_xl_terms(
     frequencies = 10000 ** (-torch.arange(0, d_model, 2, dtype=query.dtype, device=query.device) / d_model)
     angles = (query_positions[:, None] - key_positions)[..., None] * frequencies
     sinusoids = torch.cat((angles.sin(), angles.cos()), dim=-1)  # (n_queries, n_keys, d_model)
-    places = torch.einsum("qkm,hdm->hqkd", sinusoids, w_position)
+    positions = torch.einsum("qkm,hdm->hqkd", sinusoids, w_position)
     words = query @ key.mT
-    asked = torch.einsum("hqd,hqkd->hqk", query, places)
+    asked = torch.einsum("hqd,hqkd->hqk", query, positions)
     weighed = torch.einsum("hd,hkd->hk", u, key)[:, None].expand_as(words)
-    distant = torch.einsum("hd,hqkd->hqk", v, places)
+    distant = torch.einsum("hd,hqkd->hqk", v, positions)
     return torch.stack((words, asked, weighed, distant)) / math.sqrt(d_head)

@@ -7,7 +7,7 @@ def cases(generator):
         shapes = {
             "query": (n_heads, n_queries, d_head),
             "key": (n_heads, n_keys, d_head),
-            "places": (n_ctx, d_model),
+            "positions": (n_ctx, d_model),
             "u_query": (n_heads, d_model, d_head),
             "u_key": (n_heads, d_model, d_head),
             "bias": (n_heads, n_queries, n_keys),
@@ -25,7 +25,7 @@ def cases(generator):
 
 
 def drawn(generator):
-    """Four queries, five keys, two heads of width 3, ten places of width 6."""
+    """Four queries, five keys, two heads of width 3, ten positions of width 6."""
     shapes = (2, 4, 3), (2, 5, 3), (10, 6), (2, 6, 3), (2, 6, 3), (2, 4, 5)
     return [torch.randn(*shape, generator=generator) for shape in shapes]
 
@@ -37,22 +37,22 @@ def close(a, b):
     return torch.allclose(a, b, rtol=1e-4, atol=1e-4)
 
 
-def property_words_do_not_meet_places(answer, generator):
-    query, key, places, *rest = drawn(generator)
-    both = answer(query, key, places, *rest, QUERIES, KEYS)
-    words = answer(query, key, 0 * places, *rest, QUERIES, KEYS)
-    here = answer(0 * query, key, places, *rest, QUERIES, KEYS)
-    nothing = answer(0 * query, key, 0 * places, *rest, QUERIES, KEYS)
+def property_words_do_not_meet_positions(answer, generator):
+    query, key, positions, *rest = drawn(generator)
+    both = answer(query, key, positions, *rest, QUERIES, KEYS)
+    words = answer(query, key, 0 * positions, *rest, QUERIES, KEYS)
+    here = answer(0 * query, key, positions, *rest, QUERIES, KEYS)
+    nothing = answer(0 * query, key, 0 * positions, *rest, QUERIES, KEYS)
     assert close(both - words, here - nothing), (
-        "What the places add to a score depends on the words. The two products that mix them should be absent."
+        "What the positions add to a score depends on the words. The two products that mix them should be absent."
     )
 
 
 def property_u_query_of_zero(answer, generator):
-    query, key, places, u_query, u_key, bias = drawn(generator)
-    one = answer(query, key, places, 0 * u_query, u_key, bias, QUERIES, KEYS)
-    assert close(one, answer(query, key, 3 * places, 0 * u_query, u_key, bias, QUERIES, KEYS)), (
-        "With all of u_query zero, the places should have no influence: a bias as in T5 is left."
+    query, key, positions, u_query, u_key, bias = drawn(generator)
+    one = answer(query, key, positions, 0 * u_query, u_key, bias, QUERIES, KEYS)
+    assert close(one, answer(query, key, 3 * positions, 0 * u_query, u_key, bias, QUERIES, KEYS)), (
+        "With all of u_query zero, the positions should have no influence: a bias as in T5 is left."
     )
 
 
@@ -64,10 +64,10 @@ def property_bias_as_it_is(answer, generator):
 
 
 def property_doubling(answer, generator):
-    query, key, places, u_query, u_key, bias = drawn(generator)
-    once = answer(2 * query, key, places, u_query, u_key, bias, QUERIES, KEYS) - bias
-    twice = answer(2 * query, key, places, 2 * u_query, u_key, bias, QUERIES, KEYS) - bias
-    assert close(2 * (answer(query, key, places, u_query, u_key, bias, QUERIES, KEYS) - bias), twice), (
+    query, key, positions, u_query, u_key, bias = drawn(generator)
+    once = answer(2 * query, key, positions, u_query, u_key, bias, QUERIES, KEYS) - bias
+    twice = answer(2 * query, key, positions, 2 * u_query, u_key, bias, QUERIES, KEYS) - bias
+    assert close(2 * (answer(query, key, positions, u_query, u_key, bias, QUERIES, KEYS) - bias), twice), (
         "With queries and u_query both doubled, everything but the bias should be doubled."
     )
     assert not close(once, twice), "Doubling u_query has no influence."

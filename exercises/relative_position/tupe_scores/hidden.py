@@ -6,7 +6,7 @@ def cases(generator):
         shapes = {
             "query": (n_heads, n_queries, d_head),
             "key": (n_heads, n_keys, d_head),
-            "places": (n_ctx, d_model),
+            "positions": (n_ctx, d_model),
             "u_query": (n_heads, d_model, d_head),
             "u_key": (n_heads, d_model, d_head),
             "bias": (n_heads, n_queries, n_keys),

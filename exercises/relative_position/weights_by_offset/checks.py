@@ -39,12 +39,12 @@ def property_nothing_is_lost(answer, generator):
 def property_moving_all(answer, generator):
     weights = drawn(generator)
     assert close(answer(weights, FIVE, FIVE, 2), answer(weights, FIVE + 30, FIVE + 30, 2)), (
-        "When all tokens move on by 30 places, your numbers change. Only offsets should count."
+        "When all tokens move on by 30 positions, your numbers change. Only offsets should count."
     )
 
 
 def property_previous_token_head(answer, generator):
-    looking_back = torch.eye(6)[None, :5]  # query i, at place i + 1, attends to key i
+    looking_back = torch.eye(6)[None, :5]  # query i, at position i + 1, attends to key i
     found = answer(looking_back, FIVE + 1, torch.arange(6), 2)
     assert close(found, torch.tensor([0.0, 1.0, 0.0, 0.0, 0.0]).expand(1, 5, 5)), (
         "For a head that looks one token back, all the weight should lie on offset -1."

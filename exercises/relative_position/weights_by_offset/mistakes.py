@@ -75,12 +75,12 @@ def mean_over_heads(weights, query_positions, key_positions, r_max):
     return found.mean(0, keepdim=True).expand_as(found)
 
 
-def places_not_positions(weights, query_positions, key_positions, r_max):
+def positions_not_positions(weights, query_positions, key_positions, r_max):
     """You count queries and keys from 0. Take the positions that you were given."""
-    places = torch.arange(weights.shape[1]), torch.arange(weights.shape[2])
-    return _summed(weights, _offsets(*places), r_max)
+    positions = torch.arange(weights.shape[1]), torch.arange(weights.shape[2])
+    return _summed(weights, _offsets(*positions), r_max)
 
 
-def place_of_the_key(weights, query_positions, key_positions, r_max):
+def position_of_the_key(weights, query_positions, key_positions, r_max):
     """You sort the weights by the key's own position. How far is it from the query?"""
     return _summed(weights, _offsets(0 * query_positions, key_positions), r_max)

@@ -62,20 +62,20 @@ def base_fixed(positions, d_head, base):
 
 
 def order_in_the_list(positions, d_head, base):
-    """You count the tokens as they are listed. Their places are given, and they need not begin at 0 or follow on."""
+    """You count the tokens as they are listed. Their positions are given, and they need not begin at 0 or follow on."""
     return _right(torch.arange(len(positions)), d_head, base)
 
 
 def frequencies_only(positions, d_head, base):
-    """You return the pace of each plane. How far has it turned at each place?"""
+    """You return the pace of each plane. How far has it turned at each position?"""
     return _right(torch.ones(1), d_head, base)[0]
 
 
 def planes_in_the_rows(positions, d_head, base):
-    """Your rows are planes and your columns are places. Tokens have the rows in this book."""
+    """Your rows are planes and your columns are positions. Tokens have the rows in this book."""
     return _right(positions, d_head, base).T
 
 
 def in_turns(positions, d_head, base):
-    """You multiply by 2π, as if the frequencies counted turns. They are radians per place already."""
+    """You multiply by 2π, as if the frequencies counted turns. They are radians per position already."""
     return _right(positions, d_head, base) * 2 * math.pi

@@ -5,9 +5,9 @@ def _key(d_head):
     return torch.tensor([1.0, 0.0]).repeat(d_head // 2)
 
 
-def _turned(places, d_head, base, exponents=None):
+def _turned(positions, d_head, base, exponents=None):
     exponents = torch.arange(0, d_head, 2) / d_head if exponents is None else exponents
-    angles = places * base**-exponents
+    angles = positions * base**-exponents
     return torch.stack((angles.cos(), angles.sin()), -1).flatten()
 
 
@@ -22,7 +22,7 @@ def looks_ahead(n_back, d_head, base):
 
 
 def one_too_far(n_back, d_head, base):
-    """Your head looks one place further back than it should. The word itself is at 0 places."""
+    """Your head looks one position further back than it should. The word itself is at 0 positions."""
     return 1e4 * _turned(-n_back - 1, d_head, base), _key(d_head)
 
 
@@ -53,5 +53,5 @@ def nothing_preferred(n_back, d_head, base):
 
 
 def same_turn_in_all_planes(n_back, d_head, base):
-    """You turn all planes by the same angle. Each needs its own, as far as it turns in so many places."""
+    """You turn all planes by the same angle. Each needs its own, as far as it turns in so many positions."""
     return 1e4 * _turned(-n_back, d_head, base, torch.zeros(d_head // 2)), _key(d_head)

@@ -70,8 +70,8 @@ def positions_of_the_first_sequence(queries, keys, values, query_positions, key_
     return _attend(queries, keys, values, mask)
 
 
-def keys_one_place_on(queries, keys, values, query_positions, key_positions, mask, base):
-    """Your keys stand one place too far on, or your queries one too few. Both count in the same way."""
+def keys_one_position_on(queries, keys, values, query_positions, key_positions, mask, base):
+    """Your keys stand one position too far on, or your queries one too few. Both count in the same way."""
     queries, keys = _turn(queries, query_positions, base), _turn(keys, key_positions + 1, base)
     return _attend(queries, keys, values, mask)
 
@@ -82,7 +82,7 @@ def both_clockwise(queries, keys, values, query_positions, key_positions, mask, 
 
 
 def keys_turned_back(queries, keys, values, query_positions, key_positions, mask, base):
-    """Queries and keys turn in opposite directions, so their places add up. The same turn is applied to both."""
+    """Queries and keys turn in opposite directions, so their positions add up. The same turn is applied to both."""
     return _attend(_turn(queries, query_positions, base), _turn(keys, -key_positions, base), values, mask)
 
 

@@ -28,7 +28,7 @@ PLACES = torch.tensor([2, 3, 4, 7, 8])
 def property_only_the_offsets_matter(answer, generator):
     tensors = drawn(generator)
     assert torch.allclose(answer(*tensors, PLACES, 100), answer(*tensors, PLACES + 40, 100), atol=1e-4), (
-        "Moving the whole sequence by 40 places changes your output. Offsets stay as they are, so it should not."
+        "Moving the whole sequence by 40 positions changes your output. Offsets stay as they are, so it should not."
     )
 
 
@@ -40,11 +40,11 @@ def property_first_token(answer, generator):
     )
 
 
-def property_same_place(answer, generator):
+def property_same_position(answer, generator):
     queries, keys, values = drawn(generator)
     ones = answer(queries, keys, torch.ones_like(values), torch.full((5,), 7), 100)
     assert torch.allclose(ones, torch.ones(2, 5, 4), atol=1e-4), (
-        "With all tokens at one place nothing turns, and the weights should add up to one. Yours do not."
+        "With all tokens at one position nothing turns, and the weights should add up to one. Yours do not."
     )
 
 

@@ -105,7 +105,7 @@ def values_turned_too(queries, keys, values, positions, base):
 
 
 def order_in_the_list(queries, keys, values, positions, base):
-    """You count the tokens as they are listed. Their places are given and can have gaps."""
+    """You count the tokens as they are listed. Their positions are given and can have gaps."""
     return _divide(_turned(queries, keys, torch.arange(len(positions)), base), _plain(queries, keys), values)
 
 

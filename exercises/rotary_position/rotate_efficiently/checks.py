@@ -2,8 +2,8 @@ import torch
 
 
 def cases(generator):
-    place_three = torch.tensor([[[3.0, 0.3, 0.03, 0.003]]])
-    lecture = {"x": torch.arange(1.0, 9.0).reshape(1, 1, 1, 8), "angles": place_three}
+    position_three = torch.tensor([[[3.0, 0.3, 0.03, 0.003]]])
+    lecture = {"x": torch.arange(1.0, 9.0).reshape(1, 1, 1, 8), "angles": position_three}
 
     def drawn(batch, n_heads, n_tokens, n_pairs, dtype=torch.float32):
         return {
@@ -55,7 +55,8 @@ def property_only_the_difference_matters(answer, generator):
     x = x[:1, :1, :2]  # a query and a key
     scores = [answer(x, torch.tensor([m, m + 5])[None, :, None] * theta)[0, 0].prod(0).sum() for m in (0, 4, 90)]
     assert torch.allclose(torch.stack(scores), scores[0], atol=1e-4), (
-        "Moving query and key by the same number of places changes their product. It should depend on the offset alone."
+        "Moving query and key by the same number of positions changes their product. It should depend on the offset "
+        "alone."
     )
 
 

@@ -102,7 +102,7 @@ def angles_given_to_the_heads(x, angles):
 
 
 def angles_of_the_first_sequence(x, angles):
-    """You turn all sequences by the angles of the first. Each may stand at places of its own."""
+    """You turn all sequences by the angles of the first. Each may stand at positions of its own."""
     return _turned(x, angles[:1])
 
 

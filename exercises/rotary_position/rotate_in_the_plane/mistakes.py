@@ -15,22 +15,22 @@ def clockwise(x, positions, theta):
 
 
 def same_turn_for_all(x, positions, theta):
-    """You turn every vector by theta. The place of the token must come in."""
+    """You turn every vector by theta. The position of the token must come in."""
     return _turn(x, torch.full_like(x[:, 0], theta))
 
 
 def order_in_the_list(x, positions, theta):
-    """You count the tokens as they are listed. Their places are given, and they need not begin at 0 or follow on."""
+    """You count the tokens as they are listed. Their positions are given, and they need not begin at 0 or follow on."""
     return _turn(x, _angles(x, torch.arange(len(x)), theta))
 
 
 def counted_from_one(x, positions, theta):
-    """You turn each vector by one place too many. A token at place 0 stays as it is."""
+    """You turn each vector by one position too many. A token at position 0 stays as it is."""
     return _turn(x, _angles(x, positions + 1, theta))
 
 
 def sine_and_cosine_exchanged(x, positions, theta):
-    """Sine and cosine have changed places. At place 0, where the angle is zero, nothing should move: try it."""
+    """Sine and cosine have changed places. At position 0, where the angle is zero, nothing should move: try it."""
     return _turn(x, torch.pi / 2 - _angles(x, positions, theta))
 
 
@@ -58,7 +58,8 @@ def first_entry_already_turned(x, positions, theta):
 
 
 def theta_to_the_power(x, positions, theta):
-    """You raise theta to the power of the place. The angle grows by the same amount from each place to the next."""
+    """You raise theta to the power of the position. The angle grows by the same amount from each position to the
+    next."""
     return _turn(x, theta ** _angles(x, positions, 1.0))
 
 

@@ -48,8 +48,8 @@ def one_angle_for_all(angles):
     return _each(angles[:, :1].expand_as(angles))
 
 
-def one_place_for_all(angles):
-    """All your matrices are those of the first place. Each row of angles is a place of its own."""
+def one_position_for_all(angles):
+    """All your matrices are those of the first place. Each row of angles is a position of its own."""
     return _each(angles[:1].expand_as(angles))
 
 
@@ -76,15 +76,16 @@ def cosines_only(angles):
 
 
 def blocks_not_joined(angles):
-    """You return the blocks one after another. They are right; put those of a place along one diagonal."""
+    """You return the blocks one after another. They are right; put those of a position along one diagonal."""
     return torch.stack([_blocks(row) for row in angles])
 
 
-def all_places_in_one(angles):
-    """You put the blocks of all places along one diagonal. Each place has a matrix of its own."""
+def all_positions_in_one(angles):
+    """You put the blocks of all positions along one diagonal. Each position has a matrix of its own."""
     return torch.block_diag(*_each(angles))
 
 
-def places_multiplied(angles):
-    """You return one matrix, with the turns of all places one after another. Each place has a matrix of its own."""
+def positions_multiplied(angles):
+    """You return one matrix, with the turns of all positions one after another. Each position has a matrix of its
+    own."""
     return _one(angles.sum(0))

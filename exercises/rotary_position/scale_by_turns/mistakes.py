@@ -61,7 +61,7 @@ def all_slowed(d_head, base, factor, n_trained):
 
 
 def faster_not_slower(d_head, base, factor, n_trained):
-    """Your slow planes become faster. To read further, they turn less from place to place."""
+    """Your slow planes become faster. To read further, they turn less from position to position."""
     kept = _ramp(_turns(d_head, base, n_trained))
     return _frequencies(d_head, base) * (kept + (1 - kept) * factor)
 

@@ -10,13 +10,13 @@ def own_directions_forgotten(angles, positions, theta):
     return _between(positions, positions).mul(theta).cos()
 
 
-def places_forgotten(angles, positions, theta):
-    """You compare the words as they are without RoPE. How far does each turn at its place?"""
+def positions_forgotten(angles, positions, theta):
+    """You compare the words as they are without RoPE. How far does each turn at its position?"""
     return _between(angles, angles).cos()
 
 
 def turned_back(angles, positions, theta):
-    """You turn against the direction of the angles. A later place turns a word further, not back."""
+    """You turn against the direction of the angles. A later position turns a word further, not back."""
     return _between(angles - positions * theta, angles - positions * theta).cos()
 
 
@@ -31,17 +31,17 @@ def turns_added(angles, positions, theta):
 
 
 def one_of_the_two_turned(angles, positions, theta):
-    """You turn one word of each two and leave the other where it was. Then its absolute place is seen."""
+    """You turn one word of each two and leave the other where it was. Then its absolute position is seen."""
     return _between(angles, angles + positions * theta).cos()
 
 
 def same_turn_for_all(angles, positions, theta):
-    """You turn one word of each two by theta, whatever the places. The turn grows with each place."""
+    """You turn one word of each two by theta, whatever the positions. The turn grows with each position."""
     return (_between(angles, angles) + theta).cos()
 
 
 def order_in_the_list(angles, positions, theta):
-    """You count the words as they are listed. Their places are given, and may have gaps and any order."""
+    """You count the words as they are listed. Their positions are given, and may have gaps and any order."""
     turned = angles + torch.arange(len(positions)) * theta
     return _between(turned, turned).cos()
 

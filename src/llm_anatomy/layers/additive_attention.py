@@ -9,7 +9,7 @@ import math
 import torch
 from torch import nn
 
-from llm_anatomy.layers.attention import _refuse_what_does_not_broadcast
+from llm_anatomy.layers.functional import _check_broadcast
 from llm_anatomy.shapes import Bool, Float, Tensor
 
 
@@ -79,7 +79,7 @@ class AdditiveAttention(nn.Module):
             return_weights: return ``(output, weights)``.
         """
         value = key if value is None else value
-        self._refuse_misfits(query, key, value, mask)
+        self._check_shapes(query, key, value, mask)
         scores = self.scores(query, key)
         if mask is None:
             weights = scores.softmax(-1)
@@ -88,7 +88,7 @@ class AdditiveAttention(nn.Module):
         output = weights @ value
         return (output, weights) if return_weights else output
 
-    def _refuse_misfits(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> None:
+    def _check_shapes(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> None:
         for name, tensor, width in (("query", query, self.w_query.in_features), ("key", key, self.w_key.in_features)):
             if tensor.ndim != 3 or tensor.shape[-1] != width:
                 raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must be (batch, tokens, {width})")
@@ -97,4 +97,4 @@ class AdditiveAttention(nn.Module):
                 f"query {tuple(query.shape)}, key {tuple(key.shape)} and value {tuple(value.shape)} must agree in "
                 "batch, and key and value in tokens"
             )
-        _refuse_what_does_not_broadcast((*query.shape[:2], key.shape[1]), mask)
+        _check_broadcast((*query.shape[:2], key.shape[1]), mask=mask)

@@ -1,227 +1,53 @@
-"""Attention: a soft lookup of values, by the match of queries with keys.
+"""Multi-head attention: self-attention and cross-attention, over one shared piece.
 
-Legend of shapes: ``batch``, ``heads`` (query heads), ``kv_heads`` (key and value heads), ``queries`` and ``keys``
-(how many tokens ask, how many are asked), ``d_head`` (width of a query or key), ``d_value`` (width of a value).
-Rows are tokens. Masks are boolean, True = may attend.
+Legend of shapes as in ``layers.functional``. Grouped-query and multi-query attention are the same classes with fewer
+key-value heads.
 """
 
-import math
-from collections.abc import Callable
-
 import torch
-import torch.nn.functional as F
-from einops import rearrange, repeat
+from einops import rearrange
 from torch import nn
 
-from llm_anatomy.layers._refusals import _refuse_below_one
-from llm_anatomy.layers.kv_cache import KVCache, NoCache
+from llm_anatomy.layers._checks import _check_at_least_one
+from llm_anatomy.layers.functional import ScoreMod, _attend
+from llm_anatomy.layers.kv_cache import KVCache, context_of_new_tokens
 from llm_anatomy.layers.masks import Mask
-from llm_anatomy.layers.positions.base import PositionScheme
+from llm_anatomy.layers.positions.base import PositionContext, PositionScheme
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
 
 
-def causal_mask(
-    n_queries: int, n_keys: int | None = None, device: torch.device | str | None = None
-) -> Bool[Tensor, "queries keys"]:
-    """Each token may attend to itself and to what came before.
-
-    The last query stands at the last key, so that with fewer queries than keys (decoding over a cache) the queries
-    are the newest tokens: query i may attend to key j where ``j <= i + n_keys - n_queries``.
-
-    Args:
-        n_queries: how many tokens ask.
-        n_keys: how many are asked; as many as ask by default.
-        device: where the mask is made.
-
-    Returns:
-        Boolean, True = may attend.
-
-    Raises:
-        ValueError: if there are more queries than keys: the first queries would see nothing.
-
-    Source: Vaswani et al. (2017), section 3.2.3; UCL-20.
-
-    >>> causal_mask(2, 3).int().tolist()
-    [[1, 1, 0], [1, 1, 1]]
-    """
-    n_keys = n_queries if n_keys is None else n_keys
-    if n_queries > n_keys:
-        raise ValueError(f"n_queries={n_queries} must not exceed n_keys={n_keys}: the first queries would see no key")
-    return torch.ones(n_queries, n_keys, dtype=torch.bool, device=device).tril(n_keys - n_queries)
-
-
-def scaled_dot_product_attention(
-    query: Float[Tensor, "batch heads queries d_head"],
-    key: Float[Tensor, "batch kv_heads keys d_head"],
-    value: Float[Tensor, "batch kv_heads keys d_value"],
-    mask: Bool[Tensor, "*#mask"] | Mask | None = None,
-    *,
-    positions: tuple[Int[Tensor, "#batch queries"], Int[Tensor, "#batch keys"]] | None = None,
-    bias: Float[Tensor, "#batch #heads queries keys"] | None = None,
-    scale: float | None = None,
-    change_scores: Callable[[Tensor], Tensor] | None = None,
-    return_weights: bool = False,
-) -> (
-    Float[Tensor, "batch heads queries d_value"]
-    | tuple[Float[Tensor, "batch heads queries d_value"], Float[Tensor, "batch heads queries keys"]]
-):
-    r"""The values, averaged with weights that say how well each key matches the query.
-
-    .. math:: \mathrm{Attention}(Q, K, V) = \mathrm{softmax}(Q K^\top \cdot \mathrm{scale} + \mathrm{bias})\, V
-
-    Two paths, equal by test: the fused one asks PyTorch for the output alone, the explicit one forms the weights,
-    which takes memory of size queries x keys, and returns them.
-
-    Args:
-        query, key, value: as many query heads as there are key-value heads, or a multiple: head i then reads
-            key-value head ``i // (heads / kv_heads)``.
-        mask: boolean, True = may attend, broadcast to (batch, heads, queries, keys); or a rule over positions. A query
-            that may attend to nothing gets weights and output zero.
-        positions: of queries and of keys, for a rule; by default all follow each other and the last query stands at
-            the last key. Then the kernel's own causal mode serves, which needs no memory for a mask.
-        bias: added to the scaled scores, what a position scheme makes of the places, for instance.
-        scale: factor of the scores, :math:`1/\sqrt{d_\mathrm{head}}` by default.
-        change_scores: makes scores of the biased scores, ``SoftCap(50.0)`` for instance; takes the explicit path.
-        return_weights: take the explicit path and return ``(output, weights)``.
-
-    Returns:
-        The output, or output and weights.
-
-    Raises:
-        ValueError: if the heads do not divide, widths or lengths disagree, or mask or bias do not broadcast.
-        TypeError: if the mask is not boolean.
-
-    Source: Vaswani et al. (2017), section 3.2.1; UCL-18, UCL-19, UCL-20.
-
-    >>> query = torch.tensor([[[[0.8, 0.2]]]])
-    >>> key, value = torch.eye(2)[None, None], torch.tensor([[[[1.0, 1.0], [-1.0, 1.0]]]])
-    >>> output, weights = scaled_dot_product_attention(query, key, value, scale=1.0, return_weights=True)
-    >>> [round(w, 4) for w in weights.flatten().tolist()], [round(x, 4) for x in output.flatten().tolist()]
-    ([0.6457, 0.3543], [0.2913, 1.0])
-    """
-    _refuse_misfits(query, key, value)
-    explicit = return_weights or change_scores is not None
-    mask, causal = _pairs_or_mode(mask, query, key, positions, all_pairs=explicit or bias is not None)
-    _refuse_what_does_not_broadcast((*query.shape[:3], key.shape[2]), mask=mask, bias=bias)
-    bias = None if bias is None else bias.to(query.dtype)
-    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    if not explicit:
-        return _fused(query, key, value, mask, bias, scale, causal)
-    key, value = (
-        repeat(x, "batch kv_heads keys width -> batch (kv_heads group) keys width", group=query.shape[1] // x.shape[1])
-        for x in (key, value)
-    )
-    scores = query @ key.transpose(-2, -1) * scale  # (batch, heads, queries, keys)
-    if bias is not None:
-        scores = scores + bias
-    if change_scores is not None:
-        scores = change_scores(scores)
-    if mask is None:
-        weights = scores.softmax(-1)
-    else:  # the second fill gives a query that may attend to nothing zeros in place of 0/0
-        weights = scores.masked_fill(~mask, -math.inf).softmax(-1).masked_fill(~mask, 0)
-    return (weights @ value, weights) if return_weights else weights @ value
-
-
-def _pairs_or_mode(mask, query: Tensor, key: Tensor, positions, all_pairs: bool) -> tuple[Tensor | None, bool]:
-    """Of a rule what it says of all pairs, or nothing and whether the kernel's own causal mode says it."""
-    if not isinstance(mask, Mask):
-        return mask, False
-    n_queries, n_keys = query.shape[2], key.shape[2]
-    mode = mask.kernel_mode(n_queries, n_keys) if positions is None else None
-    if mode == "all" or (mode == "causal" and not all_pairs):
-        return None, mode == "causal"
-    if positions is None:  # the last query stands at the last key
-        if n_queries > n_keys:
-            raise ValueError(f"{n_queries} queries over {n_keys} keys: a rule needs positions to place them")
-        places = torch.arange(n_keys, device=key.device)[None]
-        positions = places[:, n_keys - n_queries :], places
-    return mask(*positions), False
-
-
-def _fused(query: Tensor, key: Tensor, value: Tensor, mask, bias, scale: float, causal: bool) -> Tensor:
-    """PyTorch's kernel, asked in the way in which it is fast."""
-    (n_heads, n_queries, d_head), n_kv_heads, d_value = query.shape[1:], key.shape[1], value.shape[-1]
-    allowed = mask if bias is None else bias if mask is None else torch.where(mask, bias, -math.inf)
-    allowed = None if allowed is None else torch.atleast_2d(allowed)
-    if d_value < d_head:  # it wants one width; zeros add nothing to scores, and values that are zero are cut off
-        value = F.pad(value, (0, d_head - d_value))
-    elif d_head < d_value:
-        query, key = (F.pad(x, (0, d_value - d_head)) for x in (query, key))
-    if n_queries == 1 and n_kv_heads < n_heads:  # heads that share keys ask as the queries of one head
-        query = rearrange(query, "batch (kv_heads group) 1 d -> batch kv_heads group d", kv_heads=n_kv_heads)
-        if allowed is not None:
-            allowed = allowed.expand(len(query), n_heads, 1, key.shape[2])
-            allowed = rearrange(
-                allowed, "batch (kv_heads group) 1 keys -> batch kv_heads group keys", kv_heads=n_kv_heads
-            )
-    output = F.scaled_dot_product_attention(
-        query, key, value, attn_mask=allowed, scale=scale, is_causal=causal, enable_gqa=query.shape[1] != n_kv_heads
-    )
-    return output.reshape(len(output), n_heads, n_queries, -1)[..., :d_value]
-
-
-def _refuse_misfits(query: Tensor, key: Tensor, value: Tensor) -> None:
-    for name, tensor in {"query": query, "key": key, "value": value}.items():
-        if tensor.ndim != 4:
-            raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must be (batch, heads, tokens, width)")
-    if query.shape[0] != key.shape[0] or key.shape[:3] != value.shape[:3]:
-        raise ValueError(
-            f"query {tuple(query.shape)}, key {tuple(key.shape)} and value {tuple(value.shape)} must agree in batch, "
-            "and key and value in heads and tokens"
-        )
-    if query.shape[-1] != key.shape[-1]:
-        raise ValueError(f"query is {query.shape[-1]} wide and key {key.shape[-1]}; they must be equally wide")
-    if query.shape[1] % key.shape[1]:
-        raise ValueError(f"{query.shape[1]} query heads cannot share {key.shape[1]} key-value heads evenly")
-
-
-def _refuse_what_does_not_broadcast(
-    scores_shape: tuple[int, ...], mask: Tensor | None, bias: Tensor | None = None
-) -> None:
-    if mask is not None and mask.dtype != torch.bool:
-        raise TypeError(f"mask has dtype {mask.dtype}; it must be torch.bool, True = may attend")
-    for name, tensor in {"mask": mask, "bias": bias}.items():
-        if tensor is not None and (
-            tensor.ndim > len(scores_shape)
-            or any(n not in (1, s) for n, s in zip(tensor.shape[::-1], scores_shape[::-1], strict=False))
-        ):
-            raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must broadcast to the scores {scores_shape}")
-
-
 class MultiHeadAttention(nn.Module):
-    r"""Several heads attend side by side; W^O mixes what they found.
+    r"""What self-attention and cross-attention share: four projections, and what happens between them.
 
     .. math:: \mathrm{MultiHead}(X, C) = \mathrm{Concat}(\mathrm{head}_1, \dots, \mathrm{head}_h)\, W^O, \quad
         \mathrm{head}_i = \mathrm{Attention}(X W_i^Q, C W_i^K, C W_i^V)
 
-    Self-attention when only ``x`` is given; cross-attention when ``context`` is given. ``n_kv_heads`` spans the
-    family: ``n_heads`` of them is multi-head, fewer grouped-query, one multi-query attention.
+    Self-attention has C = X. With ``n_kv_heads`` equal to ``n_heads`` this is multi-head attention, with fewer it is
+    grouped-query attention, and with one multi-query attention.
 
     Args:
-        d_model: width of the tokens that ask, and of the output.
-        n_heads: how many query heads.
-        n_kv_heads: how many key-value heads; must divide ``n_heads``, which is the default.
+        d_model: width of the tokens that attend, and of the output.
+        n_heads: number of query heads.
+        n_kv_heads: number of key-value heads; must divide ``n_heads``, which is the default.
         d_head: width of a query or key, ``d_model / n_heads`` by default.
         d_value: width of a value, ``d_head`` by default.
-        d_context: width of the tokens that are asked, ``d_model`` by default.
-        position: what tells attention where tokens stand; nothing does by default.
-        query_norm, key_norm: for queries and keys (batch, heads, tokens, d_head) before they are turned,
-            ``nn.RMSNorm(d_head)`` for instance; nothing by default.
-        scale: factor of the scores, in place of the position scheme's.
-        change_scores: as in :func:`scaled_dot_product_attention`.
+        d_context: width of the tokens that are attended to, ``d_model`` by default.
+        position: the position scheme; without one, attention does not depend on the order of the tokens.
+        query_norm, key_norm: modules for queries and keys (batch, heads, tokens, d_head) before they are rotated, such
+            as ``nn.RMSNorm(d_head)``; none by default.
+        scale: factor of the scores, instead of the position scheme's.
+        score_mod: as in :func:`~llm_anatomy.layers.functional.scaled_dot_product_attention`.
         bias: whether the four projections have biases.
-        output_bias: whether the last one has, as the others by default.
+        output_bias: whether the last projection has one, if that differs from the others.
 
     Raises:
-        ValueError: for sizes below one, or that do not divide.
+        ValueError: for sizes below one, or sizes that do not divide.
 
-    Source: Vaswani et al. (2017), section 3.2.2; Ainslie et al. (2023); CMU-09, CMU-11, CMU-12, UCL-21, UCL-22.
+    Source: Vaswani et al. (2017), section 3.2.2; Ainslie et al. (2023); CMU-11, CMU-12, UCL-22.
 
-    >>> attention = MultiHeadAttention(d_model=12, n_heads=3, n_kv_heads=1)
-    >>> output, weights = attention(torch.randn(2, 5, 12), mask=causal_mask(5), return_weights=True)
-    >>> tuple(output.shape), tuple(weights.shape)
-    ((2, 5, 12), (2, 3, 5, 5))
+    >>> shared = MultiHeadAttention(d_model=12, n_heads=3, n_kv_heads=1)
+    >>> shared.w_query.weight.shape, shared.w_key.weight.shape
+    (torch.Size([12, 12]), torch.Size([4, 12]))
     """
 
     def __init__(
@@ -237,31 +63,132 @@ class MultiHeadAttention(nn.Module):
         query_norm: nn.Module | None = None,
         key_norm: nn.Module | None = None,
         scale: float | None = None,
-        change_scores: nn.Module | None = None,
+        score_mod: ScoreMod | None = None,
         bias: bool = False,
         output_bias: bool | None = None,
     ):
         super().__init__()
-        n_kv_heads, d_head, d_value, d_context = _sizes(d_model, n_heads, n_kv_heads, d_head, d_value, d_context)
-        self.n_heads, self.n_kv_heads, self.d_head, self.d_value = n_heads, n_kv_heads, d_head, d_value
-        self.w_query = nn.Linear(d_model, n_heads * d_head, bias=bias)
-        self.w_key = nn.Linear(d_context, n_kv_heads * d_head, bias=bias)
-        self.w_value = nn.Linear(d_context, n_kv_heads * d_value, bias=bias)
-        self.w_output = nn.Linear(n_heads * d_value, d_model, bias=_default(output_bias, bias))
-        self.position = _default(position, PositionScheme())
-        self.query_norm, self.key_norm = _default(query_norm, nn.Identity()), _default(key_norm, nn.Identity())
-        self.scale = _default(scale, self.position.scale(d_head))
-        self.change_scores = change_scores
+        sizes = _sizes(d_model, n_heads, n_kv_heads, d_head, d_value, d_context)
+        self.n_heads, self.n_kv_heads, self.d_head, self.d_value, d_context = sizes
+        self.w_query = nn.Linear(d_model, n_heads * self.d_head, bias=bias)
+        self.w_key = nn.Linear(d_context, self.n_kv_heads * self.d_head, bias=bias)
+        self.w_value = nn.Linear(d_context, self.n_kv_heads * self.d_value, bias=bias)
+        self.w_output = nn.Linear(n_heads * self.d_value, d_model, bias=bias if output_bias is None else output_bias)
+        self.position = PositionScheme() if position is None else position
+        self.query_norm = nn.Identity() if query_norm is None else query_norm
+        self.key_norm = nn.Identity() if key_norm is None else key_norm
+        self.scale = self.position.scale(self.d_head) if scale is None else scale
+        self.score_mod = score_mod
 
     def new_cache(self, batch: int, n_slots: int, kind: type[KVCache] = KVCache) -> KVCache:
-        """A cache that fits: for ``n_slots`` tokens, or, of kind ``RollingKVCache``, for a window of that width."""
+        """Make a cache that fits: for ``n_slots`` tokens, or, with ``RollingKVCache``, for a window of that width."""
         kept = [(self.n_kv_heads, self.d_head), (self.n_kv_heads, self.d_value)]
         return kind(batch, n_slots, kept, dtype=self.w_key.weight.dtype, device=self.w_key.weight.device)
+
+    def _queries(self, x: Tensor, positions: Tensor, tables: tuple[Tensor, ...] | None = None) -> Tensor:
+        query = rearrange(self.w_query(x), "batch queries (heads d) -> batch heads queries d", heads=self.n_heads)
+        return self.position.rotate(self.query_norm(query), positions, tables)
+
+    def _keys_and_values(self, x: Tensor, positions: Tensor, tables: tuple[Tensor, ...] | None = None):
+        key = rearrange(self.w_key(x), "batch keys (heads d) -> batch heads keys d", heads=self.n_kv_heads)
+        value = rearrange(self.w_value(x), "batch keys (heads d) -> batch heads keys d", heads=self.n_kv_heads)
+        return self.position.rotate(self.key_norm(key), positions, tables), value
+
+    def _mix(self, query: Tensor, key: Tensor, value: Tensor, mask, position_context: PositionContext, explicit: bool):
+        scheme, of_layer = self.position, position_context.for_scheme(self.w_query, self.w_key)
+        given = dict(bias=scheme.bias(query, key, of_layer), scale=self.scale, score_mod=self.score_mod)
+        explicit = explicit or scheme.explicit_only is not None
+        output, weights = _attend(
+            query, key, value, mask, position_context=position_context, explicit=explicit, **given
+        )
+        if weights is not None and (added := scheme.add_to_output(weights, of_layer)) is not None:
+            output = output + added
+        return self.w_output(rearrange(output, "batch heads queries d -> batch queries (heads d)")), weights
+
+
+class SelfAttention(MultiHeadAttention):
+    r"""Attention from each token to the tokens of its own sequence.
+
+    .. math:: \mathrm{SelfAttention}(X) = \mathrm{MultiHead}(X, X)
+
+    Args and errors as for :class:`MultiHeadAttention`.
+
+    Source: Vaswani et al. (2017), section 3.2.2; Ainslie et al. (2023); CMU-09, CMU-11, CMU-12, UCL-21, UCL-22.
+
+    >>> from llm_anatomy.layers.masks import CausalMask
+    >>> attention = SelfAttention(d_model=12, n_heads=3, n_kv_heads=1)
+    >>> output, weights = attention(torch.randn(2, 5, 12), mask=CausalMask(), return_weights=True)
+    >>> tuple(output.shape), tuple(weights.shape)
+    ((2, 5, 12), (2, 3, 5, 5))
+    """
 
     def forward(
         self,
         x: Float[Tensor, "batch queries d_model"],
-        context: Float[Tensor, "batch keys d_context"] | None = None,
+        mask: Bool[Tensor, "*#mask"] | Mask | None = None,
+        *,
+        positions: Int[Tensor, "#batch queries"] | None = None,
+        cache: KVCache | None = None,
+        fused: bool | None = None,
+        return_weights: bool = False,
+    ) -> (
+        Float[Tensor, "batch queries d_model"]
+        | tuple[Float[Tensor, "batch queries d_model"], Float[Tensor, "batch heads queries keys"]]
+    ):
+        """Attend from every token of ``x`` to all tokens of ``x`` and of the cache.
+
+        Args:
+            x: the tokens.
+            mask, return_weights: as in :func:`~llm_anatomy.layers.functional.scaled_dot_product_attention`.
+            positions: of the tokens, -1 for padding, which a rule hides. By default 0, 1, 2, … or, with a cache, the
+                positions after its last token.
+            cache: keeps keys and values from call to call.
+            fused: True for the fused path, or an error that says why there is none; False for the explicit path; by
+                default the fused path where there is one.
+        """
+        explicit = _takes_explicit_path(fused, return_weights, self.position, self.score_mod)
+        position_context = context_of_new_tokens(x.shape[1], positions, cache, x.device)
+        output, weights = self.attend(x, mask, position_context, cache=cache, explicit=explicit)
+        return (output, weights) if return_weights else output
+
+    def attend(
+        self,
+        x: Float[Tensor, "batch queries d_model"],
+        mask: Bool[Tensor, "*#mask"] | Mask | None,
+        position_context: PositionContext,
+        *,
+        cache: KVCache | None = None,
+        explicit: bool = False,
+    ) -> tuple[Float[Tensor, "batch queries d_model"], Float[Tensor, "batch heads queries keys"] | None]:
+        """Compute the output, and the weights if they were formed, at positions that the model has already made."""
+        _check_cache(cache, self.position)
+        tables = position_context.tables(self.position, x.dtype)
+        query = self._queries(x, position_context.query_positions, tables)
+        key, value = self._keys_and_values(x, position_context.query_positions, tables)
+        if cache is not None:
+            key, value, key_positions = cache.append(key, value, positions=position_context.new_positions)
+            position_context = position_context.with_keys(key_positions, cache.layout)
+        return self._mix(query, key, value, mask, position_context, explicit)
+
+
+class CrossAttention(MultiHeadAttention):
+    r"""Attention from each token to the tokens of another sequence, such as the output of an encoder.
+
+    .. math:: \mathrm{CrossAttention}(X, C) = \mathrm{MultiHead}(X, C)
+
+    Args and errors as for :class:`MultiHeadAttention`.
+
+    Source: Vaswani et al. (2017), section 3.2.3; UCL-21, UCL-31.
+
+    >>> attention = CrossAttention(d_model=12, n_heads=3, d_context=10)
+    >>> tuple(attention(torch.randn(2, 5, 12), torch.randn(2, 7, 10)).shape)
+    (2, 5, 12)
+    """
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch queries d_model"],
+        context: Float[Tensor, "batch keys d_context"],
         mask: Bool[Tensor, "*#mask"] | Mask | None = None,
         *,
         positions: Int[Tensor, "#batch queries"] | None = None,
@@ -271,95 +198,75 @@ class MultiHeadAttention(nn.Module):
         return_weights: bool = False,
     ) -> (
         Float[Tensor, "batch queries d_model"]
-        | tuple[Float[Tensor, "batch queries d_model"], Float[Tensor, "batch heads queries all_keys"]]
+        | tuple[Float[Tensor, "batch queries d_model"], Float[Tensor, "batch heads queries keys"]]
     ):
-        """Attend from ``x`` to ``context``, to ``x`` itself by default.
+        """Attend from every token of ``x`` to all tokens of ``context``.
 
         Args:
-            x, context: the tokens that ask, and those that are asked.
-            mask, return_weights: as in :func:`scaled_dot_product_attention`.
-            positions, context_positions: where the tokens stand, -1 for padding, which a rule hides; by default 0, 1,
-                2, … or, over a cache, the places after those that are taken.
-            cache: keeps keys and values from call to call. A context is read once: when the cache holds it, later
-                calls take it from there.
-            fused: True for the fused path or an error that says why there is none, False for the explicit path; by
-                default what is possible.
+            x, context: the tokens that attend, and those that are attended to.
+            mask, fused, return_weights: as in :class:`SelfAttention`.
+            positions, context_positions: of the tokens, -1 for padding, which a rule hides; by default 0, 1, 2, …
+            cache: keeps the keys and values of the context. The context is read once: when the cache holds it, later
+                calls take keys, values and positions from there.
         """
-        explicit = _takes_explicit_path(fused, return_weights, self.position, self.change_scores)
-        cache = _usable(cache, self.position, x.device)
-        if context is None:
-            in_order = positions is None and cache.in_order
-            given, positions = positions, _default(positions, cache.next_positions(x.shape[1]))
-            kept = cache.append(*self._keys_and_values(x, positions), positions=given)
-        else:
-            in_order, positions = False, _default(positions, _count(x))
-            if cache.length:
-                kept = cache.read()
-            else:
-                context_positions = _default(context_positions, _count(context))
-                kept = cache.append(*self._keys_and_values(context, context_positions), positions=context_positions)
-        key, value, key_positions = kept  # (batch, kv_heads, keys, d_head or d_value) and (batch, keys)
-        key_positions = _default(key_positions, positions)
-        query = rearrange(self.w_query(x), "batch queries (heads d) -> batch heads queries d", heads=self.n_heads)
-        query = self.position.rotate(self.query_norm(query), positions)
-        places = positions, key_positions
-        if not in_order:  # padding, at -1, needs a place in a table, if there is one
-            places = positions.clamp(min=0), key_positions.clamp(min=0)
-        output = scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            mask,
-            positions=None if in_order else (positions, key_positions),
-            bias=self.position.bias(query, key, *places, (self.w_query, self.w_key)),
-            scale=self.scale,
-            change_scores=self.change_scores,
-            return_weights=explicit,
-        )
-        if explicit:
-            output, weights = output
-            of_places = self.position.add_to_output(weights, *places)
-            output = output if of_places is None else output + of_places
-        output = self.w_output(rearrange(output, "batch heads queries d -> batch queries (heads d)"))
+        explicit = _takes_explicit_path(fused, return_weights, self.position, self.score_mod)
+        if cache is not None and cache.length:
+            context_positions = cache.read()[-1]
+        position_context = PositionContext(_positions(x, positions), _positions(context, context_positions))
+        output, weights = self.attend(x, context, mask, position_context, cache=cache, explicit=explicit)
         return (output, weights) if return_weights else output
 
-    def _keys_and_values(self, context: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
-        key = rearrange(self.w_key(context), "batch keys (heads d) -> batch heads keys d", heads=self.n_kv_heads)
-        value = rearrange(self.w_value(context), "batch keys (heads d) -> batch heads keys d", heads=self.n_kv_heads)
-        return self.position.rotate(self.key_norm(key), positions), value
+    def attend(
+        self,
+        x: Float[Tensor, "batch queries d_model"],
+        context: Float[Tensor, "batch keys d_context"],
+        mask: Bool[Tensor, "*#mask"] | Mask | None,
+        position_context: PositionContext,
+        *,
+        cache: KVCache | None = None,
+        explicit: bool = False,
+    ) -> tuple[Float[Tensor, "batch queries d_model"], Float[Tensor, "batch heads queries keys"] | None]:
+        """Compute the output, and the weights if they were formed, at positions that the model has already made."""
+        _check_cache(cache, self.position)
+        query = self._queries(x, position_context.query_positions)
+        if cache is not None and cache.length:
+            key, value, _ = cache.read()
+        else:
+            key, value = self._keys_and_values(context, position_context.key_positions)
+            if cache is not None:
+                cache.append(key, value, positions=position_context.key_positions)
+        return self._mix(query, key, value, mask, position_context, explicit)
 
 
-def _default(given, otherwise):
-    return otherwise if given is None else given
+def _positions(x: Tensor, given: Tensor | None) -> Tensor:
+    """The given positions, or 0, 1, 2, … (1, tokens)."""
+    return torch.arange(x.shape[1], device=x.device)[None] if given is None else given
 
 
-def _sizes(d_model, n_heads, n_kv_heads, d_head, d_value, d_context) -> tuple[int, int, int, int]:
-    n_kv_heads = _default(n_kv_heads, n_heads)
-    _refuse_below_one(d_model=d_model, n_heads=n_heads, n_kv_heads=n_kv_heads)
+def _sizes(
+    d_model: int, n_heads: int, n_kv_heads: int | None, d_head: int | None, d_value: int | None, d_context: int | None
+) -> tuple[int, int, int, int, int]:
+    """``(n_heads, n_kv_heads, d_head, d_value, d_context)`` with defaults filled in."""
+    n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
+    _check_at_least_one(d_model=d_model, n_heads=n_heads, n_kv_heads=n_kv_heads)
     if n_heads % n_kv_heads:
         raise ValueError(f"{n_kv_heads=} must divide {n_heads=}")
     if d_head is None and d_model % n_heads:
         raise ValueError(f"{n_heads=} must divide {d_model=} unless d_head is given")
-    d_head = _default(d_head, d_model // n_heads)
-    d_value, d_context = _default(d_value, d_head), _default(d_context, d_model)
-    _refuse_below_one(d_head=d_head, d_value=d_value, d_context=d_context)
-    return n_kv_heads, d_head, d_value, d_context
+    d_head = d_model // n_heads if d_head is None else d_head
+    d_value, d_context = d_head if d_value is None else d_value, d_model if d_context is None else d_context
+    _check_at_least_one(d_head=d_head, d_value=d_value, d_context=d_context)
+    return n_heads, n_kv_heads, d_head, d_value, d_context
 
 
-def _count(x: Tensor) -> Tensor:
-    """Positions 0, 1, 2, … (1, tokens)."""
-    return torch.arange(x.shape[1], device=x.device)[None]
+def _check_cache(cache: KVCache | None, position: PositionScheme) -> None:
+    if cache is not None and position.not_cacheable:
+        raise ValueError(f"{type(position).__name__} cannot be cached: {position.not_cacheable}")
 
 
-def _takes_explicit_path(fused: bool | None, return_weights: bool, position: PositionScheme, change_scores) -> bool:
-    changed = change_scores and f"{change_scores} changes the scores, which no fused kernel here does"
+def _takes_explicit_path(fused: bool | None, return_weights: bool, position: PositionScheme, score_mod) -> bool:
+    changed = score_mod and f"{score_mod} changes the scores, which no fused kernel here does"
     needs_weights = "return_weights=True" if return_weights else position.explicit_only or changed
     if fused and needs_weights:
         raise ValueError(f"fused=True is not possible here, since the weights are needed: {needs_weights}")
     return fused is False or bool(needs_weights)
-
-
-def _usable(cache: KVCache | None, position: PositionScheme, device: torch.device) -> KVCache | NoCache:
-    if cache is not None and position.not_cacheable:
-        raise ValueError(f"{type(position).__name__} cannot be cached: {position.not_cacheable}")
-    return NoCache(device) if cache is None else cache

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from llm_anatomy.layers._refusals import _refuse_below_one
-from llm_anatomy.layers.soft_cap import SoftCap
+from llm_anatomy.layers._checks import _check_at_least_one
+from llm_anatomy.layers.softcapping import Softcapping
 from llm_anatomy.shapes import Float, Int, Tensor
 
 
@@ -43,12 +43,12 @@ class TokenEmbedding(nn.Module):
 
     def __init__(self, n_vocab: int, d_model: int, *, scale: float = 1.0):
         super().__init__()
-        _refuse_below_one(n_vocab=n_vocab, d_model=d_model)
+        _check_at_least_one(n_vocab=n_vocab, d_model=d_model)
         self.scale = scale
         self.weight = nn.Parameter(torch.randn(n_vocab, d_model) * 0.02)
 
     def forward(self, ids: Int[Tensor, "batch tokens"]) -> Float[Tensor, "batch tokens d_model"]:
-        _refuse_outside("ids", ids, len(self.weight))
+        _check_bounds("ids", ids, len(self.weight))
         x = F.embedding(ids, self.weight)
         return x if self.scale == 1 else x * self.scale
 
@@ -66,7 +66,7 @@ class Unembedding(nn.Module):
         embedding: whose table is read.
         bias: whether each token has a bias, which starts at zero.
         scale: factor of the products: :math:`1/\sqrt{d_\mathrm{model}}` in T5 with tied weights.
-        soft_cap: logits approach this bound, c above, and never pass it: 30 in Gemma 2.
+        softcapping: logits approach this bound, c above, and never pass it: 30 in Gemma 2.
 
     Raises:
         ValueError: for a bound that is not above 0.
@@ -83,16 +83,16 @@ class Unembedding(nn.Module):
     """
 
     def __init__(
-        self, embedding: TokenEmbedding, *, bias: bool = False, scale: float = 1.0, soft_cap: float | None = None
+        self, embedding: TokenEmbedding, *, bias: bool = False, scale: float = 1.0, softcapping: float | None = None
     ):
         super().__init__()
         self.scale, self.embedding = scale, embedding
-        self.soft_cap = nn.Identity() if soft_cap is None else SoftCap(soft_cap)
+        self.softcapping = nn.Identity() if softcapping is None else Softcapping(softcapping)
         self.bias = nn.Parameter(torch.zeros(len(embedding.weight))) if bias else None
 
     def forward(self, x: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens n_vocab"]:
         x = x if self.scale == 1 else x * self.scale  # on the narrow side: n_vocab is much wider than d_model
-        return self.soft_cap(F.linear(x, self.embedding.weight, self.bias))
+        return self.softcapping(F.linear(x, self.embedding.weight, self.bias))
 
 
 class FactorizedEmbedding(nn.Module):
@@ -123,7 +123,7 @@ class FactorizedEmbedding(nn.Module):
 
     def __init__(self, n_vocab: int, d_embed: int, d_model: int, *, bias: bool = False):
         super().__init__()
-        _refuse_below_one(n_vocab=n_vocab, d_embed=d_embed, d_model=d_model)
+        _check_at_least_one(n_vocab=n_vocab, d_embed=d_embed, d_model=d_model)
         self.embedding = TokenEmbedding(n_vocab, d_embed)
         self.w_up = nn.Linear(d_embed, d_model, bias=bias)
 
@@ -162,7 +162,7 @@ class AdaptiveEmbedding(nn.Module):
 
     def __init__(self, n_vocab: int, d_model: int, cutoffs: list[int], *, factor: int = 4):
         super().__init__()
-        _refuse_below_one(n_vocab=n_vocab, d_model=d_model, factor=factor)
+        _check_at_least_one(n_vocab=n_vocab, d_model=d_model, factor=factor)
         edges = [0, *cutoffs, n_vocab]
         if any(high <= low for low, high in zip(edges[:-1], edges[1:], strict=True)):
             raise ValueError(f"{cutoffs=} must rise from 1 to at most n_vocab - 1 = {n_vocab - 1}")
@@ -184,15 +184,15 @@ class AdaptiveEmbedding(nn.Module):
         ]
 
     def forward(self, ids: Int[Tensor, "batch tokens"]) -> Float[Tensor, "batch tokens d_model"]:
-        _refuse_outside("ids", ids, self.edges[-1])
+        _check_bounds("ids", ids, self.edges[-1])
         flat = ids.flatten()
         rows = self.clusters(flat)
         vectors = [
             project(table(flat[None, row] - low))[0]  # (n, d_model): the n tokens of one cluster
             for row, low, table, project in zip(rows, self.edges, self.tables, self.w_up, strict=False)
         ]
-        places = torch.cat(rows).argsort()  # from the order of the clusters back to that of the text
-        return torch.cat(vectors)[places].unflatten(0, ids.shape)
+        positions = torch.cat(rows).argsort()  # from the order of the clusters back to that of the text
+        return torch.cat(vectors)[positions].unflatten(0, ids.shape)
 
 
 class AdaptiveSoftmax(nn.Module):
@@ -244,7 +244,7 @@ class AdaptiveSoftmax(nn.Module):
     ) -> Float[Tensor, "batch tokens"]:
         """Log-probability of each target; the loss is their mean with the sign turned."""
         n_frequent, n_vocab = self.embedding.edges[1], self.embedding.edges[-1]
-        _refuse_outside("targets", targets, n_vocab)
+        _check_bounds("targets", targets, n_vocab)
         x, flat = x.flatten(0, 1), targets.flatten()
         rows = self.embedding.clusters(flat)
         entry = flat.clone()  # where the head is read: the token itself, or its cluster
@@ -264,7 +264,7 @@ class AdaptiveSoftmax(nn.Module):
         return torch.cat([head[..., :n_frequent], *tails], dim=-1)
 
 
-def _refuse_outside(name: str, ids: Tensor, n_vocab: int) -> None:
+def _check_bounds(name: str, ids: Tensor, n_vocab: int) -> None:
     """Looks at values, for which a GPU would have to be waited for: there PyTorch's own check stops the process."""
     if torch.compiler.is_compiling() or ids.device.type != "cpu" or not ids.numel():
         return

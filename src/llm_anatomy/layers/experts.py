@@ -203,7 +203,7 @@ class TopKOfSoftmaxInGroups(TopKOfSoftmax):
 
     def __init__(self, d_model: int, n_experts: int, k: int, *, n_groups: int, n_open_groups: int, scale: float = 1.0):
         super().__init__(d_model, n_experts, k, scale=scale)
-        _refuse_unfit_groups(n_experts, k, n_groups, n_open_groups)
+        _check_groups(n_experts, k, n_groups, n_open_groups)
         self.n_groups, self.n_open_groups = n_groups, n_open_groups
 
     def choose(
@@ -215,7 +215,7 @@ class TopKOfSoftmaxInGroups(TopKOfSoftmax):
         return probabilities, self.scale * weights, experts
 
 
-def _refuse_unfit_groups(n_experts: int, k: int, n_groups: int, n_open_groups: int) -> None:
+def _check_groups(n_experts: int, k: int, n_groups: int, n_open_groups: int) -> None:
     if n_groups < 1 or n_experts % n_groups:
         raise ValueError(f"{n_groups=} must be at least 1 and divide {n_experts=}")
     if not k <= n_open_groups * (n_experts // n_groups) <= n_experts:
@@ -297,7 +297,7 @@ class TopKOfSigmoidInGroups(TopKOfSigmoid):
 
     def __init__(self, d_model: int, n_experts: int, k: int, *, n_groups: int, n_open_groups: int, scale: float = 1.0):
         super().__init__(d_model, n_experts, k, scale=scale)
-        _refuse_unfit_groups(n_experts, k, n_groups, n_open_groups)
+        _check_groups(n_experts, k, n_groups, n_open_groups)
         if n_experts < 2 * n_groups:
             raise ValueError(f"{n_groups=} must be at most half of {n_experts=}: the two best of a group are judged")
         self.n_groups, self.n_open_groups = n_groups, n_open_groups
@@ -583,9 +583,9 @@ class MixtureOfExperts(nn.Module):
         capacity = math.ceil(round(self.capacity_factor * k * n_tokens / n_experts, 6))  # 0.07 * 100 is above 7
         # In the order of arrival, first choices before second: how many came to this expert before?
         chosen = F.one_hot(rearrange(experts, "tokens k -> (k tokens)"), n_experts) * real.repeat(k)[:, None]
-        place = rearrange(((chosen.cumsum(0) - 1) * chosen).sum(-1), "(k tokens) -> tokens k", k=k)
-        kept = (place < capacity) & real[:, None]
-        slot = torch.where(kept, experts * capacity + place, n_experts * capacity)  # the last one is nobody's
+        position = rearrange(((chosen.cumsum(0) - 1) * chosen).sum(-1), "(k tokens) -> tokens k", k=k)
+        kept = (position < capacity) & real[:, None]
+        slot = torch.where(kept, experts * capacity + position, n_experts * capacity)  # the last one is nobody's
         token = torch.arange(n_tokens, device=slot.device)[:, None].expand_as(slot)
         blocks = tokens.new_zeros(n_experts * capacity + 1, tokens.shape[1])
         blocks = blocks.index_copy(0, slot.flatten(), tokens.index_select(0, token.flatten()))[:-1]

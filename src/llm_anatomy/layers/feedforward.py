@@ -135,7 +135,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, d_model: int, d_ff: int, activation: Callable[[Tensor], Tensor], *, bias: bool = False):
         super().__init__()
-        _refuse_misfits(d_model, d_ff, activation)
+        _check_shapes(d_model, d_ff, activation)
         self.w_up = nn.Linear(d_model, d_ff, bias=bias)
         self.activation = activation
         self.w_down = nn.Linear(d_ff, d_model, bias=bias)
@@ -173,7 +173,7 @@ class GatedFeedForward(nn.Module):
 
     def __init__(self, d_model: int, d_ff: int, activation: Callable[[Tensor], Tensor], *, bias: bool = False):
         super().__init__()
-        _refuse_misfits(d_model, d_ff, activation)
+        _check_shapes(d_model, d_ff, activation)
         self.w_gate_up = nn.Linear(d_model, 2 * d_ff, bias=bias)
         self.activation = activation
         self.w_down = nn.Linear(d_ff, d_model, bias=bias)
@@ -183,7 +183,7 @@ class GatedFeedForward(nn.Module):
         return self.w_down(self.activation(gate) * up)
 
 
-def _refuse_misfits(d_model: int, d_ff: int, activation: Callable[[Tensor], Tensor]) -> None:
+def _check_shapes(d_model: int, d_ff: int, activation: Callable[[Tensor], Tensor]) -> None:
     if min(d_model, d_ff) < 1:
         raise ValueError(f"{d_model=}, {d_ff=}: each must be >= 1")
     if isinstance(activation, type) or not callable(activation):

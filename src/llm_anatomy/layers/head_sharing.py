@@ -6,6 +6,7 @@ group to one: their mean, the first, or a new one. All but equal heads lose some
 
 import copy
 from collections.abc import Callable
+from typing import TypeVar
 
 import torch
 from einops import rearrange
@@ -13,6 +14,8 @@ from torch import nn
 
 from llm_anatomy.layers.attention import MultiHeadAttention
 from llm_anatomy.shapes import Float, Tensor
+
+AnyAttention = TypeVar("AnyAttention", bound=MultiHeadAttention)
 
 
 def mean_head(heads: Float[Tensor, "kv_heads group *width"]) -> Float[Tensor, "kv_heads *width"]:
@@ -66,14 +69,12 @@ class RandomHead:
         return draw.to(heads) * heads.square().mean().sqrt()
 
 
-def share_heads(
-    attention: MultiHeadAttention, n_kv_heads: int, pool: Callable[[Tensor], Tensor] = mean_head
-) -> MultiHeadAttention:
+def share_heads(attention: AnyAttention, n_kv_heads: int, pool: Callable[[Tensor], Tensor] = mean_head) -> AnyAttention:
     """A copy with fewer key-value heads; queries, output, position scheme, dtype and device stay as they are.
 
     Neighbours form a group, as in :class:`~llm_anatomy.layers.attention.MultiHeadAttention`, where query head i reads
-    key-value head ``i // (n_heads / n_kv_heads)``. Keys keep their length and lose width (erratum E-33): the cache shrinks by
-    ``attention.n_kv_heads / n_kv_heads``.
+    key-value head ``i // (n_heads / n_kv_heads)``. Keys keep their length and lose width (erratum E-33): the cache
+    shrinks by ``attention.n_kv_heads / n_kv_heads``.
 
     Args:
         attention: multi-head, or grouped-query attention; it is left as it was, and shares no memory with the copy.
@@ -88,7 +89,8 @@ def share_heads(
 
     Source: Ainslie et al. (2023), section 2.1; Shazeer (2019); CMU-11, CMU-12, CMU-14, CMU-15.
 
-    >>> shared = share_heads(MultiHeadAttention(d_model=12, n_heads=6), n_kv_heads=2)
+    >>> from llm_anatomy.layers.attention import SelfAttention
+    >>> shared = share_heads(SelfAttention(d_model=12, n_heads=6), n_kv_heads=2)
     >>> tuple(shared.w_key.weight.shape), tuple(shared(torch.randn(3, 5, 12)).shape)
     ((4, 12), (3, 5, 12))
     """

@@ -1,7 +1,8 @@
 r"""Caches: what attention has made of the tokens so far, kept so that a new token costs one row.
 
-Legend of shapes as in ``layers.attention``; ``slots`` counts the places of a buffer. A cache belongs to one attention
-layer; ``attention.new_cache(batch, n_slots)`` makes one that fits. For ``n_layers`` layers of keys and values it takes
+Legend of shapes as in ``layers.attention``; ``slots`` counts the tokens that a buffer has room for. A cache belongs to
+one attention layer; ``attention.new_cache(batch, n_slots)`` makes one that fits. For ``n_layers`` layers of keys and
+values it takes
 
 .. math:: \mathrm{bytes} = n_\mathrm{layers} \cdot \mathrm{batch} \cdot n_\mathrm{slots} \cdot n_\mathrm{kv\,heads}
     \cdot (d_\mathrm{head} + d_\mathrm{value}) \cdot \mathrm{bytes\ per\ number}
@@ -11,33 +12,34 @@ from collections.abc import Sequence
 
 import torch
 
-from llm_anatomy.layers._refusals import _refuse_below_one
+from llm_anatomy.layers._checks import _check_at_least_one
+from llm_anatomy.layers.positions.base import PositionContext
 from llm_anatomy.shapes import Float, Int, Tensor
 
 
-class NoCache:
-    """Keeps nothing: the tokens of a call are all that its queries see. Attention uses it where it is given no cache.
+def context_of_new_tokens(
+    n_tokens: int,
+    positions: Int[Tensor, "#batch tokens"] | None = None,
+    cache: "KVCache | None" = None,
+    device: torch.device | str | None = None,
+) -> PositionContext:
+    """Make the context of the next tokens, which attend to themselves and to what is cached.
 
     Args:
-        device: of the positions.
+        n_tokens: number of new tokens.
+        positions: of the new tokens, -1 for padding; by default each sequence goes on from its last token.
+        cache: what the earlier tokens are kept in, if it is not the first call.
+        device: of the positions, if there are neither positions nor a cache.
 
     Source: CMU-10.
 
-    >>> NoCache().next_positions(3).tolist()
+    >>> context_of_new_tokens(3).query_positions.tolist()
     [[0, 1, 2]]
     """
-
-    n_slots, length, in_order = 0, 0, True
-
-    def __init__(self, device: torch.device | str | None = None):
-        self.device = device
-
-    def next_positions(self, n_tokens: int) -> Int[Tensor, "1 tokens"]:
-        return torch.arange(n_tokens, device=self.device)[None]
-
-    def append(self, *new: Tensor, positions: Int[Tensor, "#batch tokens"] | None = None) -> tuple[Tensor | None, ...]:
-        """What was given, as it was given."""
-        return *new, positions
+    contiguous = positions is None and (cache is None or cache.in_order)
+    if positions is None:
+        positions = torch.arange(n_tokens, device=device)[None] if cache is None else cache.next_positions(n_tokens)
+    return PositionContext(positions, contiguous=contiguous)
 
 
 class KVCache:
@@ -72,17 +74,17 @@ class KVCache:
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ):
-        _refuse_below_one(batch=batch, n_slots=n_slots, kept=len(kept))
+        _check_at_least_one(batch=batch, n_slots=n_slots, kept=len(kept))
         for heads, width in kept:
-            _refuse_below_one(heads=heads, width=width)
+            _check_at_least_one(heads=heads, width=width)
         with torch.inference_mode(False):  # so that it can be filled inside inference mode and outside
             self._kept = [torch.zeros(batch, heads, n_slots, d, dtype=dtype, device=device) for heads, d in kept]
             self._counted = torch.arange(n_slots, device=device)[None]  # made once: a step of decoding is short
             self._positions = torch.full((batch, 1, n_slots, 1), -1, device=device)
-        self.n_slots = n_slots
-        self.length = 0
+        self.n_slots, self.length = n_slots, 0
+        self.layout = f"{type(self).__name__} of {n_slots} slots"
         self.in_order = True
-        """Whether the tokens of every sequence stand at 0, 1, 2, …, so that no place needs hiding but the future."""
+        """Whether the tokens of every sequence stand at 0, 1, 2, …, so that no position needs hiding but the future."""
 
     @property
     def n_bytes(self) -> int:
@@ -91,7 +93,7 @@ class KVCache:
 
     def next_positions(self, n_tokens: int) -> Int[Tensor, "#batch tokens"]:
         """Where the next tokens stand: each sequence goes on from its last one."""
-        self._refuse_overflow(n_tokens)
+        self._check_capacity(n_tokens)
         if self.in_order:
             return self._in_order(n_tokens)
         last = self._positions[:, 0, : self.length, 0].amax(1, keepdim=True)
@@ -121,9 +123,9 @@ class KVCache:
             new: (batch, heads, tokens, width) each, in the order of ``kept``.
             positions: where the tokens stand, -1 for padding; ``next_positions`` by default.
         """
-        self._refuse_misfits(new)
+        self._check_shapes(new)
         n_tokens, in_order = new[0].shape[2], self.in_order and positions is None
-        self._refuse_overflow(n_tokens)
+        self._check_capacity(n_tokens)
         positions = self.next_positions(n_tokens) if positions is None else positions
         everything = self._store([*new, positions[:, None, :, None].expand(len(self._positions), -1, -1, -1)])
         self.in_order = in_order
@@ -139,11 +141,11 @@ class KVCache:
         self.length = end
         return self.read()
 
-    def _refuse_overflow(self, n_tokens: int) -> None:
+    def _check_capacity(self, n_tokens: int) -> None:
         if self.length + n_tokens > self.n_slots:
             raise ValueError(f"{n_tokens} more tokens do not fit: {self.length} of n_slots={self.n_slots} are taken")
 
-    def _refuse_misfits(self, new: tuple[Tensor, ...]) -> None:
+    def _check_shapes(self, new: tuple[Tensor, ...]) -> None:
         expected = [(b.shape[0], b.shape[1], new[0].shape[2] if new else 0, b.shape[3]) for b in self._kept]
         if [tuple(x.shape) for x in new] != expected:
             raise ValueError(f"got tensors of shapes {[tuple(x.shape) for x in new]}; this cache keeps {expected}")
@@ -176,7 +178,7 @@ class RollingKVCache(KVCache):
     def _in_order(self, n_tokens: int) -> Tensor:
         return self.length + torch.arange(n_tokens, device=self._positions.device)[None]
 
-    def _refuse_overflow(self, n_tokens: int) -> None:
+    def _check_capacity(self, n_tokens: int) -> None:
         pass
 
     def _store(self, new: list[Tensor]) -> tuple[Tensor, ...]:

@@ -8,10 +8,11 @@ import torch
 from einops import einsum, rearrange
 from torch import nn
 
-from llm_anatomy.layers._refusals import _refuse_below_one
-from llm_anatomy.layers.attention import _default, scaled_dot_product_attention
-from llm_anatomy.layers.kv_cache import KVCache, NoCache
+from llm_anatomy.layers._checks import _check_at_least_one
+from llm_anatomy.layers.functional import _attend
+from llm_anatomy.layers.kv_cache import KVCache, context_of_new_tokens
 from llm_anatomy.layers.masks import Mask
+from llm_anatomy.layers.positions.base import PositionContext
 from llm_anatomy.layers.positions.rotary import Rotary
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
 
@@ -74,7 +75,7 @@ class LatentAttention(nn.Module):
     ):
         super().__init__()
         d_value = d_head if d_value is None else d_value
-        _refuse_below_one(d_model=d_model, n_heads=n_heads, d_latent=d_latent, d_head=d_head, d_value=d_value)
+        _check_at_least_one(d_model=d_model, n_heads=n_heads, d_latent=d_latent, d_head=d_head, d_value=d_value)
         d_rotary = 0 if position is None else position.d_rotary
         self.n_heads, self.d_latent, self.d_head, self.d_rotary = n_heads, d_latent, d_head, d_rotary
         self.position = position
@@ -112,32 +113,47 @@ class LatentAttention(nn.Module):
             absorbed: whether to read the latents without forming keys and values; by default what takes fewer
                 multiplications: expanded for many tokens at once, absorbed for a few over a long cache.
         """
-        cache = _default(cache, NoCache(x.device))
-        in_order = positions is None and cache.in_order
-        given, positions = positions, _default(positions, cache.next_positions(x.shape[1]))
+        position_context = context_of_new_tokens(x.shape[1], positions, cache, x.device)
+        output, weights = self.attend(
+            x, mask, position_context, cache=cache, absorbed=absorbed, explicit=return_weights
+        )
+        return (output, weights) if return_weights else output
+
+    def attend(
+        self,
+        x: Float[Tensor, "batch queries d_model"],
+        mask: Bool[Tensor, "*#mask"] | Mask | None,
+        position_context: PositionContext,
+        *,
+        cache: KVCache | None = None,
+        absorbed: bool | None = None,
+        explicit: bool = False,
+    ) -> tuple[Float[Tensor, "batch queries d_model"], Float[Tensor, "batch heads queries keys"] | None]:
+        """Compute the output, and the weights if they were formed, at positions that the model has already made."""
         query = rearrange(self.w_query(x), "batch queries (heads d) -> batch heads queries d", heads=self.n_heads)
-        query, turning = query.split([self.d_head, self.d_rotary], -1)
-        latent, key = self.w_down(x)[:, None].split([self.d_latent, self.d_rotary], -1)  # one head for all
-        kept = torch.cat((self.latent_norm(latent), self._turn(key, positions)), -1)
-        kept, key_positions = cache.append(kept, positions=given)  # (batch, 1, keys, d_latent + d_rotary)
+        query, rotated_query = query.split([self.d_head, self.d_rotary], -1)
+        latent, rotated_key = self.w_down(x)[:, None].split([self.d_latent, self.d_rotary], -1)  # one head for all
+        if self.position is not None:
+            tables = position_context.tables(self.position, x.dtype)
+            rotated_query = self.position.rotate(rotated_query, position_context.query_positions, tables)
+            rotated_key = self.position.rotate(rotated_key, position_context.query_positions, tables)
+        kept = torch.cat((self.latent_norm(latent), rotated_key), -1)
+        if cache is not None:
+            kept, key_positions = cache.append(
+                kept, positions=position_context.new_positions
+            )  # (batch, 1, keys, d_latent + d_rotary)
+            position_context = position_context.with_keys(key_positions, cache.layout)
         if absorbed is None:
             absorbed = self._absorbing_saves(x.shape[1], kept.shape[2])
         query, key, value = (self._absorbed if absorbed else self._expanded)(query, kept)
-        output = scaled_dot_product_attention(
-            torch.cat((query, self._turn(turning, positions)), -1),
-            key,
-            value,
-            mask,
-            positions=None if in_order else (positions, _default(key_positions, positions)),
-            scale=self.scale,
-            return_weights=return_weights,
+        query = torch.cat((query, rotated_query), -1)
+        output, weights = _attend(
+            query, key, value, mask, position_context=position_context, scale=self.scale, explicit=explicit
         )
-        output, weights = output if return_weights else (output, None)
         if absorbed:  # W^UV behind the average
             w_up_value = rearrange(self.w_up_value.weight, "(heads d) latent -> heads d latent", heads=self.n_heads)
             output = einsum(output[..., : self.d_latent], w_up_value, "b h queries latent, h d latent -> b h queries d")
-        output = self.w_output(rearrange(output, "batch heads queries d -> batch queries (heads d)"))
-        return (output, weights) if return_weights else output
+        return self.w_output(rearrange(output, "batch heads queries d -> batch queries (heads d)")), weights
 
     def _expanded(self, query: Tensor, kept: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         latent, turned = kept.split([self.d_latent, self.d_rotary], -1)
@@ -155,9 +171,6 @@ class LatentAttention(nn.Module):
     def _absorbing_saves(self, n_queries: int, n_keys: int) -> bool:
         widths = self.d_head + self.w_up_value.out_features // self.n_heads
         return _absorbing_saves(n_queries, n_keys, self.d_latent, widths)
-
-    def _turn(self, x: Tensor, positions: Tensor) -> Tensor:
-        return x if self.position is None else self.position.rotate(x, positions)
 
 
 def _absorbing_saves(n_queries: int, n_keys: int, d_latent: int, widths: int) -> bool:

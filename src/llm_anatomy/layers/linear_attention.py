@@ -16,7 +16,7 @@ from einops import repeat
 from torch import nn
 
 from llm_anatomy.layers._precision import _wide
-from llm_anatomy.layers.attention import _refuse_misfits
+from llm_anatomy.layers.functional import _check_shapes
 from llm_anatomy.layers.positions.base import PositionScheme
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
 
@@ -186,7 +186,7 @@ def linear_attention(
     >>> tuple(linear_attention(query, key, value, EluPlusOne()).shape)
     (2, 3, 5, 6)
     """
-    _refuse_misfits(query, key, value)
+    _check_shapes(query, key, value)
     dtype = query.dtype
     query, key, value, key_scale = _to_features(query, key, value, feature_map, padding)
     key = key * (key_scale - key_scale.amax(-2, keepdim=True).clamp(min=_NOTHING)).exp()
@@ -242,7 +242,7 @@ def causal_linear_attention(
     >>> torch.allclose(output, whole[:, :, -1:], atol=1e-5)
     True
     """
-    _refuse_misfits(query, key, value)
+    _check_shapes(query, key, value)
     if query.shape[2] != key.shape[2] or block_size < 1:
         raise ValueError(f"{query.shape[2]} queries, {key.shape[2]} keys, {block_size=}: equally many, blocks >= 1")
     if state is not None and position is not None and positions is None:

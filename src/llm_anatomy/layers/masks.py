@@ -1,6 +1,6 @@
 """Masks: which keys a query may see, told by where the two stand.
 
-Legend of shapes as in ``layers.attention``. A position below zero means that no token stands there: padding, or a place
+Legend of shapes as in ``layers.attention``. A position below zero marks padding, or a slot
 of a cache that is still empty. Every mask hides such keys.
 """
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from llm_anatomy.layers._refusals import _refuse_below_one
+from llm_anatomy.layers._checks import _check_at_least_one
 from llm_anatomy.layers.positions.base import offsets
 from llm_anatomy.shapes import Bool, Int, Tensor
 
@@ -42,6 +42,33 @@ class Mask:
     ) -> Bool[Tensor, "#batch 1 #queries keys"]:
         """True = may attend; the second axis is that of the heads."""
         return (self.allows(query_positions, key_positions) & (key_positions >= 0)[:, None])[:, None]
+
+    def as_tensor(
+        self, n_queries: int, n_keys: int | None = None, device: torch.device | str | None = None
+    ) -> Bool[Tensor, "*#batch_and_heads queries_or_1 keys"]:
+        """Make the mask of tokens that follow each other, the last query at the position of the last key.
+
+        Args:
+            n_queries: number of tokens that attend.
+            n_keys: number of tokens that are attended to, ``n_queries`` by default. With more keys than queries, as
+                with a cache, the queries are the newest tokens.
+            device: of the mask.
+
+        Returns:
+            Boolean, True = may attend; (batch, 1, queries or 1, keys) if the rule differs between sequences.
+
+        Raises:
+            ValueError: if there are more queries than keys.
+
+        >>> CausalMask().as_tensor(2, 3).int().tolist()
+        [[1, 1, 0], [1, 1, 1]]
+        """
+        n_keys = n_queries if n_keys is None else n_keys
+        if n_queries > n_keys:
+            raise ValueError(f"n_queries={n_queries} must not exceed n_keys={n_keys} unless positions are given")
+        positions = torch.arange(n_keys, device=device)[None]
+        mask = self(positions[:, n_keys - n_queries :], positions)
+        return mask[0, 0].expand(n_queries, -1) if len(mask) == 1 else mask
 
     def __and__(self, other: "Mask") -> "Mask":
         return _Both(self, other) if isinstance(other, Mask) else NotImplemented
@@ -119,7 +146,7 @@ class SlidingWindowMask(Mask):
     width: int
 
     def __post_init__(self):
-        _refuse_below_one(width=self.width)
+        _check_at_least_one(width=self.width)
 
     def allows(self, query_positions, key_positions):
         return offsets(query_positions, key_positions).abs() < self.width
@@ -133,7 +160,7 @@ class PaddingMask(Mask):
     """Nobody sees padding.
 
     Args:
-        is_token: one row per sequence of the batch, one entry per key: True for a token, False for padding.
+        attention_mask: one row per sequence of the batch, one entry per key: True for a token, False for padding.
 
     Raises:
         TypeError: if it is not boolean.
@@ -146,15 +173,19 @@ class PaddingMask(Mask):
     [[1, 0, 0], [1, 1, 0], [1, 1, 0]]
     """
 
-    is_token: Bool[Tensor, "batch keys"]
+    attention_mask: Bool[Tensor, "batch keys"]
 
     def __post_init__(self):
-        if self.is_token.dtype != torch.bool:
-            raise TypeError(f"is_token has dtype {self.is_token.dtype}; it must be torch.bool, True = a token")
-        if self.is_token.ndim != 2:
-            raise ValueError(f"is_token has shape {tuple(self.is_token.shape)}; it must be (batch, keys)")
+        if self.attention_mask.dtype != torch.bool:
+            raise TypeError(
+                f"attention_mask has dtype {self.attention_mask.dtype}; it must be torch.bool, True = a token"
+            )
+        if self.attention_mask.ndim != 2:
+            raise ValueError(f"attention_mask has shape {tuple(self.attention_mask.shape)}; it must be (batch, keys)")
 
     def allows(self, query_positions, key_positions):
-        if self.is_token.shape[1] != key_positions.shape[1]:
-            raise ValueError(f"is_token has {self.is_token.shape[1]} keys, but attention has {key_positions.shape[1]}")
-        return self.is_token[:, None]
+        if self.attention_mask.shape[1] != key_positions.shape[1]:
+            raise ValueError(
+                f"attention_mask has {self.attention_mask.shape[1]} keys, but attention has {key_positions.shape[1]}"
+            )
+        return self.attention_mask[:, None]

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import nn
 
+from llm_anatomy.layers._checks import _check_at_least_one
 from llm_anatomy.layers._precision import _wide
-from llm_anatomy.layers._refusals import _refuse_below_one
 from llm_anatomy.shapes import Bool, Float, Tensor
 
 # --- The two formulas, along any axis ---
@@ -94,7 +94,7 @@ class BatchNorm(nn.Module):
 
     def __init__(self, n_features: int, *, eps: float = 1e-5, momentum: float = 0.1):
         super().__init__()
-        _refuse_out_of_range(n_features=n_features, eps=eps)
+        _check_range(n_features=n_features, eps=eps)
         if not eps > 0:
             raise ValueError(f"{eps=} must be above 0: a feature may well be constant over a batch")
         if not 0 < momentum <= 1:
@@ -113,7 +113,7 @@ class BatchNorm(nn.Module):
             x: one token for each row of the batch, or several.
             mask: True = a token, False = padding, which is left out of the statistics and comes out as zero.
         """
-        _refuse_other_width(x, self.weight.shape[0])
+        _check_width(x, self.weight.shape[0])
         rows = x.flatten(0, -2) if mask is None else x[mask]  # (rows, features)
         if self.training and rows.shape[0] < 2:
             raise ValueError(f"BatchNorm was given {rows.shape[0]} token in training; a variance needs at least 2")
@@ -148,13 +148,13 @@ class LayerNorm(nn.Module):
 
     def __init__(self, d_model: int, *, eps: float = 1e-5, weight: bool = True, bias: bool = True):
         super().__init__()
-        _refuse_out_of_range(d_model=d_model, eps=eps)
+        _check_range(d_model=d_model, eps=eps)
         self.d_model, self.eps = d_model, eps
         self.weight = nn.Parameter(torch.ones(d_model)) if weight else None
         self.bias = nn.Parameter(torch.zeros(d_model)) if bias else None
 
     def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        _refuse_other_width(x, self.d_model)
+        _check_width(x, self.d_model)
         return F.layer_norm(x, (self.d_model,), self.weight, self.bias, self.eps)
 
 
@@ -181,7 +181,7 @@ class RMSNorm(nn.Module):
 
     def __init__(self, d_model: int, *, eps: float = 1e-6):
         super().__init__()
-        _refuse_out_of_range(d_model=d_model, eps=eps)
+        _check_range(d_model=d_model, eps=eps)
         self.eps, self.weight = eps, nn.Parameter(torch.ones(d_model))
 
     def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
@@ -244,7 +244,7 @@ class AcrossHeads(nn.Module):
 
 
 def _rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
-    _refuse_other_width(x, weight.shape[0])
+    _check_width(x, weight.shape[0])
     # One kernel where there is one. On a CPU there is none, and PyTorch's form is the slower but for a single token.
     if x.dtype == weight.dtype and (x.device.type != "cpu" or x.numel() == weight.numel()):
         return F.rms_norm(x, weight.shape, weight, eps)
@@ -253,12 +253,12 @@ def _rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     return (wide * (length.square() / x.shape[-1] + eps).rsqrt() * weight).to(x.dtype)
 
 
-def _refuse_out_of_range(*, eps: float, **width: int) -> None:
-    _refuse_below_one(**width)
+def _check_range(*, eps: float, **width: int) -> None:
+    _check_at_least_one(**width)
     if not eps >= 0:
         raise ValueError(f"{eps=} must not be negative")
 
 
-def _refuse_other_width(x: Tensor, width: int) -> None:
+def _check_width(x: Tensor, width: int) -> None:
     if x.shape[-1] != width:
         raise ValueError(f"x has shape {tuple(x.shape)}; its last axis must be {width}, the width of this norm")

@@ -226,7 +226,7 @@ class Recurrent(nn.Module):
         if state is None:
             zeros = x.new_zeros(len(self.cells), x.shape[0], self.cells[0].d_hidden)
             state = (zeros,) * self.cells[0].n_states
-        self._refuse_misfits(x, state, mask)
+        self._check_shapes(x, state, mask)
         return (self._with_kernel if self.fused else self._with_cells)(x, state, mask)
 
     def _with_cells(self, x: Tensor, state: LayerStates, mask: Tensor | None) -> tuple[Tensor, LayerStates]:
@@ -263,7 +263,7 @@ class Recurrent(nn.Module):
         after = (part[:, packed.unsorted_indices] for part in after)
         return output, tuple(torch.where(lengths[:, None] > 0, *pair) for pair in zip(after, state, strict=True))
 
-    def _refuse_misfits(self, x: Tensor, state: LayerStates, mask: Tensor | None) -> None:
+    def _check_shapes(self, x: Tensor, state: LayerStates, mask: Tensor | None) -> None:
         cell = self.cells[0]
         if x.ndim != 3 or x.shape[1] < 1 or x.shape[2] != cell.d_input:
             raise ValueError(f"x has shape {tuple(x.shape)}; it must be (batch, tokens >= 1, d_input={cell.d_input})")

@@ -19,7 +19,7 @@ from einops import rearrange
 from torch import nn
 
 from llm_anatomy.config import ModelConfig
-from llm_anatomy.layers._refusals import _refuse_below_one
+from llm_anatomy.layers._checks import _check_at_least_one
 from llm_anatomy.layers.embeddings import TokenEmbedding, Unembedding
 from llm_anatomy.layers.normalization import RMSNorm
 from llm_anatomy.layers.positions.absolute import Learned
@@ -59,7 +59,7 @@ class BigramNetwork(nn.Module):
 
     def __init__(self, n_vocab: int, d_hidden: int, n_matrices: int = 2):
         super().__init__()
-        _refuse_below_one(n_vocab=n_vocab, d_hidden=d_hidden)
+        _check_at_least_one(n_vocab=n_vocab, d_hidden=d_hidden)
         if n_matrices < 2:
             raise ValueError(f"{n_matrices=} must be at least 2: from the vocabulary, and back to it")
         self.embedding = TokenEmbedding(n_vocab, d_hidden)
@@ -104,7 +104,7 @@ class EmbeddedBigramNetwork(nn.Module):
 
     def __init__(self, n_vocab: int, d_embed: int, d_hidden: int, n_matrices: int = 2, *, tied: bool = False):
         super().__init__()
-        _refuse_below_one(n_vocab=n_vocab, d_embed=d_embed, d_hidden=d_hidden)
+        _check_at_least_one(n_vocab=n_vocab, d_embed=d_embed, d_hidden=d_hidden)
         if n_matrices < 2:
             raise ValueError(f"{n_matrices=} must be at least 2: from the embedding, and back to it")
         self.embedding = TokenEmbedding(n_vocab, d_embed)
@@ -130,8 +130,8 @@ class NeuralProbabilisticLM(nn.Module):
         \mathrm{softmax}(W_2 \tanh(W_1 X + b_1) + b_2 + W_3 X), \quad X = [C x_{-1}; \dots; C x_{-n_\mathrm{ctx}}]
 
     The lecture's formula has neither biases nor the direct connections :math:`W_3`; the paper has biases, and tries
-    both with and without :math:`W_3`. Places before the text hold zeros in place of :math:`C x`. :math:`W_1` has
-    columns for each place, so that parameters grow with ``n_ctx``, and so does the order matter.
+    both with and without :math:`W_3`. Positions before the text hold zeros in place of :math:`C x`. :math:`W_1` has
+    columns for each position, so that parameters grow with ``n_ctx``, and so does the order matter.
 
     Args:
         n_vocab: how many tokens.
@@ -155,7 +155,7 @@ class NeuralProbabilisticLM(nn.Module):
         self, n_vocab: int, n_ctx: int, d_embed: int, d_hidden: int, *, bias: bool = False, direct: bool = False
     ):
         super().__init__()
-        _refuse_below_one(n_vocab=n_vocab, n_ctx=n_ctx, d_embed=d_embed, d_hidden=d_hidden)
+        _check_at_least_one(n_vocab=n_vocab, n_ctx=n_ctx, d_embed=d_embed, d_hidden=d_hidden)
         self.n_ctx = n_ctx
         self.embedding = TokenEmbedding(n_vocab, d_embed)
         self.w_1 = nn.Linear(n_ctx * d_embed, d_hidden, bias=bias)
@@ -210,24 +210,24 @@ class RecurrentLM(nn.Module):
         self.unembedding = Unembedding(TokenEmbedding(n_vocab, d_hidden), bias=True)
 
     def forward(
-        self, ids: Int[Tensor, "batch tokens"], *, is_token: Bool[Tensor, "batch tokens"] | None = None
+        self, ids: Int[Tensor, "batch tokens"], *, attention_mask: Bool[Tensor, "batch tokens"] | None = None
     ) -> Float[Tensor, "batch tokens n_vocab"]:
         """Logits for the token after each, of a whole text.
 
         Args:
             ids: the tokens, at least one.
-            is_token: True = a token, False = padding, which the state skips; all are tokens by default.
+            attention_mask: True = a token, False = padding, which the state skips; all are tokens by default.
         """
-        return self.advance(ids, is_token=is_token)[0]
+        return self.advance(ids, attention_mask=attention_mask)[0]
 
     def advance(
         self,
         ids: Int[Tensor, "batch tokens"],
         state: LayerStates | None = None,
-        is_token: Bool[Tensor, "batch tokens"] | None = None,
+        attention_mask: Bool[Tensor, "batch tokens"] | None = None,
     ) -> tuple[Float[Tensor, "batch tokens n_vocab"], LayerStates]:
         """Read on from a state, by default from the start; logits, and the state after the last token."""
-        x, state = self.recurrent(self.embedding(ids), state, is_token)
+        x, state = self.recurrent(self.embedding(ids), state, attention_mask)
         return self.unembedding(x), state
 
 
@@ -276,28 +276,28 @@ class RecurrentEncoderDecoder(nn.Module):
         self.decoder = RecurrentLM(cell, n_vocab, d_embed, d_hidden, n_layers, fused=fused)
 
     def encode(
-        self, source: Int[Tensor, "batch source"], is_token: Bool[Tensor, "batch source"] | None = None
+        self, source: Int[Tensor, "batch source"], attention_mask: Bool[Tensor, "batch source"] | None = None
     ) -> LayerStates:
         """The context vector: the encoder's state when it has read the source from its end to its beginning."""
-        is_token = None if is_token is None else is_token.flip(1)
-        return self.encoder(self.source_embedding(source.flip(1)), mask=is_token)[1]
+        attention_mask = None if attention_mask is None else attention_mask.flip(1)
+        return self.encoder(self.source_embedding(source.flip(1)), mask=attention_mask)[1]
 
     def forward(
         self,
         ids: Int[Tensor, "batch tokens"],
         *,
         source: Int[Tensor, "batch source"],
-        is_token: Bool[Tensor, "batch tokens"] | None = None,
-        source_is_token: Bool[Tensor, "batch source"] | None = None,
+        attention_mask: Bool[Tensor, "batch tokens"] | None = None,
+        source_attention_mask: Bool[Tensor, "batch source"] | None = None,
     ) -> Float[Tensor, "batch tokens n_vocab"]:
         """Logits for the token of the target after each.
 
         Args:
             ids: the target, from the token that starts it.
             source: the text to read.
-            is_token, source_is_token: True = a token, False = padding.
+            attention_mask, source_attention_mask: True = a token, False = padding.
         """
-        return self.decoder.advance(ids, self.encode(source, source_is_token), is_token)[0]
+        return self.decoder.advance(ids, self.encode(source, source_attention_mask), attention_mask)[0]
 
     def advance(
         self, ids: Int[Tensor, "batch tokens"], state: LayerStates
@@ -344,7 +344,7 @@ class MambaConfig:
         for name in sizes:
             if not isinstance(getattr(self, name), int) or isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name}={getattr(self, name)!r} must be int")
-        _refuse_below_one(**{name: getattr(self, name) for name in sizes})
+        _check_at_least_one(**{name: getattr(self, name) for name in sizes})
 
     def difference(self, other: "MambaConfig") -> dict[str, tuple[object, object]]:
         """What changes from this to the other: each field that differs, with both values."""
@@ -421,13 +421,13 @@ class MambaLM(nn.Module):
         scan: Callable = selective_scan_parallel,
     ):
         super().__init__()
-        _refuse_below_one(d_model=d_model, n_layers=n_layers)
+        _check_at_least_one(d_model=d_model, n_layers=n_layers)
         sizes = dict(d_inner=d_inner, d_state=d_state, d_conv=d_conv, dt_rank=dt_rank)
         of_all = dict(n_vocab=n_vocab, d_model=d_model, n_layers=n_layers, tie_embeddings=tied, norm_eps=norm_eps)
         self.config = MambaConfig(**of_all, **sizes)
         self.embedding = TokenEmbedding(n_vocab, d_model)
         self.blocks = nn.ModuleList(MambaBlock(d_model, **sizes, scan=scan) for _ in range(n_layers))
-        self.around_blocks = nn.ModuleList(PreNorm(RMSNorm(d_model, eps=norm_eps)) for _ in range(n_layers))
+        self.block_residuals = nn.ModuleList(PreNorm(RMSNorm(d_model, eps=norm_eps)) for _ in range(n_layers))
         self.norm = RMSNorm(d_model, eps=norm_eps)
         self.unembedding = Unembedding(self.embedding if tied else TokenEmbedding(n_vocab, d_model))
 
@@ -438,15 +438,15 @@ class MambaLM(nn.Module):
         return cls(tied=values.pop("tie_embeddings"), **values)
 
     def forward(
-        self, ids: Int[Tensor, "batch tokens"], *, is_token: Bool[Tensor, "batch tokens"] | None = None
+        self, ids: Int[Tensor, "batch tokens"], *, attention_mask: Bool[Tensor, "batch tokens"] | None = None
     ) -> Float[Tensor, "batch tokens n_vocab"]:
         """Logits for the token after each, of a whole text.
 
         Args:
             ids: the tokens, at least one.
-            is_token: True = a token, False = padding, on the left of its row; all are tokens by default.
+            attention_mask: True = a token, False = padding, on the left of its row; all are tokens by default.
         """
-        return self.logits(self._read(ids, None, is_token)[0])
+        return self.logits(self._read(ids, None, attention_mask)[0])
 
     def advance(
         self, ids: Int[Tensor, "batch tokens"], state: MambaStates | None = None
@@ -465,13 +465,13 @@ class MambaLM(nn.Module):
         self,
         ids: Int[Tensor, "batch tokens"],
         *,
-        is_token: Bool[Tensor, "batch tokens"] | None = None,
+        attention_mask: Bool[Tensor, "batch tokens"] | None = None,
         source: None = None,
         cache: ModelCache | None = None,
     ) -> tuple[Float[Tensor, "batch tokens d_model"], MambaStates]:
         """The stream at its end, before the logits, after what the cache holds, which then holds the new tokens too."""
         state = None if cache is None or cache.length == 0 else [of_block.state for of_block in cache.blocks]
-        x, after = self._read(ids, state, is_token)
+        x, after = self._read(ids, state, attention_mask)
         if cache is not None:
             for kept, of_block in zip(cache.blocks, after, strict=True):
                 kept.state, kept.length = of_block, kept.length + ids.shape[1]
@@ -481,20 +481,22 @@ class MambaLM(nn.Module):
         """A score for every token of the vocabulary, from the stream at its end."""
         return self.unembedding(self.norm(x))
 
-    def _read(self, ids: Tensor, state: MambaStates | None, is_token: Tensor | None = None) -> tuple[Tensor, list]:
-        if is_token is not None and not torch.compiler.is_compiling():
-            _refuse_padding_within(state, is_token)
+    def _read(
+        self, ids: Tensor, state: MambaStates | None, attention_mask: Tensor | None = None
+    ) -> tuple[Tensor, list]:
+        if attention_mask is not None and not torch.compiler.is_compiling():
+            _check_padding(state, attention_mask)
         x, after = self.embedding(ids), []
         before = [None] * len(self.blocks) if state is None else state
-        for block, around, of_block in zip(self.blocks, self.around_blocks, before, strict=True):
-            x, of_block = around(x, block, state=of_block, mask=is_token)
+        for block, residual, of_block in zip(self.blocks, self.block_residuals, before, strict=True):
+            x, of_block = residual(x, block, state=of_block, mask=attention_mask)
             after.append(of_block)
         return x, after
 
 
-def _refuse_padding_within(state: MambaStates | None, is_token: Tensor) -> None:
-    if state is not None or bool((is_token[:, :-1] & ~is_token[:, 1:]).any()):
-        raise ValueError("is_token must be False only before the first token of a row: a state skips nothing")
+def _check_padding(state: MambaStates | None, attention_mask: Tensor) -> None:
+    if state is not None or bool((attention_mask[:, :-1] & ~attention_mask[:, 1:]).any()):
+        raise ValueError("attention_mask must be False only before the first token of a row: a state skips nothing")
 
 
 # --- Bytes in patches ---
@@ -535,7 +537,7 @@ class MegaByte(nn.Module):
 
     def __init__(self, global_config: ModelConfig, local_config: ModelConfig, patch_size: int):
         super().__init__()
-        _refuse_unfit_levels(global_config, local_config, patch_size)
+        _check_levels(global_config, local_config, patch_size)
         self.patch_size, self.n_ctx = patch_size, global_config.n_ctx
         d_byte, d_local = global_config.d_model // patch_size, local_config.d_model
         self.global_embedding = TokenEmbedding(local_config.n_vocab, d_byte)
@@ -554,7 +556,7 @@ class MegaByte(nn.Module):
             raise ValueError(f"{ids.shape[1]} bytes are more than n_ctx={self.n_ctx}")
         n_tokens, n_full = ids.shape[1], ids.shape[1] // self.patch_size
         context = self._read_patches(ids[:, : n_full * self.patch_size])
-        # the paper's byte t is scored in place t, from those before it; here in place t - 1: one place more, then cut
+        # the paper's byte t is scored in place t, from those before it; here in t - 1: one position more, then cut
         padded = F.pad(ids, (0, (n_full + 1) * self.patch_size - n_tokens))  # what is scored last is read by nobody
         bytes_ = rearrange(padded, "batch (patches bytes) -> (batch patches) bytes", bytes=self.patch_size)
         before = self.local_embedding(bytes_[:, :-1])  # (batch patches, bytes - 1, d_local)
@@ -565,16 +567,16 @@ class MegaByte(nn.Module):
 
     def _read_patches(self, ids: Tensor) -> Float[Tensor, "batch_patches bytes d_byte"]:
         """For each byte of each patch, and of one patch more, what the global model has made of the patches before."""
-        places = torch.arange(ids.shape[1], device=ids.device)[None]
-        x = self.positions.embed(self.global_embedding(ids), places)
+        positions = torch.arange(ids.shape[1], device=ids.device)[None]
+        x = self.positions.embed(self.global_embedding(ids), positions)
         x = rearrange(x, "batch (patches bytes) d -> batch patches (bytes d)", bytes=self.patch_size)
         x = torch.cat((self.global_start.expand(len(x), 1, -1), x), 1)  # (batch, 1 + patches, d_global)
         x, _ = self.global_model(x)
         return rearrange(x, "batch patches (bytes d) -> (batch patches) bytes d", bytes=self.patch_size)
 
 
-def _refuse_unfit_levels(global_config: ModelConfig, local_config: ModelConfig, patch_size: int) -> None:
-    _refuse_below_one(patch_size=patch_size)
+def _check_levels(global_config: ModelConfig, local_config: ModelConfig, patch_size: int) -> None:
+    _check_at_least_one(patch_size=patch_size)
     if global_config.d_model % patch_size:
         raise ValueError(f"{patch_size=} must divide global_config.d_model={global_config.d_model}")
     for name, config in {"global_config": global_config, "local_config": local_config}.items():

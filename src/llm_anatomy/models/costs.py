@@ -16,7 +16,7 @@ import math
 from dataclasses import dataclass
 
 from llm_anatomy.config import ModelConfig
-from llm_anatomy.layers._refusals import _refuse_below_one
+from llm_anatomy.layers._checks import _check_at_least_one
 from llm_anatomy.layers.feedforward import GATES
 from llm_anatomy.layers.latent_attention import _absorbing_saves
 
@@ -195,7 +195,8 @@ class _Reading:
 
     @property
     def n_keys(self) -> int:
-        """Several new tokens are given the window of the first of them and themselves; one takes the oldest's place."""
+        """Several new tokens are given the window of the first of them and themselves; one takes the place of the
+        oldest."""
         all_keys = self.n_cached + self.n_new
         if self.window is None or self.window >= all_keys:
             return all_keys
@@ -263,7 +264,7 @@ def costs(
     >>> prefill.intensity > 10 * decode.intensity
     True
     """
-    _refuse_misfits(config, n_tokens, batch, n_cached, n_source, bytes_per_number)
+    _check_shapes(config, n_tokens, batch, n_cached, n_source, bytes_per_number)
     two_stacks, d_model = config.kind == "encoder-decoder", config.d_model
     reading, source = _Reading(batch, n_tokens, n_cached), _Reading(batch, n_source) if two_stacks else None
     n_looked_up = reading.tokens + (source.tokens if two_stacks and not n_cached else 0)
@@ -326,7 +327,7 @@ def _stack(
     parts = [a.times(n_all) + b.times(n_layers - n_all) for a, b in zip(of_all, of_windowed, strict=True)]
     parts[-1] += _shared_positions(config)
     if source is not None:
-        parts += [part.times(n_layers) for part in _source_attention(config, reading, source)]
+        parts += [part.times(n_layers) for part in _cross_attention(config, reading, source)]
     n_dense = min(config.n_dense_layers, n_layers) if config.n_experts else n_layers
     parts.append(_feedforward(config, config.d_ff, reading.tokens).times(n_dense))
     parts += [part.times(n_layers - n_dense) for part in _experts(config, reading.tokens)] if config.n_experts else []
@@ -351,7 +352,7 @@ def _self_attention(config: ModelConfig, reading: _Reading, only_visible: bool, 
     return [projections, mixing, _positions(config, reading, causal)]
 
 
-def _source_attention(config: ModelConfig, reading: _Reading, source: _Reading) -> list[Part]:
+def _cross_attention(config: ModelConfig, reading: _Reading, source: _Reading) -> list[Part]:
     """Keys and values are made of the source once, and kept."""
     pair_width = config.d_head + config.d_value
     projections = _projections(config, reading.tokens, 0 if reading.n_cached else source.tokens)
@@ -363,7 +364,7 @@ def _source_attention(config: ModelConfig, reading: _Reading, source: _Reading) 
 def _mixing(config: ModelConfig, tokens: int, pairs: int, pair_width: int) -> Part:
     """Scores are products over the width of a key, mixing over that of a value."""
     flops, n_kept = 2 * pairs * config.n_heads * pair_width, tokens * config.n_heads * config.d_value
-    if config.attention_soft_cap is not None:  # the path that forms scores and weights
+    if config.attn_logit_softcapping is not None:  # the path that forms scores and weights
         n_kept += 2 * config.n_heads * pairs
     return Part("scores and mixing", flops=flops, flops_backward=2 * flops, n_kept=n_kept)
 
@@ -430,8 +431,8 @@ def _positions(config: ModelConfig, reading: _Reading, causal: bool) -> Part:
     added = h * text_pairs  # to the scores, the same for all texts
     if config.position in ("t5", "alibi"):
         return Part("positions", n_kept=added)
-    if config.position == "tupe":  # places of queries and keys through a matrix each, and their products
-        n_texts = reading.batch if reading.n_cached else 1  # a cache tells places of each text
+    if config.position == "tupe":  # positions of queries and keys through a matrix each, and their products
+        n_texts = reading.batch if reading.n_cached else 1  # a cache tells positions of each text
         flops = 2 * d * width * (reading.n_new + n_texts * reading.n_keys) + 2 * n_texts * text_pairs * width
         return Part("positions", flops=flops, flops_backward=2 * flops, n_kept=added)
     if config.position == "shaw":  # queries by the vectors of all offsets, and weights by those for values
@@ -515,8 +516,8 @@ def _norms(config: ModelConfig, n_layers: int, reading: _Reading, n_sublayers: i
     return _matrices("norms", vectors=vectors, kept=n_layers * kept + (1 + has_last) * one)
 
 
-def _refuse_misfits(config, n_tokens, batch, n_cached, n_source, bytes_per_number) -> None:
-    _refuse_below_one(n_tokens=n_tokens, batch=batch, bytes_per_number=bytes_per_number)
+def _check_shapes(config, n_tokens, batch, n_cached, n_source, bytes_per_number) -> None:
+    _check_at_least_one(n_tokens=n_tokens, batch=batch, bytes_per_number=bytes_per_number)
     if n_cached < 0:
         raise ValueError(f"{n_cached=} must be at least 0")
     if n_cached and config.kind == "encoder":
@@ -524,7 +525,7 @@ def _refuse_misfits(config, n_tokens, batch, n_cached, n_source, bytes_per_numbe
     if (config.kind == "encoder-decoder") != (n_source is not None):
         raise ValueError(f"{n_source=} must be given for an encoder-decoder, and only then; kind={config.kind!r}")
     if n_source is not None:
-        _refuse_below_one(n_source=n_source)
+        _check_at_least_one(n_source=n_source)
     for name, n in {"n_cached + n_tokens": n_cached + n_tokens, "n_source": n_source or 0}.items():
         if config.n_ctx is not None and n > config.n_ctx:
             raise ValueError(f"{name}={n} must be at most n_ctx={config.n_ctx}")

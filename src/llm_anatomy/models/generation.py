@@ -17,7 +17,7 @@ import torch
 from einops import rearrange, repeat
 
 from llm_anatomy.models.before_transformers import MambaLM
-from llm_anatomy.models.block import Source
+from llm_anatomy.models.block import EncoderOutput
 from llm_anatomy.models.transformer import ModelCache, Transformer
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
 
@@ -188,7 +188,7 @@ class MinP:
         return logits.masked_fill(logits < logits.amax(-1, keepdim=True) + math.log(self.p), -math.inf)
 
 
-Filter = Callable[[Tensor, Tensor], Tensor]
+LogitsProcessor = Callable[[Tensor, Tensor], Tensor]
 
 
 # --- Choosing a token ---
@@ -229,13 +229,13 @@ class Sample:
 
     Source: Holtzman et al. (2020), sections 3 and 5.
 
-    >>> choose = Sample(Temperature(0.7), TopK(2), generator=torch.Generator().manual_seed(0))
+    >>> sampler = Sample(Temperature(0.7), TopK(2), generator=torch.Generator().manual_seed(0))
     >>> logits = torch.tensor([[1.0, 3.0, 2.0]]).expand(9, 3)
-    >>> choose(logits, torch.zeros(9, 3, dtype=torch.bool)).tolist().count(0)
+    >>> sampler(logits, torch.zeros(9, 3, dtype=torch.bool)).tolist().count(0)
     0
     """
 
-    def __init__(self, *filters: Filter, generator: torch.Generator | None = None):
+    def __init__(self, *filters: LogitsProcessor, generator: torch.Generator | None = None):
         self.filters, self.generator = filters, generator
 
     def __call__(
@@ -254,8 +254,8 @@ def next_logits(
     model: Transformer | MambaLM,
     ids: Int[Tensor, "batch tokens"],
     cache: ModelCache,
-    source: Source | None = None,
-    is_token: Bool[Tensor, "batch tokens"] | None = None,
+    source: EncoderOutput | None = None,
+    attention_mask: Bool[Tensor, "batch tokens"] | None = None,
 ) -> Float[Tensor, "batch n_vocab"]:
     """Read tokens into the cache, and score what follows the last: the vocabulary is read once, not for each token.
 
@@ -267,7 +267,7 @@ def next_logits(
         ids: the new tokens.
         cache: from ``model.new_cache``; holds what came before.
         source: from ``model.encode``, for an encoder-decoder.
-        is_token: False for padding; all are tokens by default.
+        attention_mask: False for padding; all are tokens by default.
 
     Source: Pope et al. (2022), section 2 (prefill and decode); CMU-10.
 
@@ -277,7 +277,7 @@ def next_logits(
     ...     tuple(next_logits(model, torch.tensor([[1, 2, 3]]), model.new_cache(batch=1, n_slots=4)).shape)
     (1, 5)
     """
-    x, _ = model.read(ids, is_token=is_token, source=source, cache=cache)
+    x, _ = model.read(ids, attention_mask=attention_mask, source=source, cache=cache)
     return model.logits(x[:, -1:])[:, 0]
 
 
@@ -307,15 +307,15 @@ class Step(NamedTuple):
 
     Source: the loop of :func:`stream`.
 
-    >>> Step(ids=[3, None], stopped=["stop token", "stop token"], log_probs=None).ids
+    >>> Step(ids=[3, None], finish_reason=["stop_token", "stop_token"], log_probs=None).ids
     [3, None]
     """
 
     ids: list[int | None]
     """None for a row that stopped before."""
 
-    stopped: list[str | None]
-    """Why each row has stopped, with this token or before: ``"stop token"``, ``"stop string"`` or ``"n_new"``; None
+    finish_reason: list[str | None]
+    """Why each row has stopped, with this token or before: ``"stop_token"``, ``"stop_string"`` or ``"length"``; None
     while it goes on."""
 
     log_probs: list[float | None] | None
@@ -328,15 +328,15 @@ class Generation:
 
     Source: the loop of :func:`generate`.
 
-    >>> Generation(ids=[[5, 2], [7]], stopped=["n_new", "stop token"]).ids[1]
+    >>> Generation(ids=[[5, 2], [7]], finish_reason=["max_new_tokens", "stop_token"]).ids[1]
     [7]
     """
 
     ids: list[list[int]]
     """The new tokens of each row, the one that stopped it included; no prompt, no padding."""
 
-    stopped: list[str]
-    """Why each row stopped: ``"stop token"``, ``"stop string"`` or ``"n_new"``."""
+    finish_reason: list[str]
+    """Why each row stopped: ``"stop_token"``, ``"stop_string"`` or ``"length"``."""
 
     log_probs: list[list[float]] | None = None
     """Of each token, by the model's own logits, where they were asked for."""
@@ -346,8 +346,8 @@ def stream(
     model: Transformer | MambaLM,
     prompts: Sequence[Sequence[int]],
     *,
-    n_new: int,
-    choose: Callable[[Tensor, Tensor], Tensor] = greedy,
+    max_new_tokens: int,
+    sampler: Callable[[Tensor, Tensor], Tensor] = greedy,
     stop_tokens: Collection[int] = (),
     stop_strings: Collection[str] = (),
     decode: Callable[[list[int]], str] | None = None,
@@ -364,16 +364,16 @@ def stream(
         model: a decoder or encoder-decoder.
         prompts: ids of each row, at least one; of any lengths, since short ones are padded on the left. For an
             encoder-decoder the first tokens of the target, its start token for instance.
-        n_new: how many tokens at most, from 1.
-        choose: ``greedy``, ``Sample(...)``, or what else takes logits and ``seen`` and returns (batch,) ids.
+        max_new_tokens: how many tokens at most, from 1.
+        sampler: ``greedy``, ``Sample(...)``, or what else takes logits and ``seen`` and returns (batch,) ids.
         stop_tokens: a row that writes one of them stops.
         stop_strings: a row stops when what it wrote, decoded, holds one of them; prompts do not count.
         decode: from ids to text; needed for ``stop_strings``. Called with all new ids of a row in each step.
         overflow: what to do when the text would pass ``n_ctx``. ``"refuse"``: an error before anything is read.
-            ``"slide"``: a row that is full keeps its newest ``n_ctx // 2`` tokens, and the batch is read anew. Places
-            have changed, so nothing cached can stay; dropping half at once makes that one prefill in ``n_ctx // 2``
-            steps, about as much work as reading each token twice, where dropping one at a time would be a prefill
-            a step.
+            ``"slide"``: a row that is full keeps its newest ``n_ctx // 2`` tokens, and the batch is read anew.
+            Positions have changed, so nothing cached can stay; dropping half at once makes that one prefill in ``n_ctx
+            // 2`` steps, about as much work as reading each token twice, where dropping one at a time would be a
+            prefill a step.
         sources: ids of the source of each row, for an encoder-decoder.
         log_probs: whether steps hold log-probabilities.
         step: what runs the steps after the prompts: ``torch.compile(next_logits, dynamic=True)``, for instance.
@@ -388,13 +388,13 @@ def stream(
 
     >>> from llm_anatomy.config import ModelConfig
     >>> model = Transformer(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5, position="alibi"))
-    >>> for step in stream(model, [[1, 2], [3]], n_new=3):
-    ...     print(len(step.ids), step.stopped)
+    >>> for step in stream(model, [[1, 2], [3]], max_new_tokens=3):
+    ...     print(len(step.ids), step.finish_reason)
     2 [None, None]
     2 [None, None]
-    2 ['n_new', 'n_new']
+    2 ['length', 'length']
     """
-    _refuse_misuse(model, prompts, n_new, stop_tokens, sources)
+    _check_arguments(model, prompts, max_new_tokens, stop_tokens, sources)
     if stop_strings and decode is None:
         raise ValueError("decode=None must be given, from ids to text, for stop_strings")
     if "" in stop_strings:
@@ -402,17 +402,17 @@ def stream(
     if overflow not in ("refuse", "slide"):
         raise ValueError(f"{overflow=} must be 'refuse' or 'slide'")
     if overflow == "refuse":
-        _refuse_overflow(model, prompts, n_new, remedy="; overflow='slide' drops the oldest tokens")
+        _check_capacity(model, prompts, max_new_tokens, remedy="; overflow='slide' drops the oldest tokens")
 
-    def why_to_stop(new: list[int]) -> str | None:
+    def reason_to_finish(new: list[int]) -> str | None:
         if new[-1] in stop_tokens:
-            return "stop token"
+            return "stop_token"
         if stop_strings and any(string in decode(new) for string in stop_strings):
-            return "stop string"
-        return "n_new" if len(new) == n_new else None
+            return "stop_string"
+        return "length" if len(new) == max_new_tokens else None
 
     reader = _Reader(model, sources, step)
-    return _stream(reader, prompts, n_new, choose, why_to_stop, log_probs)
+    return _stream(reader, prompts, max_new_tokens, sampler, reason_to_finish, log_probs)
 
 
 def generate(model: Transformer | MambaLM, prompts: Sequence[Sequence[int]], **settings) -> Generation:
@@ -420,15 +420,15 @@ def generate(model: Transformer | MambaLM, prompts: Sequence[Sequence[int]], **s
 
     Args:
         model, prompts: as in :func:`stream`.
-        settings: all others of :func:`stream`; ``n_new`` must be among them.
+        settings: all others of :func:`stream`; ``max_new_tokens`` must be among them.
 
     Source: as :func:`stream`; UCL-10, CMU-10.
 
     >>> from llm_anatomy.config import ModelConfig
     >>> model = Transformer(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5, position="alibi"))
-    >>> written = generate(model, [[1, 2], [3]], n_new=3, choose=Sample(Temperature(0.7), TopP(0.9)))
-    >>> [len(ids) for ids in written.ids], written.stopped
-    ([3, 3], ['n_new', 'n_new'])
+    >>> written = generate(model, [[1, 2], [3]], max_new_tokens=3, sampler=Sample(Temperature(0.7), TopP(0.9)))
+    >>> [len(ids) for ids in written.ids], written.finish_reason
+    ([3, 3], ['length', 'length'])
     """
     steps = list(stream(model, prompts, **settings))
 
@@ -436,23 +436,25 @@ def generate(model: Transformer | MambaLM, prompts: Sequence[Sequence[int]], **s
         return [[value for value in row if value is not None] for row in zip(*values, strict=True)]
 
     log_probs = of_row([step.log_probs for step in steps]) if steps[0].log_probs else None
-    return Generation(of_row([step.ids for step in steps]), steps[-1].stopped, log_probs)
+    return Generation(of_row([step.ids for step in steps]), steps[-1].finish_reason, log_probs)
 
 
-def _stream(reader: "_Reader", prompts, n_new: int, choose, why_to_stop, log_probs: bool) -> Iterator[Step]:
-    texts, new, stopped = [list(prompt) for prompt in prompts], [[] for _ in prompts], [None] * len(prompts)
+def _stream(
+    reader: "_Reader", prompts, max_new_tokens: int, sampler, reason_to_finish, log_probs: bool
+) -> Iterator[Step]:
+    texts, new, finish_reason = [list(prompt) for prompt in prompts], [[] for _ in prompts], [None] * len(prompts)
     seen = torch.zeros(len(prompts), reader.model.config.n_vocab, dtype=torch.bool, device=reader.device)
     for row, prompt in zip(seen, prompts, strict=True):
         row[torch.tensor(prompt, device=reader.device)] = True
-    for n_more in reversed(range(n_new)):  # the last token is written, not read
-        goes_on = [reason is None for reason in stopped]
+    for n_more in reversed(range(max_new_tokens)):  # the last token is written, not read
+        goes_on = [reason is None for reason in finish_reason]
         with torch.inference_mode():  # ends before the yield: between the steps the mode is the caller's
             if reader.is_full:  # as it is at first
                 texts = [_slid(t, reader.n_ctx) if on else t[-1:] for t, on in zip(texts, goes_on, strict=True)]
                 logits = reader.read(texts, n_more)
             else:
                 logits = reader.read_one_more(chosen)
-            chosen = choose(logits, seen)  # (batch,)
+            chosen = sampler(logits, seen)  # (batch,)
             seen.scatter_(1, chosen[:, None], True)
             ids, scores = chosen.tolist(), None
             if log_probs:
@@ -461,9 +463,9 @@ def _stream(reader: "_Reader", prompts, n_new: int, choose, why_to_stop, log_pro
             if goes_on[row]:
                 new[row].append(ids[row])
                 texts[row].append(ids[row])
-                stopped[row] = why_to_stop(new[row])
-        yield Step(_where(goes_on, ids), list(stopped), scores)
-        if None not in stopped:
+                finish_reason[row] = reason_to_finish(new[row])
+        yield Step(_where(goes_on, ids), list(finish_reason), scores)
+        if None not in finish_reason:
             return
 
 
@@ -488,11 +490,11 @@ class _Reader:
 
     def read(self, texts: Sequence[Sequence[int]], n_more: int) -> Float[Tensor, "batch n_vocab"]:
         """All texts in one pass, into a cache for ``n_more`` tokens, or as many as fit; scores the token after each."""
-        ids, is_token = _padded(texts, self.device)
+        ids, attention_mask = _padded(texts, self.device)
         n_slots = min(self.n_ctx, ids.shape[1] + n_more)
         n_source = None if self.source is None else self.source.states.shape[1]
         self.cache, self.n_left = self.model.new_cache(len(ids), n_slots, n_source), n_slots - ids.shape[1]
-        return next_logits(self.model, ids, self.cache, self.source, is_token)
+        return next_logits(self.model, ids, self.cache, self.source, attention_mask)
 
     @property
     def is_full(self) -> bool:
@@ -513,7 +515,7 @@ class _Reader:
         self.reorder(rows)
         if self.source is not None:
             states, positions = self.source
-            self.source = Source(states[rows], positions if positions is None else positions[rows])
+            self.source = EncoderOutput(states[rows], positions if positions is None else positions[rows])
             for cache in self.cache.source:
                 cache.reorder(rows)
 
@@ -528,14 +530,16 @@ def _padded(texts: Sequence[Sequence[int]], device: torch.device) -> tuple[Tenso
     return ids, torch.arange(longest, device=device) >= n_padding  # both (batch, longest)
 
 
-def _refuse_misuse(model: Transformer | MambaLM, prompts, n_new: int, stop_tokens: Collection[int], sources) -> None:
+def _check_arguments(
+    model: Transformer | MambaLM, prompts, max_new_tokens: int, stop_tokens: Collection[int], sources
+) -> None:
     config = model.config
     if config.kind == "encoder":
         raise ValueError("model has kind='encoder'; only a decoder or an encoder-decoder writes")
     if (config.kind == "encoder-decoder") != (sources is not None):
         raise ValueError(f"sources must be given for an encoder-decoder, and only then; kind={config.kind!r}")
-    if n_new < 1:
-        raise ValueError(f"{n_new=} must be at least 1")
+    if max_new_tokens < 1:
+        raise ValueError(f"{max_new_tokens=} must be at least 1")
     for name, texts in {"prompts": prompts, "sources": sources}.items():
         if texts is None:
             continue
@@ -544,24 +548,24 @@ def _refuse_misuse(model: Transformer | MambaLM, prompts, n_new: int, stop_token
         for row, text in enumerate(texts):
             if len(text) == 0:
                 raise ValueError(f"{name}[{row}] is empty; it must hold at least one token, such as a start token")
-            _refuse_outside(f"{name}[{row}]", text, config.n_vocab)
-    _refuse_outside("stop_tokens", stop_tokens, config.n_vocab)
+            _check_bounds(f"{name}[{row}]", text, config.n_vocab)
+    _check_bounds("stop_tokens", stop_tokens, config.n_vocab)
     if sources is not None and config.n_ctx is not None and max(map(len, sources)) > config.n_ctx:
         raise ValueError(f"sources hold a text of {max(map(len, sources))} tokens, more than n_ctx={config.n_ctx}")
 
 
-def _refuse_outside(name: str, ids: Collection, n_vocab: int) -> None:
+def _check_bounds(name: str, ids: Collection, n_vocab: int) -> None:
     for i in ids:
         if not (isinstance(i, int) and 0 <= i < n_vocab):
             raise ValueError(f"{name} holds {i!r}; ids must be integers from 0 to n_vocab - 1 = {n_vocab - 1}")
 
 
-def _refuse_overflow(model: Transformer | MambaLM, prompts, n_new: int, remedy: str = "") -> None:
+def _check_capacity(model: Transformer | MambaLM, prompts, max_new_tokens: int, remedy: str = "") -> None:
     n_ctx, longest = model.config.n_ctx, max(map(len, prompts))
-    if n_ctx is not None and longest + n_new - 1 > n_ctx:  # the last new token is not read
+    if n_ctx is not None and longest + max_new_tokens - 1 > n_ctx:  # the last new token is not read
         raise ValueError(
-            f"n_new={n_new} after a prompt of {longest} tokens takes {longest + n_new - 1} places, more than "
-            f"n_ctx={n_ctx}{remedy}"
+            f"max_new_tokens={max_new_tokens} after a prompt of {longest} tokens takes "
+            f"{longest + max_new_tokens - 1} positions, more than n_ctx={n_ctx}{remedy}"
         )
 
 
@@ -573,7 +577,7 @@ class Hypothesis(NamedTuple):
 
     Source: the result of :func:`beam_search`.
 
-    >>> Hypothesis(ids=[4, 1], score=-0.6, log_prob=-1.2, stopped="stop token").score
+    >>> Hypothesis(ids=[4, 1], score=-0.6, log_prob=-1.2, finish_reason="stop_token").score
     -0.6
     """
 
@@ -582,8 +586,8 @@ class Hypothesis(NamedTuple):
 
     score: float
     log_prob: float
-    stopped: str
-    """``"stop token"`` or ``"n_new"``."""
+    finish_reason: str
+    """``"stop_token"`` or ``"length"``."""
 
 
 @torch.inference_mode()
@@ -591,7 +595,7 @@ def beam_search(
     model: Transformer | MambaLM,
     prompts: Sequence[Sequence[int]],
     *,
-    n_new: int,
+    max_new_tokens: int,
     n_beams: int,
     stop_tokens: Collection[int] = (),
     length_penalty: float = 1.0,
@@ -606,7 +610,7 @@ def beam_search(
     open, and a text that stops among the best ``n_beams`` is kept. One beam is greedy choice.
 
     Args:
-        model, prompts, n_new, sources: as in :func:`stream`; the context may not overflow.
+        model, prompts, max_new_tokens, sources: as in :func:`stream`; the context may not overflow.
         n_beams: how many texts stay open for each prompt, from 1.
         stop_tokens: what ends a text; it counts in its length and its score.
         length_penalty: α, from 0, which favours short texts; 1 compares by the mean of a token.
@@ -624,12 +628,12 @@ def beam_search(
 
     >>> from llm_anatomy.config import ModelConfig
     >>> model = Transformer(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5, position="alibi"))
-    >>> first, second, third = beam_search(model, [[1, 2]], n_new=4, n_beams=3)[0]
-    >>> first.score >= second.score >= third.score, len(first.ids), first.stopped
-    (True, 4, 'n_new')
+    >>> first, second, third = beam_search(model, [[1, 2]], max_new_tokens=4, n_beams=3)[0]
+    >>> first.score >= second.score >= third.score, len(first.ids), first.finish_reason
+    (True, 4, 'length')
     """
-    _refuse_misuse(model, prompts, n_new, stop_tokens, sources)
-    _refuse_overflow(model, prompts, n_new)
+    _check_arguments(model, prompts, max_new_tokens, stop_tokens, sources)
+    _check_capacity(model, prompts, max_new_tokens)
     if n_beams < 1:
         raise ValueError(f"{n_beams=} must be at least 1")
     if not 0 <= length_penalty < math.inf:
@@ -637,16 +641,18 @@ def beam_search(
     if len(set(stop_tokens)) == model.config.n_vocab:
         raise ValueError("stop_tokens must leave a token of the vocabulary to go on with")
     reader, n_vocab, stop_tokens = _Reader(model, sources), model.config.n_vocab, set(stop_tokens)
-    beams = [_Beams(n_beams, n_new, stop_tokens, length_penalty, early_stop) for _ in prompts]
-    logits = repeat(reader.read(prompts, n_new - 1), "prompts n_vocab -> (prompts beams) n_vocab", beams=n_beams)
+    beams = [_Beams(n_beams, max_new_tokens, stop_tokens, length_penalty, early_stop) for _ in prompts]
+    logits = repeat(
+        reader.read(prompts, max_new_tokens - 1), "prompts n_vocab -> (prompts beams) n_vocab", beams=n_beams
+    )
     reader.repeat(n_beams)
     n_best = n_beams * min(n_vocab, 1 + len(stop_tokens))  # so many that n_beams of them do not stop
     while True:
         before = torch.tensor([text.log_prob for b in beams for text in b.open], device=reader.device)
         totals = before[:, None] + logits.float().log_softmax(-1)
         totals = rearrange(totals, "(prompts beams) n_vocab -> prompts (beams n_vocab)", beams=n_beams)
-        for b, best, places in zip(beams, *(x.tolist() for x in totals.topk(n_best)), strict=True):
-            b.extend([(total, *divmod(place, n_vocab)) for total, place in zip(best, places, strict=True)])
+        for b, best, positions in zip(beams, *(x.tolist() for x in totals.topk(n_best)), strict=True):
+            b.extend([(total, *divmod(position, n_vocab)) for total, position in zip(best, positions, strict=True)])
         if all(b.done for b in beams):
             return [b.found for b in beams]
         reader.reorder(
@@ -659,8 +665,10 @@ def beam_search(
 class _Beams:
     """The texts of one prompt: those that are open, and the best of those that have ended."""
 
-    def __init__(self, n_beams: int, n_new: int, stop_tokens: set[int], length_penalty: float, early_stop: bool):
-        self.n_beams, self.n_new, self.stop_tokens = n_beams, n_new, stop_tokens
+    def __init__(
+        self, n_beams: int, max_new_tokens: int, stop_tokens: set[int], length_penalty: float, early_stop: bool
+    ):
+        self.n_beams, self.max_new_tokens, self.stop_tokens = n_beams, max_new_tokens, stop_tokens
         self.length_penalty, self.early_stop = length_penalty, early_stop
         closed = _Open([], -math.inf)
         self.open = [_Open([], 0.0)] + [closed] * (n_beams - 1)  # at first all beams are alike, and one counts
@@ -671,18 +679,18 @@ class _Beams:
         if self.done:
             return  # the open texts are read on, since other prompts go on, and nothing comes of it
         texts = [(_Open([*self.open[beam].ids, token], total), beam) for total, beam, token in candidates]
-        self._keep([text for text, _ in texts[: self.n_beams] if text.ids[-1] in self.stop_tokens], "stop token")
+        self._keep([text for text, _ in texts[: self.n_beams] if text.ids[-1] in self.stop_tokens], "stop_token")
         going_on = [(text, beam) for text, beam in texts if text.ids[-1] not in self.stop_tokens][: self.n_beams]
         self.open, self.parents = [text for text, _ in going_on], [beam for _, beam in going_on]
-        if len(self.open[0].ids) == self.n_new:
-            self._keep(self.open, "n_new")
+        if len(self.open[0].ids) == self.max_new_tokens:
+            self._keep(self.open, "length")
             self.done = True
         elif len(self.found) == self.n_beams:
             self.done = self.early_stop or self.found[-1].score >= self._bound()
 
-    def _keep(self, texts: list["_Open"], stopped: str) -> None:
+    def _keep(self, texts: list["_Open"], finish_reason: str) -> None:
         alive = [text for text in texts if text.log_prob > -math.inf]
-        found = [Hypothesis(ids, self._score(total, len(ids)), total, stopped) for ids, total in alive]
+        found = [Hypothesis(ids, self._score(total, len(ids)), total, finish_reason) for ids, total in alive]
         self.found = sorted(self.found + found, key=lambda text: -text.score)[: self.n_beams]
 
     def _score(self, log_prob: float, n_tokens: int) -> float:
@@ -690,7 +698,7 @@ class _Beams:
 
     def _bound(self) -> float:
         """The best score that an open text can reach: as if all that it has yet to write were certain."""
-        return self._score(self.open[0].log_prob, self.n_new)
+        return self._score(self.open[0].log_prob, self.max_new_tokens)
 
 
 class _Open(NamedTuple):

@@ -1,9 +1,11 @@
 """From the names in a config to the layers that they mean. Nothing here knows the name of a model."""
 
+from typing import Any
+
 from torch import nn
 
 from llm_anatomy.config import ModelConfig
-from llm_anatomy.layers.attention import MultiHeadAttention
+from llm_anatomy.layers.attention import CrossAttention, SelfAttention
 from llm_anatomy.layers.experts import (
     Experts,
     GatedExperts,
@@ -31,7 +33,7 @@ from llm_anatomy.layers.positions.rotary import (
     YaRNScaling,
 )
 from llm_anatomy.layers.residual import PostNorm, PostSublayerNorm, PreNorm, Residual, ReZero, SandwichNorm
-from llm_anatomy.layers.soft_cap import SoftCap
+from llm_anatomy.layers.softcapping import Softcapping
 
 # --- Positions: some change the embeddings, once; the others are asked by attention in every layer ---
 
@@ -98,16 +100,18 @@ def attention_positions(config: ModelConfig, n_layers: int, causal: bool) -> lis
 
 
 def _rotary(config: ModelConfig) -> PositionScheme:
-    pairing = {"halves": HalfSplitRotary, "neighbours": InterleavedRotary}[config.rope_pairing]
-    turns = {"fast_turns": config.rope_fast_turns, "slow_turns": config.rope_slow_turns}
+    pairing = {"half_split": HalfSplitRotary, "interleaved": InterleavedRotary}[config.rope_pairing]
+    turns = {"beta_fast": config.rope_beta_fast, "beta_slow": config.rope_beta_slow}
     turns = {name: value for name, value in turns.items() if value is not None}
-    factor, n_trained = config.rope_factor, config.rope_n_trained
+    factor, original_max_position_embeddings = config.rope_factor, config.rope_original_max_position_embeddings
     scaling = {
         None: lambda: Frequencies(),
         "linear": lambda: LinearScaling(factor),
         "ntk": lambda: NTKScaling(factor),
-        "yarn": lambda: YaRNScaling(factor, n_trained, **turns, temperature_factor=config.rope_temperature),
-        "llama3": lambda: Llama3Scaling(factor, n_trained, **turns),
+        "yarn": lambda: YaRNScaling(
+            factor, original_max_position_embeddings, **turns, attention_factor=config.rope_attention_factor
+        ),
+        "llama3": lambda: Llama3Scaling(factor, original_max_position_embeddings, **turns),
     }[config.rope_scaling]
     return pairing(config.d_rotary or rotary_width(config), config.rope_base, scaling())
 
@@ -171,7 +175,7 @@ def placement(config: ModelConfig) -> Residual:
 # --- Sublayers ---
 
 
-def attention(config: ModelConfig, position: PositionScheme) -> MultiHeadAttention | LatentAttention:
+def attention(config: ModelConfig, position: PositionScheme) -> SelfAttention | LatentAttention:
     """Attention of one layer to its own tokens.
 
     Args:
@@ -186,10 +190,10 @@ def attention(config: ModelConfig, position: PositionScheme) -> MultiHeadAttenti
     """
     if config.attention == "latent":
         return _latent_attention(config, position)
-    return _multi_head_attention(config, position, config.attention_scale)
+    return SelfAttention(position=position, scale=config.attention_scale, **_heads(config))
 
 
-def source_attention(config: ModelConfig, position: PositionScheme) -> MultiHeadAttention:
+def cross_attention(config: ModelConfig, position: PositionScheme) -> CrossAttention:
     """Attention of one layer to a source: no positions, and scores scaled as the layer's own are (in T5 they are not).
 
     Args:
@@ -199,30 +203,29 @@ def source_attention(config: ModelConfig, position: PositionScheme) -> MultiHead
     Source: Vaswani et al. (2017), section 3.2.3; UCL-31.
 
     >>> config = ModelConfig(kind="encoder-decoder", position="t5", d_model=8, n_layers=1, n_heads=4, d_ff=9, n_vocab=5)
-    >>> source_attention(config, *attention_positions(config, n_layers=1, causal=True)).scale
+    >>> cross_attention(config, *attention_positions(config, n_layers=1, causal=True)).scale
     1.0
     """
     scale = position.scale(config.d_head) if config.attention_scale is None else config.attention_scale
-    return _multi_head_attention(config, PositionScheme(), scale)
+    return CrossAttention(scale=scale, **_heads(config))
 
 
-def _multi_head_attention(config: ModelConfig, position: PositionScheme, scale: float | None) -> MultiHeadAttention:
+def _heads(config: ModelConfig) -> dict[str, Any]:
+    """What self-attention and cross-attention have in common."""
     norms = {"query_norm": None, "key_norm": None}
     if config.qk_norm == "per_head":
         norms = {name: norm(config, config.d_head) for name in norms}
     elif config.qk_norm == "across_heads":
         widths = {"query_norm": config.n_heads * config.d_head, "key_norm": config.n_kv_heads * config.d_head}
         norms = {name: AcrossHeads(norm(config, width)) for name, width in widths.items()}
-    cap = config.attention_soft_cap
-    return MultiHeadAttention(
-        config.d_model,
-        config.n_heads,
+    cap = config.attn_logit_softcapping
+    return dict(
+        d_model=config.d_model,
+        n_heads=config.n_heads,
         n_kv_heads=config.n_kv_heads,
         d_head=config.d_head,
         d_value=config.d_value,
-        position=position,
-        scale=scale,
-        change_scores=None if cap is None else SoftCap(cap),
+        score_mod=None if cap is None else Softcapping(cap),
         bias=config.attention_bias,
         output_bias=config.output_bias,
         **norms,

@@ -188,7 +188,7 @@ def tiny(name: str) -> ModelConfig:
         "window": 8,
         "n_buckets": 8,
         "max_distance": 16,
-        "rope_n_trained": 16,
+        "rope_original_max_position_embeddings": 16,
         "d_latent": 20,
         "d_query_latent": 28,
         "d_rotary": 6,

@@ -8,9 +8,10 @@ from torch import nn
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.layers.embeddings import TokenEmbedding, Unembedding
 from llm_anatomy.layers.feedforward import ACTIVATIONS
-from llm_anatomy.layers.kv_cache import KVCache, RollingKVCache
+from llm_anatomy.layers.kv_cache import KVCache, RollingKVCache, context_of_new_tokens
+from llm_anatomy.layers.positions.base import PositionContext
 from llm_anatomy.models import parts
-from llm_anatomy.models.block import BlockRecord, Source, Stack
+from llm_anatomy.models.block import BlockRecord, EncoderOutput, Stack
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
 
 
@@ -63,7 +64,7 @@ class Transformer(nn.Module):
         self.embedding_norm = parts.norm(config) if config.embedding_norm else nn.Identity()
         two_stacks = config.kind == "encoder-decoder"
         self.encoder = Stack(config, config.n_encoder_layers, causal=False) if two_stacks else None
-        self.stack = Stack(config, config.n_layers, causal=config.kind != "encoder", reads_source=two_stacks)
+        self.stack = Stack(config, config.n_layers, causal=config.kind != "encoder", has_cross_attention=two_stacks)
         self.token_head = nn.Identity()
         if config.token_head:
             activation = ACTIVATIONS[config.feedforward]()
@@ -72,16 +73,16 @@ class Transformer(nn.Module):
             self.embedding if config.tie_embeddings else TokenEmbedding(config.n_vocab, d_model),
             bias=config.unembedding_bias,
             scale=d_model**-0.5 if config.scale_logits else 1.0,
-            soft_cap=config.logit_soft_cap,
+            softcapping=config.final_logit_softcapping,
         )
 
     def forward(
         self,
         ids: Int[Tensor, "batch tokens"],
         *,
-        is_token: Bool[Tensor, "batch tokens"] | None = None,
+        attention_mask: Bool[Tensor, "batch tokens"] | None = None,
         segments: Int[Tensor, "#batch tokens"] | None = None,
-        source: Source | Int[Tensor, "batch source"] | None = None,
+        source: EncoderOutput | Int[Tensor, "batch source"] | None = None,
         cache: ModelCache | None = None,
         return_records: bool = False,
     ) -> Float[Tensor, "batch tokens n_vocab"] | tuple[Float[Tensor, "batch tokens n_vocab"], list[BlockRecord]]:
@@ -89,14 +90,19 @@ class Transformer(nn.Module):
 
         Args:
             ids: the tokens, the new ones only where a cache holds those before.
-            is_token: True = a token, False = padding, on either side; all are tokens by default.
+            attention_mask: True = a token, False = padding, on either side; all are tokens by default.
             segments: of each token, for models that have them; 0 by default.
             source: for an encoder-decoder the ids of the source, or what ``encode`` has made of them.
             cache: from ``new_cache``.
             return_records: return ``(logits, records)``, with attention's weights, one record a block.
         """
         x, records = self.read(
-            ids, is_token=is_token, segments=segments, source=source, cache=cache, return_weights=return_records
+            ids,
+            attention_mask=attention_mask,
+            segments=segments,
+            source=source,
+            cache=cache,
+            return_weights=return_records,
         )
         logits = self.logits(x)
         return (logits, records) if return_records else logits
@@ -105,23 +111,24 @@ class Transformer(nn.Module):
         self,
         ids: Int[Tensor, "batch tokens"],
         *,
-        is_token: Bool[Tensor, "batch tokens"] | None = None,
+        attention_mask: Bool[Tensor, "batch tokens"] | None = None,
         segments: Int[Tensor, "#batch tokens"] | None = None,
-        source: Source | Int[Tensor, "batch source"] | None = None,
+        source: EncoderOutput | Int[Tensor, "batch source"] | None = None,
         cache: ModelCache | None = None,
         return_weights: bool = False,
     ) -> tuple[Float[Tensor, "batch tokens d_model"], list[BlockRecord]]:
         """The stream at its end, before the logits, and a record of each block."""
-        self._refuse_misuse(ids, source, cache)
-        if self.encoder is not None and not isinstance(source, Source):
+        self._check_arguments(ids, source, cache)
+        if self.encoder is not None and not isinstance(source, EncoderOutput):
             source = self.encode(source)
-        positions = _positions(is_token, cache)
+        first = None if cache is None else cache.blocks[0]
+        context = context_of_new_tokens(ids.shape[1], _positions(attention_mask, cache), first, ids.device)
         return self.stack(
-            self._embed(ids, positions, segments, cache),
-            positions=positions,
+            self._embed(ids, context, segments),
+            position_context=context,
             caches=None if cache is None else cache.blocks,
-            source=source,
-            source_caches=None if cache is None else cache.source,
+            encoder_output=source,
+            cross_attention_caches=None if cache is None else cache.source,
             return_weights=return_weights,
         )
 
@@ -129,18 +136,21 @@ class Transformer(nn.Module):
         """A score for every token of the vocabulary, from the stream at its end."""
         return self.unembedding(self.token_head(x))
 
-    def encode(self, ids: Int[Tensor, "batch source"], is_token: Bool[Tensor, "batch source"] | None = None) -> Source:
+    def encode(
+        self, ids: Int[Tensor, "batch source"], attention_mask: Bool[Tensor, "batch source"] | None = None
+    ) -> EncoderOutput:
         """What the encoder makes of a source, for many calls of the decoder."""
         if self.encoder is None:
             raise ValueError(f"kind={self.config.kind!r} has no encoder for a source")
-        self._refuse_too_long(ids.shape[1])
-        positions = _positions(is_token)
-        states, _ = self.encoder(self._embed(ids, positions), positions=positions)
-        return Source(states, positions)
+        self._check_length(ids.shape[1])
+        positions = _positions(attention_mask)
+        context = context_of_new_tokens(ids.shape[1], positions, device=ids.device)
+        states, _ = self.encoder(self._embed(ids, context), position_context=context)
+        return EncoderOutput(states, positions)
 
     def new_cache(self, batch: int, n_slots: int, n_source: int | None = None) -> ModelCache:
         """Caches for ``n_slots`` tokens, in layers with a window for that many, and for a source of ``n_source``."""
-        self._refuse_too_long(n_slots)
+        self._check_length(n_slots)
         if (self.encoder is None) != (n_source is None):
             raise ValueError(f"{n_source=} must be given for an encoder-decoder, and only then")
         blocks = [
@@ -151,34 +161,30 @@ class Transformer(nn.Module):
         ]
         if n_source is None:
             return ModelCache(blocks, None)
-        return ModelCache(blocks, [block.source_attention.new_cache(batch, n_source) for block in self.stack.blocks])
+        return ModelCache(blocks, [block.cross_attention.new_cache(batch, n_source) for block in self.stack.blocks])
 
-    def _embed(self, ids: Tensor, positions: Tensor | None, segments=None, cache: ModelCache | None = None) -> Tensor:
-        if cache is not None and positions is None:
-            positions = cache.blocks[0].next_positions(ids.shape[1])
-        elif positions is None:
-            positions = torch.arange(ids.shape[1], device=ids.device)[None]
-        x = self.embedding(ids)
-        x = self.position.embed(x, positions.clamp(min=0) + self.config.position_offset)
+    def _embed(self, ids: Tensor, context: PositionContext, segments: Tensor | None = None) -> Tensor:
+        positions = context.query_positions.clamp(min=0) + self.config.position_offset
+        x = self.position.embed(self.embedding(ids), positions)
         if self.segment_embedding is not None:
             x = x + self.segment_embedding(torch.zeros_like(ids) if segments is None else segments)
         return self.embedding_norm(x)
 
-    def _refuse_misuse(self, ids: Tensor, source: Source | Tensor | None, cache: ModelCache | None) -> None:
+    def _check_arguments(self, ids: Tensor, source: EncoderOutput | Tensor | None, cache: ModelCache | None) -> None:
         if (self.encoder is None) != (source is None):
             raise ValueError(f"source must be given for an encoder-decoder, and only then; kind={self.config.kind!r}")
         if cache is not None and self.config.kind == "encoder":
             raise ValueError("cache must be None for an encoder: each token sees those that come after it")
-        self._refuse_too_long(ids.shape[1] + (0 if cache is None else cache.length))
+        self._check_length(ids.shape[1] + (0 if cache is None else cache.length))
 
-    def _refuse_too_long(self, n_tokens: int) -> None:
+    def _check_length(self, n_tokens: int) -> None:
         if self.config.n_ctx is not None and n_tokens > self.config.n_ctx:
             raise ValueError(f"{n_tokens} tokens are more than n_ctx={self.config.n_ctx}")
 
 
-def _positions(is_token: Tensor | None, cache: ModelCache | None = None) -> Tensor | None:
+def _positions(attention_mask: Tensor | None, cache: ModelCache | None = None) -> Tensor | None:
     """0, 1, 2, … for the tokens of each row, or on from where its cache stands; -1 for padding."""
-    if is_token is None:
+    if attention_mask is None:
         return None
     start = 0 if cache is None or cache.length == 0 else cache.blocks[0].next_positions(1)
-    return (start + is_token.cumsum(1) - 1).masked_fill(~is_token, -1)
+    return (start + attention_mask.cumsum(1) - 1).masked_fill(~attention_mask, -1)

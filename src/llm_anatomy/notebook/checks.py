@@ -145,7 +145,7 @@ def _examine(exercise: dict, properties: list[Callable], observe: Callable | Non
             text = f"Known mistake, {mistake['name'].replace('_', ' ')}: {mistake['sentence']}"
             return Result("mistake", text, mistake["name"])
     where = [f"in case {i} ({_describe(case)}) {function}" for i, case in enumerate(cases, 1)]
-    for place, (result, error), right in zip(where, found, expected, strict=True):
+    for location, (result, error), right in zip(where, found, expected, strict=True):
         fault = raised(error, answer) if error else _fault(result["returned"], right["returned"])
         if not fault and "changed" in result:
             fault = (
@@ -153,13 +153,13 @@ def _examine(exercise: dict, properties: list[Callable], observe: Callable | Non
                 "so beware of += and its kin and of methods that end in an underscore"
             )
         if fault:
-            return Result("failed", f"Not yet: {place} {fault}.")
+            return Result("failed", f"Not yet: {location} {fault}.")
     broken = broken_property(properties, answer)
-    for place, (result, _), right in zip(where, found, expected, strict=True):
+    for location, (result, _), right in zip(where, found, expected, strict=True):
         if not alike(result, right):
             difference = _difference(result["returned"], right["returned"], observe is not None)
             meaning = f" Compared is {observe.__doc__}." if observe else ""
-            text = f"Not yet: {place} {difference}.{meaning}"
+            text = f"Not yet: {location} {difference}.{meaning}"
             return Result("failed", f"{text} {broken}" if broken else text)
     if broken:
         return Result("failed", f"Not yet, although all cases come out right: {broken}")
@@ -285,15 +285,15 @@ def _describe(case: dict) -> str:
 
 
 def raised(error: BaseException, answer: Callable) -> str:
-    """Type, place in the student's code and the line of the message that tells most."""
+    """Type, location in the student's code and the line of the message that tells most."""
     if isinstance(error, _Unusable):
         return f"returns what cannot be used: {str(error).rstrip('.')}"
     code = getattr(inspect.unwrap(answer), "__code__", None)
     frames = [f for f in traceback.extract_tb(error.__traceback__) if code and f.filename == code.co_filename]
-    place = f' in line {frames[-1].lineno}, "{frames[-1].line}"' if frames else ""
+    location = f' in line {frames[-1].lineno}, "{frames[-1].line}"' if frames else ""
     name, lines = type(error).__name__, str(error).strip().splitlines() or [""]
     message = lines[-1 if name == "EinopsError" else 0].strip().rstrip(".")  # einops ends with what is wrong
-    return f"raises {name}{place}" + (f": {message[:200]}" if message else "")
+    return f"raises {name}{location}" + (f": {message[:200]}" if message else "")
 
 
 def _fault(found: dict, right: dict, what: str = "returns") -> str | None:
@@ -308,8 +308,8 @@ def _fault(found: dict, right: dict, what: str = "returns") -> str | None:
             return f"{what} a dictionary with the names {found['names']} where {right['names']} are expected"
         if len(found["items"]) != len(right["items"]):
             return f"{what} {len(found['items'])} values where {len(right['items'])} are expected"
-        pairs = zip(_places(right), found["items"], right["items"], strict=True)
-        faults = (_fault(f, r, f"{what.rstrip(',')}, as value {place},") for place, f, r in pairs)
+        pairs = zip(_locations(right), found["items"], right["items"], strict=True)
+        faults = (_fault(f, r, f"{what.rstrip(',')}, as value {location},") for location, f, r in pairs)
         return next(filter(None, faults), None)
     if "data" not in found:
         return f"{what} a dictionary whose names are not all texts" if "items" in right else None
@@ -327,7 +327,7 @@ def _any(bad: Callable, encoded: dict) -> bool:
     return any(isinstance(x, float) and bad(x) for x in encoded["data"])
 
 
-def _places(encoded: dict) -> list:
+def _locations(encoded: dict) -> list:
     """How one speaks of the values of a tuple, a list or a dictionary."""
     return list(map(repr, encoded["names"])) if "names" in encoded else list(range(1, len(encoded["items"]) + 1))
 
@@ -335,10 +335,10 @@ def _places(encoded: dict) -> list:
 def _difference(found: dict, right: dict, observed: bool) -> str:
     verb = "leads to" if observed else "returns"
     if "items" in right:
-        entries = zip(_places(right), found["items"], right["items"], strict=True)
-        place, found, right = next(entry for entry in entries if not agree(*entry[1:]))
+        entries = zip(_locations(right), found["items"], right["items"], strict=True)
+        location, found, right = next(entry for entry in entries if not agree(*entry[1:]))
         difference = _difference(found, right, observed)
-        return difference if observed else f"is wrong in value {place}: it {difference}"
+        return difference if observed else f"is wrong in value {location}: it {difference}"
     if len(right["data"]) <= 6:
         return f"{verb} {_numbers(found)} where {_numbers(right)} is expected"
     pairs = list(zip(found["data"], right["data"], strict=True))
@@ -346,8 +346,8 @@ def _difference(found: dict, right: dict, observed: bool) -> str:
         gap = max(abs(x - y) for x, y in pairs)
         return f"{verb} numbers that are off by up to {gap:{'.2g' if gap < 100 else '.0f'}}"
     wrong = [i for i, pair in enumerate(pairs) if not _close(*pair)]
-    (x, y), place = pairs[wrong[0]], _place(wrong[0], right["shape"])
-    return f"{verb} {x} at {place} where {y} is expected ({len(wrong)} of {len(pairs)} entries are wrong)"
+    (x, y), location = pairs[wrong[0]], _index_of(wrong[0], right["shape"])
+    return f"{verb} {x} at {location} where {y} is expected ({len(wrong)} of {len(pairs)} entries are wrong)"
 
 
 def _numbers(encoded: dict) -> str:
@@ -355,13 +355,13 @@ def _numbers(encoded: dict) -> str:
     return str(numbers) if encoded["shape"] else repr(numbers[0])
 
 
-def _place(i: int, shape: list[int]) -> list[int]:
+def _index_of(i: int, shape: list[int]) -> list[int]:
     """The indices of a tensor's entry number i."""
-    place = []
+    location = []
     for size in reversed(shape):
         i, index = divmod(i, size)
-        place.insert(0, index)
-    return place
+        location.insert(0, index)
+    return location
 
 
 def broken_property(properties: list[Callable], answer: Callable) -> str | None:

@@ -79,8 +79,8 @@ def _from_oklab(lab: np.ndarray) -> np.ndarray:
 def _even_map(name: str, *stops: str) -> LinearSegmentedColormap:
     """A colour map in even steps between the stops, as the eye sees them."""
     lab = _to_oklab(np.array([to_rgb(stop) for stop in stops]))
-    places, fine = np.linspace(0, 1, len(stops)), np.linspace(0, 1, 257)
-    path = np.stack([np.interp(fine, places, channel) for channel in lab.T], axis=-1)
+    positions, fine = np.linspace(0, 1, len(stops)), np.linspace(0, 1, 257)
+    path = np.stack([np.interp(fine, positions, channel) for channel in lab.T], axis=-1)
     return LinearSegmentedColormap.from_list(name, _from_oklab(path), N=257)
 
 

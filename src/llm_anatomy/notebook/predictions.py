@@ -41,7 +41,7 @@ class Prediction(_Question):
     Args:
         question: what is to be predicted.
         choices: at least two, all different.
-        answer: place of the right choice, counted from 0; computed by the chapter where it can be.
+        answer: position of the right choice, counted from 0; computed by the chapter where it can be.
         explanation: why, shown with the answer.
 
     Raises:
@@ -59,7 +59,7 @@ class Prediction(_Question):
         if len(set(self.choices)) < max(2, len(self.choices)):
             raise ValueError(f"choices={self.choices}; there must be at least two, all different")
         if isinstance(answer, bool) or answer not in range(len(self.choices)):
-            raise ValueError(f"{answer=}; it must be the place of the right choice, 0 to {len(self.choices) - 1}")
+            raise ValueError(f"{answer=}; it must be the position of the right choice, 0 to {len(self.choices) - 1}")
         self.answer = int(answer)
 
     def text(self) -> str:

@@ -427,7 +427,7 @@ class Unigram(Tokenizer):
         super().__init__(vocabulary, splitter, special_tokens, prefix, normalizer)
         self.scores, self.byte_ids, self.unknown = list(scores), list(byte_ids), unknown
         self.preferred = list(preferred)
-        self._refuse_misfits()
+        self._check_shapes()
         self._ids_of = {vocabulary[i].decode(): i for i, score in enumerate(scores) if score is not None}
         self._longest = max(map(len, self._ids_of))
         laid_down = set(preferred)
@@ -436,7 +436,7 @@ class Unigram(Tokenizer):
         for i in preferred:
             self._costs[i] = len(vocabulary[i].replace(b" ", as_bytes("▁"))) * max(learned) - PREFERENCE
 
-    def _refuse_misfits(self) -> None:
+    def _check_shapes(self) -> None:
         if len(self.scores) != self.n_vocab:
             raise ValueError(f"there are {len(self.scores)} scores for {self.n_vocab} tokens; each needs one, or None")
         pieces = set()

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Called once, when the image is built: Python, bubblewrap and what the grader and the students' code import.
+# Gradescope runs this once to build the image: it installs Python, bubblewrap and all packages that are imported.
 set -euo pipefail
 root=${AUTOGRADER_ROOT:-/autograder}
 python=
@@ -24,7 +24,7 @@ if command -v apt-get >/dev/null; then
 fi
 find_python
 if [ -z "$python" ]; then
-    echo "No Python 3.11, 3.12 or 3.13 is here, and none could be installed." >&2
+    echo "Python 3.11, 3.12 or 3.13 was not found and could not be installed." >&2
     exit 1
 fi
 "$python" -m venv "$root/python"

@@ -1,6 +1,7 @@
-"""The program that a probe runs in place of the worker's: it attacks, and tells what came of it.
+"""The program that a probe runs instead of the worker: it attacks the sandbox and reports what succeeded.
 
-Each attack is a function of what the grader tells about itself, and returns "" where it was held, or what it managed.
+Each attack is a function of a description of the grader (its files, process id and sockets). It returns an empty
+string if it was blocked, and otherwise says what it managed to do.
 """
 
 import contextlib
@@ -23,75 +24,77 @@ MIB = 2**20
 NEW_USER_NAMESPACE = 0x10000000
 PTRACE_SEIZE, SET_NAME = 0x4206, 15
 libc = ctypes.CDLL(None, use_errno=True)
-Told = dict[str, Any]
-attacks: dict[str, Callable[[Told], str]] = {}
+Target = dict[str, Any]
+attacks: dict[str, Callable[[Target], str]] = {}
 
 
-def attack(name: str) -> Callable[[Callable[[Told], str]], Callable[[Told], str]]:
-    def enter(function: Callable[[Told], str]) -> Callable[[Told], str]:
+def attack(name: str) -> Callable[[Callable[[Target], str]], Callable[[Target], str]]:
+    """Register a function as an attack under a name for people."""
+
+    def register(function: Callable[[Target], str]) -> Callable[[Target], str]:
         attacks[name] = function
         return function
 
-    return enter
+    return register
 
 
-def first(paths: Iterable[Any], work: Callable[[Any], object]) -> str:
-    """The first of the paths on which something can be done."""
-    for path in paths:
+def first_success(candidates: Iterable[Any], action: Callable[[Any], object]) -> str:
+    """Return the first candidate on which the action succeeds, or an empty string."""
+    for candidate in candidates:
         with contextlib.suppress(OSError, ValueError):
-            work(path)
-            return str(path)
+            action(candidate)
+            return str(candidate)
     return ""
 
 
-def opened(path: str) -> None:
+def try_open(path: str) -> None:
     os.close(os.open(path, os.O_RDONLY))
 
 
 @attack("read the key")
-def read_key(told: Told) -> str:
-    # also as others see it: through the root of every process that can be seen
+def read_key(target: Target) -> str:
+    # also through the root folder of every process that can be seen
     roots = ["", *(f"/proc/{name}/root" for name in os.listdir("/proc") if name.isdigit())]
-    files = first((root + path for root in roots for path in told["files"]), opened)
-    return files or first((root + path for root in roots for path in told["folders"]), os.listdir)
+    files = first_success((root + path for root in roots for path in target["files"]), try_open)
+    return files or first_success((root + path for root in roots for path in target["folders"]), os.listdir)
 
 
 @attack("reach the network")
-def network(told: Told) -> str:
-    return first([socket.AF_INET], lambda family: socket.socket(family).connect(("127.0.0.1", told["port"])))
+def reach_network(target: Target) -> str:
+    return first_success([socket.AF_INET], lambda family: socket.socket(family).connect(("127.0.0.1", target["port"])))
 
 
 @attack("reach the grader's socket")
-def local_socket(told: Told) -> str:
-    return first([socket.AF_UNIX], lambda family: socket.socket(family).connect("\0" + told["socket"]))
+def reach_local_socket(target: Target) -> str:
+    return first_success([socket.AF_UNIX], lambda family: socket.socket(family).connect("\0" + target["socket"]))
 
 
 @attack("read the grader's memory")
-def memory_of_grader(told: Told) -> str:
-    pid = told["pid"]
-    read = first((f"/proc/{pid}/{name}" for name in ("environ", "mem", "fd/0")), opened)
+def read_grader_memory(target: Target) -> str:
+    pid = target["pid"]
+    read = first_success((f"/proc/{pid}/{name}" for name in ("environ", "mem", "fd/0")), try_open)
     return read or ("" if libc.ptrace(PTRACE_SEIZE, pid, None, None) else "ptrace")
 
 
 @attack("signal the grader")
-def signal(told: Told) -> str:
-    return first([told["pid"]], lambda pid: os.kill(pid, 0))
+def signal_grader(target: Target) -> str:
+    return first_success([target["pid"]], lambda pid: os.kill(pid, 0))
 
 
 @attack("see other processes")
-def see(told: Told) -> str:
-    return first([f"/proc/{told['pid']}"], os.stat)
+def see_processes(target: Target) -> str:
+    return first_success([f"/proc/{target['pid']}"], os.stat)
 
 
 @attack("become root")
-def become_root(told: Told) -> str:
+def become_root(target: Target) -> str:
     with open("/proc/self/status") as file:
         rights = [line for line in file if line.startswith(("CapPrm", "CapEff", "CapAmb")) and int(line.split()[1], 16)]
-    return rights[0].strip() if rights else first([0], lambda uid: os.setresuid(uid, uid, uid))
+    return rights[0].strip() if rights else first_success([0], lambda uid: os.setresuid(uid, uid, uid))
 
 
 @attack("make a namespace")
-def namespace(told: Told) -> str:
+def make_namespace(target: Target) -> str:
     pid = os.fork()
     if not pid:
         os._exit(libc.unshare(NEW_USER_NAMESPACE) == 0)
@@ -99,25 +102,25 @@ def namespace(told: Told) -> str:
 
 
 @attack("mount")
-def mount(told: Told) -> str:
+def mount(target: Target) -> str:
     return "" if libc.mount(b"none", os.getcwdb(), b"tmpfs", 0, None) else "a tmpfs"
 
 
 @attack("hide memory")
-def hide(told: Told) -> str:
-    return first(["memfd_create"], os.memfd_create) or ("" if libc.shmget(0, MIB, 0o1600) == -1 else "shmget")
+def hide_memory(target: Target) -> str:
+    return first_success(["memfd_create"], os.memfd_create) or ("" if libc.shmget(0, MIB, 0o1600) == -1 else "shmget")
 
 
 @attack("lift its limits")
-def lift(told: Told) -> str:
+def lift_limits(target: Target) -> str:
     most = resource.RLIM_INFINITY
     names = ("RLIMIT_AS", "RLIMIT_NPROC", "RLIMIT_NOFILE", "RLIMIT_FSIZE")
-    return first(names, lambda name: resource.setrlimit(getattr(resource, name), (most, most)))
+    return first_success(names, lambda name: resource.setrlimit(getattr(resource, name), (most, most)))
 
 
 @attack("fork past the limit")
-def fork(told: Told) -> str:
-    most, children = told["processes"], []
+def fork_past_limit(target: Target) -> str:
+    most, children = target["processes"], []
     with contextlib.suppress(OSError):
         while len(children) <= most:
             pid = os.fork()
@@ -132,78 +135,79 @@ def fork(told: Told) -> str:
 
 
 @attack("write outside its folder")
-def write(told: Told) -> str:
+def write_outside(target: Target) -> str:
     def create(folder: Path) -> None:
         own = folder.is_relative_to(Path.cwd()) and folder.stat().st_dev == os.stat(".").st_dev
-        if own:  # a folder on the way to Python, made in the worker's own file system where that covers a clone
+        if own:  # a parent folder of Python in the worker's own file system, which may hide a clone of the repository
             raise OSError
-        path = folder / f"{told['name']}-written"
+        path = folder / f"{target['name']}-written"
         path.touch(exist_ok=False)
         path.unlink()
 
     libraries = [*sys.path, os.path.dirname(os.__file__), os.path.dirname(sys.executable)]
-    folders = [Path(__file__).parent, "/", "/etc", "/usr", "/var", "/dev", "/root", "/home", "/proc", *told["folders"]]
-    folders += [*libraries, *(Path(__file__).parent).glob("*/")]
-    return first(map(Path, folders), create) or first(
-        [__file__, *told["files"]], lambda path: os.open(path, os.O_WRONLY)
+    folders = [Path(__file__).parent, *("/", "/etc", "/usr", "/var", "/dev", "/root", "/home", "/proc")]
+    folders += [*target["folders"], *libraries, *(Path(__file__).parent).glob("*/")]
+    return first_success(map(Path, folders), create) or first_success(
+        [__file__, *target["files"]], lambda path: os.open(path, os.O_WRONLY)
     )
 
 
 @attack("fill the disk")
-def fill(told: Told) -> str:
-    written, most, left = 0, 2 * told["disk"], []
+def fill_disk(target: Target) -> str:
+    written, most, left = 0, 2 * target["disk"], []
     with contextlib.suppress(OSError):
         while written < most:
-            left.append(Path(f"{told['name']}-{len(left)}"))
+            left.append(Path(f"{target['name']}-{len(left)}"))
             written += left[-1].write_bytes(bytes(MIB))
     for path in left:
         path.unlink(missing_ok=True)
     return f"{written // MIB} MiB" if written >= most else ""
 
 
-def leave_behind(told: Told) -> None:
-    """A process that belongs to nobody, and files where everybody may write: the grader looks for them afterwards."""
-    for path in told["left"]:
+def leave_behind(target: Target) -> None:
+    """Leave an orphaned process and files in world-writable folders; the grader looks for them afterwards."""
+    for path in target["left"]:
         with contextlib.suppress(OSError):
             Path(path).touch()
     if not os.fork():
         os.setsid()
         if not os.fork():
             os.closerange(0, 256)
-            libc.prctl(SET_NAME, told["name"].encode(), 0, 0, 0)
+            libc.prctl(SET_NAME, target["name"].encode(), 0, 0, 0)
             time.sleep(60)
         os._exit(0)
     os.wait()
 
 
-def hold_memory(told: Told) -> None:
-    """In four processes what one of them would be allowed to hold."""
+def hold_memory(target: Target) -> None:
+    """Hold, in four processes together, more memory than one worker may use."""
     for _ in range(4):
         if not os.fork():
-            kept = bytearray(told["memory"] // 3)
+            kept = bytearray(target["memory"] // 3)
             kept[::4096] = bytes(len(kept[::4096])).replace(b"\0", b"x")
             time.sleep(60)
             os._exit(0)
     time.sleep(60)
 
 
-def reports(told: Told) -> Iterator[tuple[str, str]]:
+def run_attacks(target: Target) -> Iterator[tuple[str, str]]:
+    """Yield the name and the result of each attack."""
     for name, run in attacks.items():
         try:
-            yield name, run(told)
-        except Exception as e:  # an attack that goes wrong in a way of its own has not been tried
+            yield name, run(target)
+        except Exception as e:  # an attack that fails for a reason of its own has not been tried
             yield name, f"could not be tried: {type(e).__name__}: {e}"
 
 
-def main(source: int, to: int, limits: dict[str, int]) -> None:
+def main(request_fd: int, reply_fd: int, limits: dict[str, int]) -> None:
     missing = confine(limits)
-    told = wire.receive(source)
-    if told["hold"]:
-        hold_memory(told)
-    report = {"load the system call filter": missing, **dict(reports(told))}
-    leave_behind(told)
-    wire.send(to, report)
-    wire.receive(source)
+    target = wire.receive(request_fd)
+    if target["hold"]:
+        hold_memory(target)
+    report = {"load the system call filter": missing, **dict(run_attacks(target))}
+    leave_behind(target)
+    wire.send(reply_fd, report)
+    wire.receive(request_fd)
 
 
 if __name__ == "__main__":

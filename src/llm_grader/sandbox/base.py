@@ -1,4 +1,4 @@
-"""What all sandboxes share: a worker's pipes, its environment, how it is watched and how it ends."""
+"""Base class of all sandboxes, and the worker processes that they start."""
 
 import contextlib
 import json
@@ -14,31 +14,31 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from llm_grader import Refusal
-from llm_grader.sandbox.processes import Table, Watchdog, family, proportional, table
-from llm_grader.sandbox.room import remove, room
-from llm_grader.sandbox.surroundings import environment
+from groundwork import Refusal
+from llm_grader.sandbox.environment import environment_variables
+from llm_grader.sandbox.processes import ProcessTable, Watchdog, process_table, proportional_set_size, related_processes
 from llm_grader.sandbox.uids import Uid
+from llm_grader.sandbox.workdir import remove_trees, workdir
 
-COMPLAINT = 4096
-INODE = 1024  # bytes that a file of no length costs the kernel
-WRITABLE = ("/tmp", "/var/tmp", "/dev/shm", "/run/lock")
-PATIENCE = 10.0  # seconds for killed processes to go
-# A worker dies with the thread that started it: this one lives as long as the process.
-_starter = ThreadPoolExecutor(1, "starts workers")
+MAX_ERROR_OUTPUT = 4096
+INODE_BYTES = 1024  # kernel memory that an empty file takes
+WORLD_WRITABLE = ("/tmp", "/var/tmp", "/dev/shm", "/run/lock")
+KILL_SECONDS = 10.0  # how long killed processes may take to disappear
+# The kernel kills a worker when the thread that started it ends, so one thread that never ends starts all workers.
+_start_thread = ThreadPoolExecutor(1, "worker-starter")
 _watchdog = Watchdog()
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a worker may use. Time is its caller's business.
+    """Resources that a worker may use. Its caller limits the time.
 
     Args:
-        memory: bytes of all its processes together, files in a memory file system included.
-        address_space: bytes of each process; PyTorch needs about 1 GiB.
-        processes: processes and threads.
-        open_files: of each process.
-        disk: bytes it may write; where no file system of its own can cap the sum, bytes of each file.
+        memory: bytes that all its processes may hold together, including files in a memory file system.
+        address_space: bytes of address space of each process; PyTorch needs about 1 GiB.
+        processes: number of processes and threads.
+        open_files: number of open files of each process.
+        disk: bytes that it may write; without a file system of its own, the largest size of each file in bytes.
     """
 
     memory: int
@@ -50,204 +50,217 @@ class Limits:
 
 @dataclass(frozen=True)
 class Finding:
-    """What came of an attack that was run in a sandbox."""
+    """Result of one attack on a sandbox: whether it was blocked, and what it managed to do if not."""
 
     sandbox: str
     attack: str
-    held: bool
+    blocked: bool
     detail: str = ""
 
     def __str__(self) -> str:
-        return f"{self.sandbox}: {self.attack}: {'held' if self.held else 'NOT held'}" + f" ({self.detail})" * bool(
-            self.detail
+        return (
+            f"{self.sandbox}: {self.attack}: {'blocked' if self.blocked else 'NOT blocked'}"
+            + f" ({self.detail})" * bool(self.detail)
         )
 
 
 class Sandbox:
-    """Starts workers in one way of confining them.
+    """Base class of the ways to confine a worker.
 
-    ``namespaces`` says whether a worker has file systems and process ids of its own, which go with its first process;
-    ``concedes`` names the attacks that this sandbox is known not to hold against, and ``advice`` says what to do where
-    a private folder can be read.
+    Attributes:
+        name: name on the command line and in reports.
+        advice: what a person can do if a worker can read a private folder.
+        has_namespaces: whether a worker has file systems and process ids of its own, which end with its first process.
+        known_gaps: names of the attacks that this sandbox is known not to block.
     """
 
     name = ""
     advice = ""
-    namespaces = False
-    concedes: frozenset[str] = frozenset()
+    has_namespaces = False
+    known_gaps: frozenset[str] = frozenset()
 
     @property
-    def lowers(self) -> bool:
-        """Whether each worker gets a user id of its own."""
+    def changes_user(self) -> bool:
+        """Whether each worker runs under a user id of its own."""
         return os.geteuid() == 0
 
-    def missing(self) -> str:
-        """Why this sandbox cannot be tried here, or ""."""
+    def unavailable_reason(self) -> str:
+        """Return why this sandbox cannot be used on this machine, or an empty string."""
         raise NotImplementedError
 
     def command(self, program: list[str], extra: Path | None, limits: Limits, uid: int | None, tmp: str) -> list[str]:
-        """The command that runs Python confined.
+        """Return the command that runs a Python program in the sandbox.
 
         Args:
-            program: a file of the folder of :func:`parts` and its arguments.
-            extra: one more file that is to stand in that folder.
-            limits: of the worker.
-            uid: its user id, where it has one of its own.
-            tmp: the folder that it may write in.
+            program: path of the program among :func:`~llm_grader.sandbox.environment.worker_files`, and its arguments.
+            extra: one more file that the worker sees among them.
+            limits: limits of the worker.
+            uid: user id of the worker, or None if it has none of its own.
+            tmp: the folder in which the worker may write.
         """
         raise NotImplementedError
 
     def start(self, limits: Limits, program: Path | None = None) -> "Worker":
-        """A worker with these limits, running ``program`` in place of the worker's own where one is given."""
+        """Start a worker that runs ``program``, by default :mod:`llm_grader.worker`."""
         return Worker(self, limits, program)
 
 
 class Worker:
-    """A confined process and whatever it starts; ``to`` and ``source`` are the grader's ends of its two pipes."""
+    """A confined process and all processes that it starts.
+
+    Attributes:
+        request_fd: file descriptor of the pipe on which the grader sends requests.
+        reply_fd: file descriptor of the pipe on which the worker answers.
+    """
 
     def __init__(self, sandbox: Sandbox, limits: Limits, program: Path | None) -> None:
-        if not sandbox.lowers and not sandbox.namespaces:  # the kernel counts what else this user runs
-            others = sum(process.threads for process in table().values() if os.getuid() in process.uids)
+        if (
+            not sandbox.changes_user and not sandbox.has_namespaces
+        ):  # the kernel also counts this user's other processes
+            others = sum(process.threads for process in process_table().values() if os.getuid() in process.uids)
             limits = replace(limits, processes=limits.processes + others)
         self._sandbox, self._limits = sandbox, limits
-        self._over = False
-        self._why: str | None = None
-        self._said = b""
+        self._over_memory = False
+        self._end_reason: str | None = None
+        self._stderr_tail = b""
         self._lock = threading.Lock()
         self._uid: int | None = None
-        with contextlib.ExitStack() as kept, contextlib.ExitStack() as passed:
+        with contextlib.ExitStack() as cleanup, contextlib.ExitStack() as child_ends:
             tmp = "/tmp"
-            if sandbox.lowers:
+            if sandbox.changes_user:
                 uid = Uid()
-                kept.callback(uid.free)
+                cleanup.callback(uid.release)
                 self._uid = uid.number
-                self._vanish(set())  # what a grader that was killed has left behind
-            if not sandbox.namespaces:
-                tmp = tempfile.mkdtemp(dir=room())
-                kept.callback(remove, tmp)
+                self._kill_all(set())  # processes and files that a killed grader left under this user id
+            if not sandbox.has_namespaces:
+                tmp = tempfile.mkdtemp(dir=workdir())
+                cleanup.callback(remove_trees, tmp)
                 if self._uid:
                     os.chown(tmp, self._uid, self._uid)
             ends = [*os.pipe(), *os.pipe()[::-1], *os.pipe()[::-1]]
-            for theirs, ours in zip(ends[::2], ends[1::2], strict=True):
-                passed.callback(os.close, theirs)
-                kept.callback(os.close, ours)
-                os.set_blocking(ours, False)
-            source, self.to, to, self.source, complaints, self._complaints = ends
+            for child_end, own_end in zip(ends[::2], ends[1::2], strict=True):
+                child_ends.callback(os.close, child_end)
+                cleanup.callback(os.close, own_end)
+                os.set_blocking(own_end, False)
+            child_request_fd, self.request_fd, child_reply_fd, self.reply_fd, child_stderr_fd, self._stderr_fd = ends
             name = program.name if program else "llm_grader/worker/__main__.py"
-            arguments = [name, str(source), str(to), json.dumps(asdict(limits))]
-            self._process = _starter.submit(
+            arguments = [name, str(child_request_fd), str(child_reply_fd), json.dumps(asdict(limits))]
+            self._process = _start_thread.submit(
                 subprocess.Popen,
                 sandbox.command(arguments, program, limits, self._uid, tmp),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=complaints,
-                pass_fds=(source, to),
-                env=environment(tmp),
+                stderr=child_stderr_fd,
+                pass_fds=(child_request_fd, child_reply_fd),
+                env=environment_variables(tmp),
                 cwd=tmp,
                 start_new_session=True,
             ).result()
-            self._release = kept.pop_all()
+            self._cleanup = cleanup.pop_all()
         _watchdog.add(self)
 
-    def look(self, processes: Table) -> None:
-        """Called by the watchdog: end what holds too much memory."""
-        members = family({self._process.pid}, self._uid, processes)
-        files = self._files(members)
+    def enforce_memory_limit(self, processes: ProcessTable) -> None:
+        """Kill the worker if it holds too much memory. The watchdog calls this at regular intervals."""
+        members = related_processes({self._process.pid}, self._uid, processes)
+        files = self._tmpfs_bytes(members)
         if sum(processes[pid].resident for pid in members) + files <= self._limits.memory:
             return
-        if sum(map(proportional, members)) + files <= self._limits.memory:
+        if sum(map(proportional_set_size, members)) + files <= self._limits.memory:
             return
-        if self._lock.acquire(blocking=False):  # whoever has it is ending this worker
+        if self._lock.acquire(blocking=False):  # if it is taken, another thread is stopping this worker
             try:
-                if self._why is None and self._process.poll() is None:
-                    self._over = True
+                if self._end_reason is None and self._process.poll() is None:
+                    self._over_memory = True
                     self._signal(members, signal.SIGKILL)
             finally:
                 self._lock.release()
 
-    def _files(self, members: set[int]) -> int:
-        """Bytes in the memory file system of a worker that has one."""
-        if not self._sandbox.namespaces:
+    def _tmpfs_bytes(self, members: set[int]) -> int:
+        """Return how many bytes the worker's memory file system holds, if it has one."""
+        if not self._sandbox.has_namespaces:
             return 0
         for pid in members - {self._process.pid}:
             with contextlib.suppress(OSError):
-                found = os.statvfs(f"/proc/{pid}/root/tmp")
-                # before the sandbox is complete, that folder is still the machine's
-                if found.f_blocks * found.f_frsize <= self._limits.disk + found.f_frsize:
-                    return (found.f_blocks - found.f_bfree) * found.f_frsize + (found.f_files - found.f_ffree) * INODE
+                stats = os.statvfs(f"/proc/{pid}/root/tmp")
+                # until the sandbox is complete, that path is still the machine's own /tmp
+                if stats.f_blocks * stats.f_frsize <= self._limits.disk + stats.f_frsize:
+                    content = (stats.f_blocks - stats.f_bfree) * stats.f_frsize
+                    return content + (stats.f_files - stats.f_ffree) * INODE_BYTES
         return 0
 
-    def complaint(self) -> str:
-        """The last line that it wrote to the standard error it was started with, or ""."""
+    def error_output(self) -> str:
+        """Return the last line that the worker wrote to its standard error, or an empty string."""
         with self._lock:
-            if self._why is None:
-                self._listen()
-        lines = self._said.decode(errors="replace").split("\n")
+            if self._end_reason is None:
+                self._read_stderr()
+        lines = self._stderr_tail.decode(errors="replace").split("\n")
         last = next((line for line in reversed(lines) if line.strip()), "")
         return "".join(c if c.isprintable() else " " for c in last).strip()
 
-    def _listen(self) -> None:
+    def _read_stderr(self) -> None:
         with contextlib.suppress(BlockingIOError):
-            for _ in range(64):  # as much as a pipe holds; one that is being filled is not followed further
-                said = os.read(self._complaints, COMPLAINT)
-                if not said:
+            for _ in range(64):  # as much as a pipe holds; what is written meanwhile is left unread
+                chunk = os.read(self._stderr_fd, MAX_ERROR_OUTPUT)
+                if not chunk:
                     break
-                self._said = (self._said + said)[-COMPLAINT:]
+                self._stderr_tail = (self._stderr_tail + chunk)[-MAX_ERROR_OUTPUT:]
 
-    def end(self) -> str:
-        """Kill all that belongs to it, wait until it is gone, and remove what it left.
+    def stop(self) -> str:
+        """Kill all processes of the worker, wait until they are gone, and remove the files that they left.
 
         Returns:
-            Why it had ended before: "" where it had not, "memory", or "ended".
+            Why the worker had ended before this call: "memory", "ended", or an empty string if it was still running.
         """
-        _watchdog.drop(self)
+        _watchdog.remove(self)
         with self._lock:
-            if self._why is None:
-                self._why = "memory" if self._over else "ended" if self._gone() else ""
-                self._vanish({self._process.pid})
+            if self._end_reason is None:
+                self._end_reason = "memory" if self._over_memory else "ended" if self._has_exited() else ""
+                self._kill_all({self._process.pid})
                 self._process.wait()
-                self._listen()
-                self._release.close()
-            return self._why
+                self._read_stderr()
+                self._cleanup.close()
+            return self._end_reason
 
-    def _gone(self) -> bool:
-        """Whether nobody is left to answer; the pipe tells before the process is quite gone."""
+    def _has_exited(self) -> bool:
+        """Return whether the worker can no longer answer; its pipe closes a little before the process is gone."""
         poll = select.poll()
-        poll.register(self.source, 0)
+        poll.register(self.reply_fd, 0)
         return self._process.poll() is not None or bool(poll.poll(0))
 
-    def _vanish(self, roots: set[int]) -> None:
-        """Kill processes, their kin and what has the worker's user id; return when there is none."""
-        latest, members, before = time.monotonic() + PATIENCE, roots, None
-        while members := family(roots | members, self._uid, table()):
-            if time.monotonic() > latest:
-                raise Refusal(f"processes {sorted(members)} of a worker cannot be ended.")
-            # where they can only be killed one by one they are all stopped first: a look at processes that fork
-            # misses the newest, which go on
-            together = self._uid or self._sandbox.namespaces or members == before
+    def _kill_all(self, roots: set[int]) -> None:
+        """Kill these processes, their relatives and all processes of the worker's user id, and wait for their end."""
+        deadline, members, previous = time.monotonic() + KILL_SECONDS, roots, None
+        while members := related_processes(roots | members, self._uid, process_table()):
+            if time.monotonic() > deadline:
+                raise Refusal(f"The processes {sorted(members)} of a worker cannot be killed.")
+            # processes that have to be killed one by one are all stopped first: a list of processes that fork misses
+            # the newest ones, which would go on forking
+            together = self._uid or self._sandbox.has_namespaces or members == previous
             self._signal(members, signal.SIGKILL if together else signal.SIGSTOP)
-            before = members
+            previous = members
             time.sleep(0.005)
-        if self._uid and not self._sandbox.namespaces:
-            remove(*_owned(self._uid))
+        if self._uid and not self._sandbox.has_namespaces:
+            remove_trees(*_files_of_user(self._uid))
 
     def _signal(self, members: set[int], number: signal.Signals) -> None:
-        if self._uid and not self._sandbox.namespaces:
-            # all at once: one that forks while the others are killed could always be a step ahead
-            everything = [sys.executable, "-I", "-S", "-c", "import os; os.kill(-1, 9)"]
-            subprocess.run(everything, user=self._uid, group=self._uid, extra_groups=[], cwd="/", env={}, check=False)
+        if self._uid and not self._sandbox.has_namespaces:
+            # kill them all at once: a process that forks while the others are killed could stay a step ahead
+            kill_everything = [sys.executable, "-I", "-S", "-c", "import os; os.kill(-1, 9)"]
+            subprocess.run(
+                kill_everything, user=self._uid, group=self._uid, extra_groups=[], cwd="/", env={}, check=False
+            )
         for pid in members:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
 
 
-def _owned(uid: int) -> list[str]:
-    """What a user has left in the places where every user may."""
+def _files_of_user(uid: int) -> list[str]:
+    """Return the paths of a user's files in the world-writable folders."""
     found = []
-    for place in WRITABLE:
+    for folder in WORLD_WRITABLE:
         with contextlib.suppress(FileNotFoundError):
-            for entry in list(os.scandir(place)):
-                with contextlib.suppress(FileNotFoundError):  # someone else's, gone meanwhile
+            for entry in list(os.scandir(folder)):
+                with contextlib.suppress(FileNotFoundError):  # another user's file, which is gone by now
                     if entry.stat(follow_symlinks=False).st_uid == uid:
                         found.append(entry.path)
     return found

@@ -1,4 +1,4 @@
-"""Workers in namespaces of their own, set up by bubblewrap: they see a few folders, and no other process or network."""
+"""A sandbox of Linux namespaces, set up by bubblewrap."""
 
 import functools
 import shutil
@@ -6,58 +6,71 @@ import subprocess
 import sys
 from pathlib import Path
 
+from groundwork import Refusal
 from llm_grader.sandbox.base import Limits, Sandbox
-from llm_grader.sandbox.surroundings import DEVICES, lowered, parts, visible
+from llm_grader.sandbox.environment import DEVICES, readable_paths, setpriv_prefix, worker_files
 
-ROOM = "/grader"
+WORKDIR = "/grader"
 
 
 class Bubblewrap(Sandbox):
-    name = "bubblewrap"
-    namespaces = True
+    """Sandbox in which a worker sees a few read-only folders, and no other process and no network."""
 
-    def missing(self) -> str:
-        tools = ("bwrap", "setpriv") if self.lowers else ("bwrap",)
-        absent = [tool for tool in tools if not shutil.which(tool)]
-        return f"{' and '.join(absent)} cannot be found" if absent else ""
+    name = "bubblewrap"
+    has_namespaces = True
+
+    def unavailable_reason(self) -> str:
+        tools = ("bwrap", "setpriv") if self.changes_user else ("bwrap",)
+        not_found = [tool for tool in tools if not shutil.which(tool)]
+        return f"{' and '.join(not_found)} cannot be found" if not_found else ""
 
     def command(self, program: list[str], extra: Path | None, limits: Limits, uid: int | None, tmp: str) -> list[str]:
         name, *arguments = program
-        lower = lowered(uid)
-        tools = [shutil.which(lower[0])] if lower else []
+        prefix = setpriv_prefix(uid)
+        tools = [_find_tool(prefix[0])] if prefix else []
         return [
-            *(shutil.which("bwrap"), "--die-with-parent", "--new-session"),
+            *(_find_tool("bwrap"), "--die-with-parent", "--new-session"),
             *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
-            *([] if lower else user_namespace()),
-            # the one place that can be written; first of all, since what is needed may lie below it
+            *([] if prefix else user_namespace_options()),
+            # the only writable folder comes first, since other folders may lie below it
             *("--perms", "1777", "--size", str(limits.disk), "--tmpfs", tmp),
-            *system(),
-            *("--dir", ROOM, "--dir", f"{ROOM}/llm_grader"),
-            *(word for tool in tools for word in ("--ro-bind", tool, "/setpriv")),
-            *(word for name, path in parts(extra).items() for word in ("--ro-bind", str(path), f"{ROOM}/{name}")),
+            *system_options(),
+            *("--dir", WORKDIR, "--dir", f"{WORKDIR}/llm_grader"),
+            *(argument for tool in tools for argument in ("--ro-bind", tool, "/setpriv")),
+            *(
+                argument
+                for name, path in worker_files(extra).items()
+                for argument in ("--ro-bind", str(path), f"{WORKDIR}/{name}")
+            ),
             *("--proc", "/proc", "--dir", "/dev"),
-            *(word for device in DEVICES for word in ("--dev-bind", device, device)),
+            *(argument for device in DEVICES for argument in ("--dev-bind", device, device)),
             *("--symlink", tmp, "/dev/shm"),
             *("--remount-ro", "/", "--chdir", tmp),
-            *(["/setpriv", *lower[1:]] if lower else []),
-            *(sys.executable, "-I", "-B", f"{ROOM}/{name}", *arguments),
+            *(["/setpriv", *prefix[1:]] if prefix else []),
+            *(sys.executable, "-I", "-B", f"{WORKDIR}/{name}", *arguments),
         ]
 
 
+def _find_tool(name: str) -> str:
+    if path := shutil.which(name):
+        return path
+    raise Refusal(f"{name} cannot be found.")
+
+
 @functools.cache
-def user_namespace() -> list[str]:
-    """For a caller who is not root: a namespace in which workers cannot make further ones, where bubblewrap can."""
+def user_namespace_options() -> list[str]:
+    """Return the options for a user namespace in which workers cannot create another one, if bubblewrap can do that."""
     usage = subprocess.run(["bwrap", "--help"], capture_output=True, text=True, check=True).stdout
     return ["--unshare-user", *(["--disable-userns"] if "--disable-userns" in usage else [])]
 
 
 @functools.cache
-def system() -> list[str]:
-    """Options that show system libraries and the running Python, read-only."""
+def system_options() -> list[str]:
+    """Return the options that mount the system libraries and the running Python read-only."""
     options = []
     made: set[Path] = set()
-    for path in visible():
-        # folders on the way are made one by one: those that bubblewrap adds of itself can be entered by root alone
+    for path in readable_paths():
+        # create each parent folder: those that bubblewrap creates by itself can be entered by root only
         for folder in reversed(path.parents[:-1]):
             if folder not in made:
                 options += ["--dir", str(folder)]

@@ -1,4 +1,4 @@
-"""Whether a sandbox holds on this machine, found out by attacking from inside it."""
+"""Find out whether a sandbox works on this machine by attacking it from inside."""
 
 import contextlib
 import os
@@ -8,74 +8,77 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from llm_grader import Refusal, wire
-from llm_grader.sandbox.base import WRITABLE, Finding, Limits, Sandbox
-from llm_grader.sandbox.processes import table
+from groundwork import Refusal
+from llm_grader import wire
+from llm_grader.sandbox.base import WORLD_WRITABLE, Finding, Limits, Sandbox
+from llm_grader.sandbox.processes import process_table
 
 ATTACKS = Path(__file__).with_name("attacks.py")
 MIB = 2**20
 LIMITS = Limits(memory=192 * MIB, address_space=1024 * MIB, processes=24, open_files=128, disk=8 * MIB)
-SECONDS = 10.0  # for all attacks together; they take less than one
+SECONDS = 10.0  # for all attacks together; they take less than one second
 
 
 def probe(sandbox: Sandbox, private: list[Path]) -> list[Finding]:
-    """What came of each attack; a single finding where the sandbox cannot be used at all.
+    """Attack a sandbox and return one finding for each attack, or a single one if the sandbox cannot be used at all.
 
     Args:
-        sandbox: that is tried.
+        sandbox: the sandbox.
         private: folders that its workers must not see.
     """
-    if missing := sandbox.missing():
+    if missing := sandbox.unavailable_reason():
         return [Finding(sandbox.name, "start", False, missing)]
     name = f"probe-{secrets.token_hex(4)}"
-    left = [f"{place}/{name}" for place in WRITABLE]
+    left = [f"{folder}/{name}" for folder in WORLD_WRITABLE]
     try:
-        with _bait(name, private) as bait:
-            report = _run(sandbox, bait | {"name": name, "left": left, "hold": False})
-        outcomes = {attack: str(done) for attack, done in report.items()}
+        with _targets(name, private) as targets:
+            report = _run_attacks(sandbox, targets | {"name": name, "left": left, "hold": False})
+        outcomes = {attack: str(success) for attack, success in report.items()}
         if sandbox.advice and outcomes["read the key"]:
             outcomes["read the key"] += f": {sandbox.advice}"
-        outcomes["leave a process behind"] = "it lives on" if _lives(name) else ""
+        outcomes["leave a process behind"] = "it is still running" if _process_exists(name) else ""
         outcomes["leave a file behind"] = next(filter(os.path.exists, left), "")
-        outcomes["hold too much memory"] = _hold(sandbox)
+        outcomes["hold too much memory"] = _probe_memory_limit(sandbox)
     except (wire.WireError, OSError, Refusal) as e:
         return [Finding(sandbox.name, "start", False, str(e))]
-    return [Finding(sandbox.name, attack, not done, done) for attack, done in outcomes.items()]
+    return [Finding(sandbox.name, attack, not success, success) for attack, success in outcomes.items()]
 
 
-def _run(sandbox: Sandbox, told: dict) -> dict[str, str]:
+def _run_attacks(sandbox: Sandbox, target: dict) -> dict[str, str]:
     worker = sandbox.start(LIMITS, ATTACKS)
     try:
-        latest = time.monotonic() + SECONDS
-        wire.send(worker.to, told | {"processes": LIMITS.processes, "disk": LIMITS.disk}, latest)
-        return wire.receive(worker.source, latest)
+        deadline = time.monotonic() + SECONDS
+        wire.send(worker.request_fd, target | {"processes": LIMITS.processes, "disk": LIMITS.disk}, deadline)
+        return wire.receive(worker.reply_fd, deadline)
     except wire.WireError as e:
-        raise wire.WireError(worker.complaint() or f"a worker does not answer: {e}") from e
+        raise wire.WireError(worker.error_output() or f"the worker does not answer: {e}") from e
     finally:
-        worker.end()
+        worker.stop()
 
 
-def _hold(sandbox: Sandbox) -> str:
+def _probe_memory_limit(sandbox: Sandbox) -> str:
     worker = sandbox.start(LIMITS, ATTACKS)
     try:
-        latest = time.monotonic() + SECONDS
-        wire.send(worker.to, {"hold": True, "memory": LIMITS.memory}, latest)
+        deadline = time.monotonic() + SECONDS
+        wire.send(worker.request_fd, {"hold": True, "memory": LIMITS.memory}, deadline)
         with contextlib.suppress(wire.Closed):
-            wire.receive(worker.source, latest)
-    except wire.TooLate:
+            wire.receive(worker.reply_fd, deadline)
+    except wire.Timeout:
         return f"{LIMITS.memory * 4 // 3 // MIB} MiB under a limit of {LIMITS.memory // MIB} MiB"
     finally:
-        why = worker.end()
-    return "" if why == "memory" else f"it ended otherwise: {worker.complaint() or why}"
+        why = worker.stop()
+    return "" if why == "memory" else f"it ended for another reason: {worker.error_output() or why}"
 
 
 @contextlib.contextmanager
-def _bait(name: str, private: list[Path]) -> Iterator[dict]:
-    """A file in each private folder, readable as a careless author leaves it, and doors of this process to knock at."""
+def _targets(name: str, private: list[Path]) -> Iterator[dict]:
+    """Yield the targets of the attacks: a readable file in each private folder, and sockets of this process."""
     with contextlib.ExitStack() as stack:
         files = []
         for folder in private:
-            path = folder.resolve() / f".{name}"  # hidden: should it ever be left there, it is no submission
+            path = (
+                folder.resolve() / f".{name}"
+            )  # hidden, so that a file that stays behind is not taken for a submission
             with contextlib.suppress(PermissionError):
                 stack.callback(path.unlink, missing_ok=True)
                 path.write_text("key")
@@ -94,8 +97,8 @@ def _bait(name: str, private: list[Path]) -> Iterator[dict]:
         }
 
 
-def _lives(name: str) -> bool:
-    for pid in table():
+def _process_exists(name: str) -> bool:
+    for pid in process_table():
         with contextlib.suppress(OSError), open(f"/proc/{pid}/comm") as file:
             if file.read().strip() == name:
                 return True

@@ -1,4 +1,4 @@
-"""Which processes belong to a worker, what memory they hold, and the thread that ends workers which hold too much."""
+"""The table of processes, and the thread that kills workers which hold too much memory."""
 
 import contextlib
 import os
@@ -6,10 +6,12 @@ import threading
 import time
 from typing import NamedTuple, Protocol
 
-EVERY = 0.1  # seconds
+WATCH_INTERVAL_SECONDS = 0.1
 
 
 class Process(NamedTuple):
+    """One row of the process table."""
+
     parent: int
     session: int
     uids: frozenset[int]
@@ -17,18 +19,18 @@ class Process(NamedTuple):
     threads: int
 
 
-Table = dict[int, Process]
+ProcessTable = dict[int, Process]
 
 
-def table() -> Table:
-    """All processes of the machine that can be seen from here and still do something."""
+def process_table() -> ProcessTable:
+    """Return all visible processes of the machine that are still running."""
     return {int(name): process for name in os.listdir("/proc") if name.isdigit() and (process := _process(name))}
 
 
 def _process(pid: str) -> Process | None:
-    """A process as it is now, or None where it has ended."""
+    """Return the current state of a process, or None if it has ended."""
     with contextlib.suppress(OSError, KeyError):
-        if fields := _living(f"/proc/{pid}"):
+        if fields := _live_status(f"/proc/{pid}"):
             return Process(
                 parent=int(fields[b"PPid"]),
                 session=int(fields[b"NSsid"].split()[0]),
@@ -39,12 +41,12 @@ def _process(pid: str) -> Process | None:
     return None
 
 
-def _living(folder: str) -> dict[bytes, bytes]:
-    """The kernel's account of a process, or nothing where it has ended and is yet to be collected."""
+def _live_status(folder: str) -> dict[bytes, bytes]:
+    """Return the kernel's status fields of a process, or an empty dictionary if the process is a zombie."""
     fields = _status(folder)
     if not fields[b"State"].strip().startswith(b"Z"):
         return fields
-    # its first thread has ended, and with it the account of its memory; others may live
+    # its first thread has ended and no longer reports the memory; other threads may still run
     for thread in os.listdir(f"{folder}/task"):
         with contextlib.suppress(OSError):
             others = _status(f"{folder}/task/{thread}")
@@ -58,37 +60,39 @@ def _status(folder: str) -> dict[bytes, bytes]:
         return dict(line.split(b":", 1) for line in file.read().splitlines() if b":" in line)
 
 
-def family(of: set[int], uid: int | None, processes: Table) -> set[int]:
-    """Those among ``of`` that live, their sessions and descendants, and every process with that user id."""
+def related_processes(roots: set[int], uid: int | None, processes: ProcessTable) -> set[int]:
+    """Return the running processes among ``roots``, their sessions and descendants, and all processes of a user id."""
     children: dict[int, list[int]] = {}
     for pid, process in processes.items():
         children.setdefault(process.parent, []).append(pid)
-    waiting = [pid for pid, p in processes.items() if pid in of or p.session in of or uid in p.uids]
-    found = set()
-    while waiting:
-        pid = waiting.pop()
-        if pid not in found:
-            found.add(pid)
-            waiting += children.get(pid, [])
-    return found
+    pending = [pid for pid, p in processes.items() if pid in roots or p.session in roots or uid in p.uids]
+    members = set()
+    while pending:
+        pid = pending.pop()
+        if pid not in members:
+            members.add(pid)
+            pending += children.get(pid, [])
+    return members
 
 
-def proportional(pid: int) -> int:
-    """Bytes of memory of a process, each shared page divided among those that share it where the kernel tells."""
+def proportional_set_size(pid: int) -> int:
+    """Return the memory of a process in bytes, each shared page divided by the number of processes that share it."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/smaps_rollup", "rb") as file:
         for line in file:
             if line.startswith(b"Pss:"):
                 return int(line.split()[1]) * 1024
-    process = _process(str(pid))  # it may have ended meanwhile
+    process = _process(str(pid))  # the process may have ended by now
     return process.resident if process else 0
 
 
 class Watched(Protocol):
-    def look(self, processes: Table) -> None: ...
+    """A worker whose memory the watchdog limits."""
+
+    def enforce_memory_limit(self, processes: ProcessTable) -> None: ...
 
 
 class Watchdog:
-    """One thread for all workers of this process, started with the first."""
+    """Thread that limits the memory of all workers of this process. It starts with the first worker."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -102,17 +106,17 @@ class Watchdog:
                 self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
                 self._thread.start()
 
-    def drop(self, worker: Watched) -> None:
+    def remove(self, worker: Watched) -> None:
         with self._lock:
             self._watched.discard(worker)
 
     def _watch(self) -> None:
         while True:
-            time.sleep(EVERY)
+            time.sleep(WATCH_INTERVAL_SECONDS)
             with self._lock:
                 watched = list(self._watched)
             if watched:
-                processes = table()
+                processes = process_table()
                 for worker in watched:
-                    with contextlib.suppress(OSError):  # it is looked at again
-                        worker.look(processes)
+                    with contextlib.suppress(OSError):  # the next round tries again
+                        worker.enforce_memory_limit(processes)

@@ -8,28 +8,28 @@ import sys
 import sandlock
 
 SUBREAPER, DEATH_SIGNAL = 36, 1
-# sandlock hands on the standard streams alone: the two pipes travel as these, and move to their numbers inside
-MOVE = """
+# sandlock passes only the standard streams on, so the two pipes travel as these and are moved back inside
+REDIRECT = """
 import os, sys
-source, to, *command = sys.argv[1:]
-os.dup2(0, int(source))
-os.dup2(1, int(to))
+request_fd, reply_fd, *command = sys.argv[1:]
+os.dup2(0, int(request_fd))
+os.dup2(1, int(reply_fd))
 os.dup2(os.open(os.devnull, os.O_RDWR), 0)
 os.dup2(0, 1)
 os.execv(command[0], command)
 """
 
 
-def main(policy: str, source: str, to: str, *command: str) -> int:
+def main(policy: str, request_fd: str, reply_fd: str, *command: str) -> int:
     libc = ctypes.CDLL(None)
-    libc.prctl(SUBREAPER, 1, 0, 0, 0)  # what a worker leaves behind stays this process's, and can be found
+    libc.prctl(SUBREAPER, 1, 0, 0, 0)  # orphans of the worker become children of this process, where they can be found
     libc.prctl(DEATH_SIGNAL, 9, 0, 0, 0)
-    os.dup2(int(source), 0)
-    os.dup2(int(to), 1)
-    os.close(int(source))
-    os.close(int(to))
-    box = sandlock.Sandbox(**json.loads(policy))
-    return box.run_interactive([sys.executable, "-I", "-S", "-B", "-c", MOVE, source, to, *command])
+    os.dup2(int(request_fd), 0)
+    os.dup2(int(reply_fd), 1)
+    os.close(int(request_fd))
+    os.close(int(reply_fd))
+    sandbox = sandlock.Sandbox(**json.loads(policy))
+    return sandbox.run_interactive([sys.executable, "-I", "-S", "-B", "-c", REDIRECT, request_fd, reply_fd, *command])
 
 
 if __name__ == "__main__":

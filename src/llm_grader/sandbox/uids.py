@@ -1,4 +1,4 @@
-"""User ids that belong to no account: each live worker has one to itself, across all graders of the machine."""
+"""User ids without an account, of which each running worker on this machine gets one of its own."""
 
 import fcntl
 import os
@@ -6,23 +6,23 @@ import pwd
 import random
 from pathlib import Path
 
-from llm_grader import Refusal
+from groundwork import Refusal
 
-RANGE = range(61000, 61184)  # neither people nor packages have these, and systemd gives out later ones
-FOLDER = Path("/run/llm_grader")
+UID_RANGE = range(61000, 61184)  # neither people nor packages use these, and systemd assigns higher ones
+LOCK_FOLDER = Path("/run/llm_grader")
 
 
 class Uid:
-    """A reserved user id. The kernel frees it when this process ends, however that happens."""
+    """A reserved user id. The kernel releases it when this process ends, for whatever reason."""
 
     def __init__(self) -> None:
-        FOLDER.mkdir(mode=0o700, exist_ok=True)
-        # a random order: two graders that start together do not try the same ones in turn
+        LOCK_FOLDER.mkdir(mode=0o700, exist_ok=True)
+        # in random order, so that two graders that start together do not try the same ids
         accounts = {account.pw_uid for account in pwd.getpwall()}
-        for number in random.sample(RANGE, len(RANGE)):
+        for number in random.sample(UID_RANGE, len(UID_RANGE)):
             if number in accounts:
                 continue
-            lock = os.open(FOLDER / str(number), os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
+            lock = os.open(LOCK_FOLDER / str(number), os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -30,7 +30,8 @@ class Uid:
                 continue
             self.number, self._lock = number, lock
             return
-        raise Refusal(f"all {len(RANGE)} user ids from {RANGE[0]} for workers are taken.")
+        raise Refusal(f"All {len(UID_RANGE)} user ids for workers (from {UID_RANGE[0]} on) are in use.")
 
-    def free(self) -> None:
+    def release(self) -> None:
+        """Make the user id available to other workers."""
         os.close(self._lock)

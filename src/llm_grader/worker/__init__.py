@@ -1,4 +1,5 @@
-"""What runs in the sandbox: students' cells and functions, and, in a worker of its own, the reference.
+"""The program that runs in a sandbox: it runs students' cells and functions and, in a separate worker, the reference.
 
-Nothing here is secret and nothing here is trusted: whatever it sends is compared outside with what is right.
+Nothing here is secret, and nothing here is trusted: the grader compares what a worker sends with the reference outside
+the sandbox.
 """

@@ -1,4 +1,4 @@
-"""The worker's program: confines itself, gets ready, then does what comes through its pipe until that is closed."""
+"""Main program of a worker: it confines itself and then answers the requests on its pipe until the pipe is closed."""
 
 import json
 import os
@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 
-def main(source: int, to: int, limits: dict) -> None:
-    begin = time.monotonic() - time.process_time()
+def main(request_fd: int, reply_fd: int, limits: dict) -> None:
+    start = time.monotonic() - time.process_time()
     from llm_grader import wire
     from llm_grader.worker import confine
 
@@ -16,47 +16,53 @@ def main(source: int, to: int, limits: dict) -> None:
     import torch
 
     torch.set_num_threads(1)
-    from llm_grader.worker import calls, cells, examine
+    from llm_grader.worker import calls, cells, questions
 
-    python = cells.shell()
-    _quiet_the_learners_side()
-    wire.send(to, {"ready": (time.monotonic() - begin) / time.process_time()})
-    nothing = os.open(os.devnull, os.O_RDWR)
+    shell = cells.make_shell()
+    _disable_notebook_helpers()
+    wire.send(reply_fd, {"ready": (time.monotonic() - start) / time.process_time()})
+    devnull = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
-        os.dup2(nothing, stream)
+        os.dup2(devnull, stream)
     answers: dict = {}
 
     def send(message: object) -> None:
-        wire.send(to, message)
+        wire.send(reply_fd, message)
 
     while True:
-        request = wire.receive(source)
-        if request["do"] == "cells":
+        request = wire.receive(request_fd)
+        if request["command"] == "cells":
             wanted = {question: (cell, name) for question, cell, name in request["answers"]}
-            how = {cell: manner for cell, manner in request["how"]}
-            with cells.at_most(limits["memory"] // 2):
-                found = cells.run(
-                    python, request["cells"], how, set(wanted.values()), request["seconds"], lambda i: send({"cell": i})
+            modes = {cell: mode for cell, mode in request["modes"]}
+            with cells.memory_limit(limits["memory"] // 2):
+                found = cells.run_cells(
+                    shell,
+                    request["cells"],
+                    modes,
+                    set(wanted.values()),
+                    request["seconds"],
+                    lambda i: send({"cell": i}),
                 )
             for question, (cell, name) in wanted.items():
                 answers[question] = found.get((cell, name), found.get((-1, name)))
             send({"found": [question for question, answer in answers.items() if answer is not None]})
-        elif request["do"] == "question":
-            send({"end": calls.in_a_child(answers[request["question"]], request, send)})
-        elif request["do"] == "prepare":
+        elif request["command"] == "question":
+            send({"status": calls.evaluate_in_child(answers[request["question"]], request, send)})
+        elif request["command"] == "prepare":
             try:
-                send(examine.prepare(request["question"], request["seed"]))
-            except Exception as e:  # of the key's author, who reads this
+                send(questions.prepare(request["question"], request["seed"]))
+            except Exception as e:  # an error in the key, for its author
                 send({"failed": f"{type(e).__name__}: {e}"})
-        elif request["do"] == "observe":
-            send(examine.observe(request["question"], request["cases"], request["found"]))
+        elif request["command"] == "observe":
+            send(questions.observe(request["question"], request["cases"], request["found"]))
 
 
-def _quiet_the_learners_side() -> None:
-    """Checks and set-up do nothing here: the ones cost time, the other loads what draws figures."""
+def _disable_notebook_helpers() -> None:
+    """Replace the checks and the set-up of notebooks by functions that do nothing, since both take time."""
     import llm_anatomy.notebook as notebook
+    from llm_anatomy.notebook import checks
 
-    notebook.check = notebook.setup = notebook.use_checks = lambda *args, **kwargs: None
+    notebook.check = notebook.setup = checks.use_checks = lambda *args, **kwargs: None
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Running a notebook's code cells, one after another, in IPython's shell; what fails costs its own cell only."""
+"""Run the code cells of a notebook one after another in IPython's shell. An error affects only its own cell."""
 
 import ast
 import contextlib
@@ -7,73 +7,90 @@ import resource
 import signal
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.text import SList
 from traitlets.config import Config
 
 FULL, DEFINITIONS, SKIPPED = 0, 1, 2
-"""How a cell is run: as it stands; only what it defines, since it has ended a worker before; not at all."""
+"""Modes of running a cell: the whole cell; only its definitions, since it has ended a worker before; not at all."""
 
 
-class TimeIsUp(BaseException):
-    pass
+class CellTimeout(BaseException):
+    """Raised in a cell when its time is up."""
 
 
-def shell() -> InteractiveShell:
-    """IPython without history, output and programs of the system."""
+class QuietShell(InteractiveShell):
+    """Shell that prints no errors, since tracebacks are slow, and runs no commands of the system."""
+
+    def showtraceback(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def showsyntaxerror(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def system(self, cmd: str) -> None:
+        pass
+
+    def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> SList:
+        return SList()
+
+
+def make_shell() -> InteractiveShell:
+    """Create an IPython shell without history, output and system commands."""
     config = Config()
     config.HistoryManager.enabled = False
-    made = InteractiveShell.instance(config=config)
-    made.showtraceback = made.showsyntaxerror = lambda *args, **kwargs: None  # nobody reads it, and it is slow
-    made.system = lambda command: None
-    made.getoutput = lambda command, **kwargs: []
-    for name in ("pip", "conda", "mamba", "micromamba", "uv"):  # what a notebook needs is installed
-        made.register_magic_function(lambda line: None, "line", name)
-    return made
+    shell = QuietShell.instance(config=config)
+    for name in ("pip", "conda", "mamba", "micromamba", "uv"):  # all packages that a notebook needs are installed
+        shell.magics_manager.register_function(lambda line: None, "line", name)
+    return shell
 
 
-def run(
-    python: InteractiveShell,
+def run_cells(
+    shell: InteractiveShell,
     cells: list[str],
-    how: dict[int, int],
+    modes: dict[int, int],
     wanted: set[tuple[int, str]],
     seconds: float,
-    begins: Callable,
+    on_start: Callable,
 ) -> dict:
-    """Run the cells and pick up what they define.
+    """Run the cells and collect the functions that they define.
 
     Args:
-        python: the shell.
-        cells: their sources.
-        how: index of a cell → how it is run; FULL where absent.
-        wanted: pairs of a cell and a name: the name as it stands after that cell.
-        seconds: for all of them; one cell may use half of what is left.
-        begins: is called with the index of each cell before it runs.
+        shell: the shell.
+        cells: sources of the cells.
+        modes: index of a cell → mode of running it; FULL by default.
+        wanted: pairs of the index of a cell and the name of a function.
+        seconds: time limit of all cells; each may use half of the remaining time.
+        on_start: called with the index of each cell before it runs.
 
     Returns:
-        (cell, name) → the function that stands there, and (-1, name) → the last one that stood under that name.
+        (cell, name) → the function of that name after that cell, and (-1, name) → the last function of that name.
     """
-    namespace, found, end, worker = python.user_ns, {}, time.monotonic() + seconds, os.getpid()
+    namespace, found, deadline, worker = shell.user_ns, {}, time.monotonic() + seconds, os.getpid()
     for i, source in enumerate(cells):
-        begins(i)
+        on_start(i)
         before = dict(namespace)
-        left = (end - time.monotonic()) / 2
-        manner = how.get(i, FULL) if left > 0.01 else max(how.get(i, FULL), DEFINITIONS)
-        if manner == FULL and _within(left, lambda source=source: python.run_cell(source, silent=True).success):
+        left = (deadline - time.monotonic()) / 2
+        mode = modes.get(i, FULL) if left > 0.01 else max(modes.get(i, FULL), DEFINITIONS)
+        if mode == FULL and _run_with_timeout(left, lambda source=source: shell.run_cell(source, silent=True).success):
             pass
-        elif manner != SKIPPED:
-            _within(max(left, 0.1), lambda source=source, before=before: _define(python, source, before))
-        if os.getpid() != worker:  # a copy that the cell has made, which would answer a second time
+        elif mode != SKIPPED:
+            _run_with_timeout(
+                max(left, 0.1), lambda source=source, before=before: _run_definitions(shell, source, before)
+            )
+        if os.getpid() != worker:  # a fork of the worker by the cell, which would answer a second time
             os._exit(0)
         for cell, name in wanted:
-            if callable(answer := namespace.get(name)):  # scratch work may put a result under the name
+            if callable(answer := namespace.get(name)):  # a result may be assigned to the same name
                 found |= {(-1, name): answer} | ({(cell, name): answer} if cell == i else {})
     return found
 
 
 @contextlib.contextmanager
-def at_most(memory: int) -> Iterator[None]:
-    """Let this process grow by so many bytes and no more: what cells hold, the answers cannot have."""
+def memory_limit(memory: int) -> Iterator[None]:
+    """Limit how many bytes this process may grow by, since memory that cells hold is missing for answers."""
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     with open("/proc/self/statm") as file:
         soft = int(file.read().split()[0]) * resource.getpagesize() + memory
@@ -84,42 +101,42 @@ def at_most(memory: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
-def _within(seconds: float, work: Callable[[], bool]) -> bool:
-    """Whether the work ended well and in time. A cell can switch this alarm off: then the grader ends the worker."""
+def _run_with_timeout(seconds: float, work: Callable[[], bool]) -> bool:
+    """Return whether the work succeeded in time. If a cell switches this alarm off, the grader stops the worker."""
 
-    def ring(*_: object) -> None:
-        raise TimeIsUp
+    def on_alarm(*_: object) -> None:
+        raise CellTimeout
 
-    signal.signal(signal.SIGALRM, ring)
+    signal.signal(signal.SIGALRM, on_alarm)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         return bool(work())
-    except BaseException:  # also sys.exit, and an alarm that rings while an exception is handled
+    except BaseException:  # also sys.exit, and an alarm while another exception is handled
         return False
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _define(python: InteractiveShell, source: str, before: dict) -> bool:
-    """Of a cell that failed, run the imports, constants, functions and classes that it did not get to."""
-    namespace = python.user_ns
+def _run_definitions(shell: InteractiveShell, source: str, before: dict) -> bool:
+    """Run the imports, constants, functions and classes that a failed cell did not reach."""
+    namespace = shell.user_ns
     try:
-        tree = ast.parse(python.transform_cell(source))
+        tree = ast.parse(shell.transform_cell(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     for node in tree.body:
-        names = _defined(node)
+        names = _defined_names(node)
         if names and all(namespace.get(name) is before.get(name) for name in names):
             try:
                 exec(compile(ast.Module([node], []), "<cell>", "exec"), namespace)
-            except TimeIsUp:
+            except CellTimeout:
                 raise
             except BaseException:
                 continue
     return True
 
 
-def _defined(node: ast.stmt) -> list[str]:
+def _defined_names(node: ast.stmt) -> list[str]:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return [node.name]
     if isinstance(node, ast.Import | ast.ImportFrom):

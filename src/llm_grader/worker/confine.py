@@ -1,4 +1,4 @@
-"""The worker's last step before students' code: limits that this process, and whatever it starts, can never lift."""
+"""Set limits and a system call filter that this process and its children can never lift, before students' code runs."""
 
 import contextlib
 import ctypes
@@ -12,8 +12,8 @@ from collections.abc import Mapping
 
 NO_NEW_PRIVILEGES = 38
 NAMESPACES = (0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000)
-# memory and messages that outlive a process or that nobody counts; other processes; file systems; the kernel
-REFUSED = """
+# shared memory and messages that outlive a process; access to other processes; file systems; the kernel
+BLOCKED_SYSCALLS = """
     memfd_create memfd_secret shmget shmat shmctl semget semop semctl msgget msgsnd msgrcv msgctl
     mq_open mq_unlink mq_notify mq_timedsend mq_timedreceive
     ptrace process_vm_readv process_vm_writev process_madvise pidfd_getfd kcmp
@@ -29,13 +29,13 @@ def confine(limits: Mapping[str, int]) -> str:
     """Confine this process for good.
 
     Args:
-        limits: ``address_space`` and ``disk`` (of each file) in bytes, ``processes`` and ``open_files``.
+        limits: ``address_space`` and ``disk`` (for each file) in bytes, ``processes`` and ``open_files``.
 
     Returns:
-        What could not be done and why, in one sentence, or "".
+        A sentence that says what could not be set and why, or an empty string.
     """
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")  # a machine that runs out of memory ends workers first
+        file.write("1000")  # a machine that runs out of memory kills workers first
     for name, value in (
         (resource.RLIMIT_AS, limits["address_space"]),
         (resource.RLIMIT_NPROC, limits["processes"]),
@@ -49,7 +49,7 @@ def confine(limits: Mapping[str, int]) -> str:
     try:
         if ctypes.CDLL(None, use_errno=True).prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0):
             return f"no_new_privs is refused: {os.strerror(ctypes.get_errno())}"
-        _filter()
+        _load_syscall_filter()
     except ImportError:
         return "pyseccomp is not installed"
     except (OSError, RuntimeError, AttributeError) as e:
@@ -57,9 +57,9 @@ def confine(limits: Mapping[str, int]) -> str:
     return ""
 
 
-def _filter() -> None:
-    """Load the system call filter: what is refused fails with "not permitted"."""
-    # the library would otherwise be looked for with programs that a worker does not see
+def _load_syscall_filter() -> None:
+    """Load the system call filter: blocked calls fail with "operation not permitted"."""
+    # ctypes would search for the library with programs that a worker cannot see
     find, ctypes.util.find_library = ctypes.util.find_library, {"seccomp": "libseccomp.so.2"}.get
     try:
         import pyseccomp
@@ -68,16 +68,16 @@ def _filter() -> None:
 
     refuse = pyseccomp.ERRNO(errno.EPERM)
     rules = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
-    for name in REFUSED.split():
-        with contextlib.suppress(OSError, ValueError):  # unknown to this kernel's architecture or an older library
+    for name in BLOCKED_SYSCALLS.split():
+        with contextlib.suppress(OSError, ValueError):  # unknown on this architecture or to an older library
             rules.add_rule(refuse, name)
-    # not even local sockets, which reach services of the machine by path and by abstract name; pairs are harmless
+    # also local sockets, which reach services by path and by abstract name; pairs of sockets are harmless
     rules.add_rule(refuse, "socket")
     rules.add_rule(refuse, "socketpair", pyseccomp.Arg(0, pyseccomp.NE, socket.AF_UNIX))
     for flag in NAMESPACES:
         rules.add_rule(refuse, "clone", pyseccomp.Arg(0, pyseccomp.MASKED_EQ, flag, flag))
-    # its flags lie in memory, where a filter cannot see them; C libraries take clone instead
+    # a filter cannot see the flags of clone3, which lie in memory; C libraries then use clone
     rules.add_rule(pyseccomp.ERRNO(errno.ENOSYS), "clone3")
     rules.add_rule(refuse, "ioctl", pyseccomp.Arg(1, pyseccomp.MASKED_EQ, 0xFFFFFFFF, termios.TIOCSTI))
-    rules.set_attr(pyseccomp.Attr.CTL_TSYNC, 1)  # threads that exist already are confined as well
+    rules.set_attr(pyseccomp.Attr.CTL_TSYNC, 1)  # also confine existing threads
     rules.load()

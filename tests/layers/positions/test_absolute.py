@@ -8,7 +8,7 @@ import torch
 from randomness import randn, randomize
 from torch import nn
 
-from llm_anatomy.layers.attention import MultiHeadAttention
+from llm_anatomy.layers.attention import CrossAttention, SelfAttention
 from llm_anatomy.layers.positions import absolute
 from llm_anatomy.layers.positions.absolute import (
     AbsoluteScheme,
@@ -19,7 +19,7 @@ from llm_anatomy.layers.positions.absolute import (
     SingleSine,
     Sinusoidal,
 )
-from llm_anatomy.layers.positions.base import PositionScheme
+from llm_anatomy.layers.positions.base import PositionContext, PositionScheme
 
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 BATCH, TOKENS, D_MODEL, N_CTX = 3, 7, 10, 800
@@ -44,7 +44,7 @@ SCHEMES = {
 
 
 def slow_value(name, scheme, row, i, k):
-    """Coordinate k of place i, in a sentence that stands at the places ``row``; Python floats, from the formulas."""
+    """Coordinate k of position i, in a sentence at the positions ``row``; Python floats, from the formulas."""
     match name:
         case "integer":
             return float(i)
@@ -94,17 +94,17 @@ def test_every_scheme_equals_a_slow_loop(name, positions, d_model, dtype, device
 @pytest.mark.parametrize("name", SCHEMES)
 def test_the_encoding_alone_is_what_embed_adds(name):
     scheme = SCHEMES[name]()
-    places = torch.arange(50)
-    alone = scheme.encoding(places)
+    positions = torch.arange(50)
+    alone = scheme.encoding(positions)
     assert alone.shape == (50, D_MODEL) and alone.dtype == torch.float32
-    added = scheme.embed(torch.zeros(1, 50, D_MODEL), places[None])
+    added = scheme.embed(torch.zeros(1, 50, D_MODEL), positions[None])
     torch.testing.assert_close(alone, added[0], rtol=0, atol=0)
     assert scheme.encoding(POSITIONS, torch.bfloat16).dtype == torch.bfloat16
 
 
 @pytest.mark.syllabus("IITD-16", "CMU-23")
 @pytest.mark.parametrize("name", SCHEMES)
-def test_what_is_added_depends_on_the_place_and_not_on_the_content_or_the_index_in_the_tensor(name):
+def test_what_is_added_depends_on_the_position_and_not_on_the_content_or_the_index_in_the_tensor(name):
     scheme, x = SCHEMES[name]().double(), randn(BATCH, TOKENS, D_MODEL, dtype=torch.float64)
     order = torch.tensor([4, 0, 6, 1, 5, 2, 3])
     torch.testing.assert_close(scheme.embed(x[:, order], POSITIONS[:, order]), scheme.embed(x, POSITIONS)[:, order])
@@ -117,8 +117,8 @@ def test_the_other_hooks_do_nothing(name):
     x, positions = randn(2, 3, TOKENS, 5), POSITIONS[:1]
     assert scheme.rotate(x, positions) is x
     assert scheme.scale(5) == plain.scale(5) and scheme.explicit_only is None
-    assert scheme.bias(x, x, positions, positions) is None
-    assert scheme.add_to_output(x @ x.mT, positions, positions) is None
+    assert scheme.bias(x, x, PositionContext(positions)) is None
+    assert scheme.add_to_output(x @ x.mT, PositionContext(positions)) is None
     assert bool(scheme.not_cacheable) == (name == "scaled")
 
 
@@ -162,7 +162,7 @@ def test_integer_index_drowns_the_content():
 
 
 @pytest.mark.syllabus("IITD-05", "IITD-06")
-def test_length_scaled_index_gives_one_place_two_vectors():
+def test_length_scaled_index_gives_one_position_two_vectors():
     short, long = (LengthScaledIndex(3).encoding(torch.arange(n), torch.float64) for n in (4, 31))
     assert short[2].tolist() == [2 / 3] * 3 and long[2].tolist() == [2 / 30] * 3
     for code, n in ((short, 4), (long, 31)):
@@ -197,23 +197,23 @@ def test_bit_k_has_period_two_to_the_k_plus_one():
 
 @pytest.mark.syllabus("IITD-07")
 def test_bits_are_the_signs_of_sines_with_the_same_periods():
-    places = torch.arange(64)
+    positions = torch.arange(64)
     for k in range(4):
-        # half a place on, since the sine is 0 where the bit changes
-        sine = torch.sin(2 * math.pi * (places + 0.5) / 2 ** (k + 1))
-        assert torch.equal(BinaryCounter(4).encoding(places)[:, k], (sine < 0).float())
+        # half a position on, since the sine is 0 where the bit changes
+        sine = torch.sin(2 * math.pi * (positions + 0.5) / 2 ** (k + 1))
+        assert torch.equal(BinaryCounter(4).encoding(positions)[:, k], (sine < 0).float())
 
 
 @pytest.mark.syllabus("IITD-09")
 def test_single_sine_repeats():
-    places = torch.arange(10)
+    positions = torch.arange(10)
 
     def values(period):
-        return SingleSine(1, period).encoding(places, torch.float64)[:, 0]
+        return SingleSine(1, period).encoding(positions, torch.float64)[:, 0]
 
     for period in (12.0, 6.0, 4.0, 3.0, 12 / 5):  # 6 is a whole number of half periods: erratum E-08
         assert abs(values(period)[6] - values(period)[0]) < 1e-12
-    radians = SingleSine(1).encoding(places, torch.float64)[:, 0]
+    radians = SingleSine(1).encoding(positions, torch.float64)[:, 0]
     assert round(radians[6].item(), 4) == -0.2794
     gaps = {(i, j): abs(radians[i] - radians[j]).item() for i in range(10) for j in range(i + 1, 10)}
     closest = sorted(gaps, key=gaps.get)[:3]
@@ -231,19 +231,19 @@ def test_single_sine_is_the_first_coordinate_of_the_sinusoids_in_all():
 # --- Sinusoidal ---
 
 
-def hugging_face_table(layout, n_places, d_model):
+def hugging_face_table(layout, n_positions, d_model):
     """Two families: pairs side by side, as in the paper, and all sines before all cosines."""
     if layout == "pairs":
         from transformers.models.distilbert.modeling_distilbert import create_sinusoidal_embeddings
 
-        table = torch.empty(n_places, d_model)
-        create_sinusoidal_embeddings(n_places, d_model, table)
+        table = torch.empty(n_positions, d_model)
+        create_sinusoidal_embeddings(n_positions, d_model, table)
         return table
     if layout == "marian":
         from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding as Embedding
     else:
         from transformers.models.roformer.modeling_roformer import RoFormerSinusoidalPositionalEmbedding as Embedding
-    return Embedding(n_places, d_model).create_weight()
+    return Embedding(n_positions, d_model).create_weight()
 
 
 @pytest.mark.syllabus("IITD-08", "IITD-16", "CMU-23")
@@ -287,13 +287,13 @@ def test_wavelengths_are_a_geometric_progression():
     ratios = wavelengths[1:] / wavelengths[:-1]
     torch.testing.assert_close(ratios, torch.full_like(ratios, 10000 ** (2 / d_model)))
     picture = Sinusoidal(128).encoding(torch.arange(50))
-    assert picture.shape == (50, 128) and picture.abs().max() <= 1  # 50 places in rows, erratum E-11
-    crossings = (picture[2:].sign() != picture[1:-1].sign()).sum(0)  # place 0 left out: there sines are 0
+    assert picture.shape == (50, 128) and picture.abs().max() <= 1  # 50 positions in rows, erratum E-11
+    crossings = (picture[2:].sign() != picture[1:-1].sign()).sum(0)  # position 0 left out: there sines are 0
     assert crossings[0] == math.floor(49 / math.pi) and crossings[-2:].sum() == 0
 
 
 @pytest.mark.syllabus("IITD-10")
-def test_near_places_agree_on_slow_pairs_and_differ_on_fast_ones():
+def test_near_positions_agree_on_slow_pairs_and_differ_on_fast_ones():
     code = Sinusoidal(512).encoding(torch.arange(200), torch.float64)
     assert code[:, -2:].diff(dim=0).abs().max() <= 1.04e-4
     w = 10000 ** (-torch.arange(0, 512, 2, dtype=torch.float64) / 512)
@@ -319,16 +319,16 @@ def test_dot_products_depend_on_the_offset_alone_and_fall_up_to_ripples():
 
 @pytest.mark.syllabus("CMU-23", "GT-29")
 @pytest.mark.parametrize("k", [1, 5, -3])
-def test_a_shift_is_one_linear_map_for_all_places(k):
-    places, d_model = torch.arange(3, 90), 12
+def test_a_shift_is_one_linear_map_for_all_positions(k):
+    positions, d_model = torch.arange(3, 90), 12
     w = 10000 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model) * k
     shift = torch.block_diag(*torch.stack((w.cos(), w.sin(), -w.sin(), w.cos()), -1).view(-1, 2, 2))
     scheme = Sinusoidal(d_model)
-    here, there = (scheme.encoding(p, torch.float64) for p in (places, places + k))
+    here, there = (scheme.encoding(p, torch.float64) for p in (positions, positions + k))
     torch.testing.assert_close(here @ shift.T, there)
     torch.testing.assert_close(shift.T @ shift, torch.eye(d_model, dtype=torch.float64))
     table = randomize(Learned(100, d_model)).double()  # nothing guarantees it there: erratum E-99
-    here, there = (table.encoding(p, torch.float64) for p in (places, places + k))
+    here, there = (table.encoding(p, torch.float64) for p in (positions, positions + k))
     best = torch.linalg.lstsq(here, there).solution
     assert (here @ best - there).norm() > 0.5 * there.norm()
 
@@ -358,7 +358,7 @@ def test_sinusoids_are_defined_where_a_table_ends():
 
 @pytest.mark.syllabus("IITD-13", "CMU-24", "UCL-23", "GT-28")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_learned_equals_an_embedding_and_one_hot_places_times_a_matrix(dtype):
+def test_learned_equals_an_embedding_and_one_hot_positions_times_a_matrix(dtype):
     ours = randomize(Learned(N_CTX, D_MODEL)).to(dtype)
     theirs = nn.Embedding(N_CTX, D_MODEL, _weight=ours.table.detach().clone())
     x = randn(BATCH, TOKENS, D_MODEL, dtype=dtype)
@@ -413,10 +413,10 @@ def test_state_is_the_table_and_nothing_else():
 
 @pytest.mark.syllabus("IITD-16", "CMU-22")
 @pytest.mark.parametrize("name", SCHEMES)
-def test_embedded_places_reach_attention_as_the_lecture_writes_it(name):
+def test_embedded_positions_reach_attention_as_the_lecture_writes_it(name):
     """f_t(x_i, i) = W_t (x_i + p_i), then softmax attention, one query at a time."""
     scheme = SCHEMES[name]().double()
-    attention = randomize(MultiHeadAttention(D_MODEL, 1, d_value=4)).double()
+    attention = randomize(SelfAttention(D_MODEL, 1, d_value=4)).double()
     x = randn(BATCH, TOKENS, D_MODEL, dtype=torch.float64) * 0.1
     output, weights = attention(scheme.embed(x, POSITIONS), return_weights=True)
     torch.testing.assert_close(weights.sum(-1), torch.ones_like(weights[..., 0]))
@@ -433,15 +433,15 @@ def test_embedded_places_reach_attention_as_the_lecture_writes_it(name):
 
 @pytest.mark.syllabus("CMU-22")
 @pytest.mark.parametrize("name", SCHEMES)
-def test_attention_is_blind_to_order_until_places_are_added(name):
-    attention = randomize(MultiHeadAttention(D_MODEL, 2)).double()
+def test_attention_is_blind_to_order_until_positions_are_added(name):
+    attention = randomize(CrossAttention(D_MODEL, 2)).double()
     scheme = SCHEMES[name]().double()
     x, context = randn(2, 4, D_MODEL, dtype=torch.float64), randn(2, TOKENS, D_MODEL, seed=1, dtype=torch.float64)
-    order, places = torch.tensor([3, 0, 6, 4, 1, 5, 2]), torch.arange(TOKENS)[None]
+    order, positions = torch.tensor([3, 0, 6, 4, 1, 5, 2]), torch.arange(TOKENS)[None]
     torch.testing.assert_close(attention(x, context[:, order]), attention(x, context))
-    there = attention(x, scheme.embed(context, places))
-    assert not torch.allclose(attention(x, scheme.embed(context[:, order], places)), there, atol=1e-3)
-    torch.testing.assert_close(attention(x, scheme.embed(context[:, order], places[:, order])), there)
+    there = attention(x, scheme.embed(context, positions))
+    assert not torch.allclose(attention(x, scheme.embed(context[:, order], positions)), there, atol=1e-3)
+    torch.testing.assert_close(attention(x, scheme.embed(context[:, order], positions[:, order])), there)
 
 
 # --- Precision, compilation, bad input, and tests that bite ---
@@ -449,10 +449,10 @@ def test_attention_is_blind_to_order_until_places_are_added(name):
 
 @pytest.mark.parametrize("name", ["sine", "sinusoidal"])
 def test_float32_is_right_far_out_and_bfloat16_close(name):
-    scheme, places = SCHEMES[name](), torch.arange(30_000, 30_040)
-    exact = scheme.encoding(places, torch.float64)
-    torch.testing.assert_close(scheme.encoding(places).double(), exact, rtol=0, atol=1e-6)
-    torch.testing.assert_close(scheme.encoding(places, torch.bfloat16).double(), exact, rtol=0, atol=4e-3)
+    scheme, positions = SCHEMES[name](), torch.arange(30_000, 30_040)
+    exact = scheme.encoding(positions, torch.float64)
+    torch.testing.assert_close(scheme.encoding(positions).double(), exact, rtol=0, atol=1e-6)
+    torch.testing.assert_close(scheme.encoding(positions, torch.bfloat16).double(), exact, rtol=0, atol=4e-3)
     assert absolute._angle_dtype(torch.device("mps")) == torch.float32
 
 
@@ -484,7 +484,7 @@ def test_compiles_without_a_graph_break(run_without_shape_checks):
         (lambda: Learned(4, -1), "d_model=-1 must be at least 1"),
         (lambda: Sinusoidal(4, base=1.0), "base=1.0 must be above 1"),
         (lambda: Sinusoidal(4, base=math.nan), "base=nan must be above 1"),
-        (lambda: SingleSine(4, period=0.0), "period=0.0 must be a number of places above 0"),
+        (lambda: SingleSine(4, period=0.0), "period=0.0 must be a number of positions above 0"),
         (lambda: SingleSine(4, period=math.inf), "period=inf"),
         (lambda: LengthScaledIndex(4).encoding(torch.tensor([0, -2])), "positions hold -2; they must be at least 0"),
     ],

@@ -11,8 +11,8 @@ from einops import rearrange, repeat
 from randomness import randn, randomize
 from torch import nn
 
-from llm_anatomy.layers.positions import relative
-from llm_anatomy.layers.positions.base import offsets
+from llm_anatomy.layers.positions import base, relative
+from llm_anatomy.layers.positions.base import PositionContext, offsets
 from llm_anatomy.layers.positions.buckets import Clip, DeBERTaLogBuckets, T5Buckets, T5CausalBuckets
 from llm_anatomy.layers.positions.relative import (
     TUPE,
@@ -51,11 +51,12 @@ def random_mask(queries=QUERIES, keys=KEYS):
 def attend(scheme, query, key, value, query_positions, key_positions, mask=None, projections=None):
     """Attention with a scheme's hooks: softmax(q k' scale + bias) v, and what is added to it."""
     groups = query.shape[1] // key.shape[1]
-    bias = scheme.bias(query, key, query_positions, key_positions, projections)
+    context = PositionContext(query_positions, key_positions, projections=projections)
+    bias = scheme.bias(query, key, context)
     shared_key, shared_value = (repeat(x, "b heads k d -> b (heads groups) k d", groups=groups) for x in (key, value))
     scores = query @ shared_key.mT * scheme.scale(query.shape[-1]) + bias
     weights = (scores if mask is None else scores.masked_fill(~mask, -math.inf)).softmax(-1)
-    added = scheme.add_to_output(weights, query_positions, key_positions)
+    added = scheme.add_to_output(weights, context)
     return weights @ shared_value + (0 if added is None else added)
 
 
@@ -116,8 +117,8 @@ def slow_shaw_value(s, i, j):
 def slow_transformer_xl(s, q, k, i, j, head, kv_head):
     omegas = [10000 ** (-2 * c / D_MODEL) for c in range(D_MODEL // 2)]
     sinusoid = [math.sin((i - j) * w) for w in omegas] + [math.cos((i - j) * w) for w in omegas]
-    place, u, v = linear(s.w_position, sinusoid, head), s.u.tolist()[head], s.v.tolist()[head]
-    return (dot(q, k) + dot(q, place) + dot(u, k) + dot(v, place)) / math.sqrt(D_HEAD)
+    position, u, v = linear(s.w_position, sinusoid, head), s.u.tolist()[head], s.v.tolist()[head]
+    return (dot(q, k) + dot(q, position) + dot(u, k) + dot(v, position)) / math.sqrt(D_HEAD)
 
 
 def slow_scalar(s, q, k, i, j, head, kv_head):
@@ -140,9 +141,9 @@ def slow_deberta(released, row, shared=None):
     def score(s, q, k, i, j, head, kv_head):
         w_query, w_key = s.projections or shared
         vectors = s.table(torch.arange(8)).tolist()
-        place_key = linear(w_key, vectors[row(i - j)], kv_head)
-        place_query = linear(w_query, vectors[row(i - j) if released else row(j - i)], head)
-        return (dot(q, k) + dot(q, place_key) + dot(k, place_query)) / math.sqrt(3 * D_HEAD)
+        position_key = linear(w_key, vectors[row(i - j)], kv_head)
+        position_query = linear(w_query, vectors[row(i - j) if released else row(j - i)], head)
+        return (dot(q, k) + dot(q, position_key) + dot(k, position_query)) / math.sqrt(3 * D_HEAD)
 
     return score
 
@@ -269,15 +270,15 @@ def slopes_of_a_power_of_two(n_heads, *_):
 @pytest.mark.parametrize(
     ("name", "owner", "attribute", "fault"),
     [
-        ("Shaw", relative, "offsets", reversed_offsets),
+        ("Shaw", base, "offsets", reversed_offsets),
         ("Shaw", Shaw, "scale", T5Bias.scale),
         ("Shaw", Shaw, "add_to_output", lambda *_: None),
         ("Transformer-XL", relative, "_per_query_head", every_other_group),
         ("Transformer-XL", TransformerXL, "_sinusoids", cosines_first),
-        ("scalar bias", relative, "offsets", reversed_offsets),
+        ("scalar bias", base, "offsets", reversed_offsets),
         ("T5", T5Bias, "scale", ScalarBias.scale),
         ("T5", T5Buckets, "__call__", lambda self, r: self._of_distance(r.abs(), 8)),
-        ("T5, causal", relative, "offsets", reversed_offsets),
+        ("T5, causal", base, "offsets", reversed_offsets),
         ("ALiBi", relative, "alibi_slopes", slopes_of_a_power_of_two),
         ("DeBERTa", DeBERTa, "rows_seen_from_key", ReleasedDeBERTa.rows_seen_from_key),
         ("DeBERTa", DeBERTa, "scale", ScalarBias.scale),
@@ -307,7 +308,7 @@ def joined(x):
 
 
 def shifted(n_tokens):
-    """Positions of three sequences that begin at different places: what is relative must not care."""
+    """Positions of three sequences that begin at different positions: what is relative must not care."""
     return torch.arange(n_tokens) + torch.tensor([[0], [17], [400]])
 
 
@@ -420,10 +421,10 @@ def test_transformer_xl_equals_the_score_of_xlnet(dtype):
     if dtype == torch.float32:
         model = XLNetModel(config)
         torch.testing.assert_close(model.relative_positional_encoding(QUERIES, memory + QUERIES), sinusoids)
-    places = torch.einsum("t b m, m h d -> t b h d", sinusoids.expand(-1, BATCH, -1), theirs.r)
+    sinusoid_keys = torch.einsum("t b m, m h d -> t b h d", sinusoids.expand(-1, BATCH, -1), theirs.r)
     mask = random_mask(QUERIES, memory + QUERIES)
     forbidden = rearrange(~mask, "b 1 q k -> q k b 1").to(dtype)
-    expected = theirs.rel_attn_core(query, key, value, places, attn_mask=forbidden.expand(-1, -1, -1, HEADS))
+    expected = theirs.rel_attn_core(query, key, value, sinusoid_keys, attn_mask=forbidden.expand(-1, -1, -1, HEADS))
     query, key, value = (rearrange(x, "t b h d -> b h t d") for x in (query, key, value))
     positions = shifted(memory + QUERIES)
     output = attend(ours, query, key, value, positions[:, memory:], positions, mask)
@@ -590,9 +591,9 @@ def test_only_relative_schemes_survive_a_shift(name):
 def test_scalar_biases_are_toeplitz_and_know_no_content(name):
     scheme, positions = make(name), torch.arange(KEYS)[None]
     query, key, _ = inputs(queries=KEYS)
-    bias = scheme.bias(query, key, positions, positions)
+    bias = scheme.bias(query, key, PositionContext(positions, positions))
     assert bias.shape == (1, HEADS, KEYS, KEYS)
-    assert torch.equal(bias, scheme.bias(key, query, positions, positions))
+    assert torch.equal(bias, scheme.bias(key, query, PositionContext(positions, positions)))
     assert torch.equal(bias[..., 1:, 1:], bias[..., :-1, :-1])
     assert scheme.scale(16) == (1 if name.startswith("T5") else 0.25)
 
@@ -609,19 +610,21 @@ def test_number_of_parameters():
 @pytest.mark.syllabus("IITD-19")
 def test_the_slides_shaw_projects_the_vector_first():
     """W_k (x + p_r) is q' W_k x + q' a_r with a_r = W_k p_r; over several heads each head has its own a_r."""
-    w_key, place = randn(HEADS * D_HEAD, D_MODEL, seed=1), randn(4, D_MODEL, seed=2)
+    w_key, position = randn(HEADS * D_HEAD, D_MODEL, seed=1), randn(4, D_MODEL, seed=2)
     x, query = randn(BATCH, KEYS, D_MODEL, seed=3), inputs()[0]
-    vectors = (place @ w_key.T).reshape(4, HEADS, D_HEAD)  # a_r of each head
+    vectors = (position @ w_key.T).reshape(4, HEADS, D_HEAD)  # a_r of each head
     rows = Clip(-2, 1)(offsets(QUERY_POSITIONS, KEY_POSITIONS))
     keys = heads_of(x @ w_key.T)[:, :, None] + vectors[rows].permute(0, 3, 1, 2, 4)
-    slide = heads_of(rearrange((x[:, None] + place[rows]) @ w_key.T, "b q k m -> (b q) k m"))
+    slide = heads_of(rearrange((x[:, None] + position[rows]) @ w_key.T, "b q k m -> (b q) k m"))
     slide = rearrange(slide, "(b q) h k d -> b h q k d", b=BATCH)
     torch.testing.assert_close(slide, keys)
     for head in range(HEADS):
         scheme = Shaw(Clip(-2, 1), D_HEAD)
         scheme.key_vectors.data.copy_(vectors[:, head])
         one, key = query[:, head : head + 1], heads_of(x @ w_key.T)[:, head : head + 1]
-        scores = one @ key.mT / math.sqrt(D_HEAD) + scheme.bias(one, key, QUERY_POSITIONS, KEY_POSITIONS)
+        scores = one @ key.mT / math.sqrt(D_HEAD) + scheme.bias(
+            one, key, PositionContext(QUERY_POSITIONS, KEY_POSITIONS)
+        )
         expected = (one[..., None, :] * slide[:, head : head + 1]).sum(-1) / math.sqrt(D_HEAD)
         torch.testing.assert_close(scores, expected, rtol=1e-4, atol=1e-5)
     assert not torch.allclose(vectors[:, 0], vectors[:, 1], atol=0.1)
@@ -637,34 +640,44 @@ def test_four_terms_of_transformer_xl():
     query, key, _ = inputs()
     scheme = make("Transformer-XL")
     with torch.no_grad():
-        scheme.w_position.weight.zero_()  # no places: what is left is u k, the same for every query
-        content = scheme.bias(query, key, QUERY_POSITIONS, KEY_POSITIONS)
+        scheme.w_position.weight.zero_()  # no positions: what is left is u k, the same for every query
+        content = scheme.bias(query, key, PositionContext(QUERY_POSITIONS, KEY_POSITIONS))
         torch.testing.assert_close(content, content[:, :, :1].expand_as(content))
         torch.testing.assert_close(content[:, 2, 0], scheme.u[2] @ key[:, 2].mT / math.sqrt(D_HEAD))
     scheme = make("Transformer-XL")
     with torch.no_grad():
         scheme.u.zero_()  # what is left does not depend on the keys, and without queries on the distance alone
-        places = scheme.bias(0 * query, key, *[torch.arange(n)[None] for n in (QUERIES, KEYS)])
-        assert torch.allclose(places, scheme.bias(0 * query, 2 * key, *[torch.arange(n)[None] for n in (5, 7)]))
-        torch.testing.assert_close(places[..., 1:, 1:], places[..., :-1, :-1])
+        positions = scheme.bias(0 * query, key, PositionContext(*[torch.arange(n)[None] for n in (QUERIES, KEYS)]))
+        assert torch.allclose(
+            positions, scheme.bias(0 * query, 2 * key, PositionContext(*[torch.arange(n)[None] for n in (5, 7)]))
+        )
+        torch.testing.assert_close(positions[..., 1:, 1:], positions[..., :-1, :-1])
 
 
 @pytest.mark.syllabus("IITD-22")
 def test_tupe_knows_no_content_and_becomes_t5_without_its_projection():
     scheme, (query, key, _) = make("TUPE-R"), inputs()
-    places = QUERY_POSITIONS, KEY_POSITIONS
-    assert torch.equal(scheme.bias(query, key, *places), scheme.bias(2 * query, -key, *places))
+    positions = QUERY_POSITIONS, KEY_POSITIONS
+    assert torch.equal(
+        scheme.bias(query, key, PositionContext(*positions)), scheme.bias(2 * query, -key, PositionContext(*positions))
+    )
     scheme.u_query.weight.data.zero_()
-    assert torch.equal(scheme.bias(query, key, *places), scheme.relative.bias(query, key, *places))
+    assert torch.equal(
+        scheme.bias(query, key, PositionContext(*positions)),
+        scheme.relative.bias(query, key, PositionContext(*positions)),
+    )
 
 
 @pytest.mark.syllabus("IITD-23")
-def test_deberta_has_three_terms_and_none_of_place_by_place():
+def test_deberta_has_three_terms_and_none_of_position_by_position():
     scheme, (query, key, _) = make("DeBERTa"), inputs()
-    places = QUERY_POSITIONS, KEY_POSITIONS
-    from_query, from_key = scheme.bias(query, 0 * key, *places), scheme.bias(0 * query, key, *places)
-    torch.testing.assert_close(from_query + from_key, scheme.bias(query, key, *places))
-    assert scheme.bias(0 * query, 0 * key, *places).eq(0).all()
+    positions = QUERY_POSITIONS, KEY_POSITIONS
+    from_query, from_key = (
+        scheme.bias(query, 0 * key, PositionContext(*positions)),
+        scheme.bias(0 * query, key, PositionContext(*positions)),
+    )
+    torch.testing.assert_close(from_query + from_key, scheme.bias(query, key, PositionContext(*positions)))
+    assert scheme.bias(0 * query, 0 * key, PositionContext(*positions)).eq(0).all()
     assert from_query.abs().max() > 0.1 and from_key.abs().max() > 0.1
 
 
@@ -695,12 +708,12 @@ def test_bfloat16_stays_close_to_float32(name):
     scheme = make(name, 2, torch.bfloat16)
     query, key, value = inputs(2, torch.bfloat16)
     add = torch.zeros(3, 1, dtype=torch.long) if name.startswith("TUPE") else torch.tensor([[3001], [0], [12345]])
-    places = QUERY_POSITIONS + add, KEY_POSITIONS + add
+    positions = QUERY_POSITIONS + add, KEY_POSITIONS + add
     with torch.no_grad():
-        low = scheme.bias(query, key, *places), attend(scheme, query, key, value, *places)
+        low = scheme.bias(query, key, PositionContext(*positions)), attend(scheme, query, key, value, *positions)
         wide = copy.deepcopy(scheme).float()
         query, key, value = query.float(), key.float(), value.float()
-        high = wide.bias(query, key, *places), attend(wide, query, key, value, *places)
+        high = wide.bias(query, key, PositionContext(*positions)), attend(wide, query, key, value, *positions)
     for a, b in zip(low, high, strict=True):
         assert a.dtype == torch.bfloat16
         torch.testing.assert_close(a.float(), b, rtol=3e-2, atol=4e-2)
@@ -712,9 +725,12 @@ def test_many_keys_at_one_offset_add_up_in_bfloat16():
     scheme.value_vectors.data.fill_(1.0)
     query_positions, key_positions = torch.tensor([[5000]]), torch.arange(4096)[None]
     weights = torch.full((1, 1, 1, 4096), 1 / 4096, dtype=torch.bfloat16)
-    assert scheme.add_to_output(weights, query_positions, key_positions).flatten().tolist() == [1.0, 1.0]
+    assert scheme.add_to_output(weights, PositionContext(query_positions, key_positions)).flatten().tolist() == [
+        1.0,
+        1.0,
+    ]
     query, key = torch.ones(1, 1, 1, 2, dtype=torch.bfloat16), torch.ones(1, 1, 4096, 2, dtype=torch.bfloat16)
-    scheme.bias(query, key, query_positions, key_positions).sum().backward()
+    scheme.bias(query, key, PositionContext(query_positions, key_positions)).sum().backward()
     torch.testing.assert_close(
         scheme.key_vectors.grad[0].float(), torch.full((2,), 4096 / math.sqrt(2)), rtol=1e-2, atol=0
     )
@@ -722,8 +738,8 @@ def test_many_keys_at_one_offset_add_up_in_bfloat16():
 
 @pytest.mark.parametrize("distance", [1, 300, 30000])
 def test_alibi_counts_far_in_bfloat16(distance):
-    x, places = torch.zeros(1, 1, 1, 2, dtype=torch.bfloat16), torch.tensor([[distance]])
-    bias = ALiBi(1).bfloat16().bias(x, x, torch.tensor([[0]]), places)
+    x, positions = torch.zeros(1, 1, 1, 2, dtype=torch.bfloat16), torch.tensor([[distance]])
+    bias = ALiBi(1).bfloat16().bias(x, x, PositionContext(torch.tensor([[0]]), positions))
     assert bias.item() == torch.tensor(-distance / 256).bfloat16().item()
 
 
@@ -732,7 +748,7 @@ def test_gradients_are_those_of_the_function(name):
     scheme, (query, key, value) = make(name, 2, torch.float64), inputs(2, torch.float64)
     names, parameters = zip(*scheme.named_parameters(), strict=True)
     query, key, value = (x[:2, :, -2:].requires_grad_() for x in (query, key, value))
-    places = QUERY_POSITIONS[:2, -2:], KEY_POSITIONS[:2, -2:]
+    positions = QUERY_POSITIONS[:2, -2:], KEY_POSITIONS[:2, -2:]
 
     class Attention(nn.Module):
         def __init__(self):
@@ -740,7 +756,7 @@ def test_gradients_are_those_of_the_function(name):
             self.scheme = scheme
 
         def forward(self, *arguments):
-            return attend(self.scheme, *arguments, *places)
+            return attend(self.scheme, *arguments, *positions)
 
     def function(query, *values):
         named = {f"scheme.{n}": v for n, v in zip(names, values, strict=True)}
@@ -757,7 +773,7 @@ def test_state_dict_round_trip(name):
     scheme, (query, key, _) = make(name), inputs()
     other = CASES[name].build(HEADS)
     other.load_state_dict(scheme.state_dict())
-    bias = [s.bias(query, key, QUERY_POSITIONS, KEY_POSITIONS) for s in (scheme, other)]
+    bias = [s.bias(query, key, PositionContext(QUERY_POSITIONS, KEY_POSITIONS)) for s in (scheme, other)]
     assert torch.equal(*bias)
     assert set(scheme.state_dict()) == {n for n, _ in scheme.named_parameters()}  # no buffer is stored
 
@@ -766,26 +782,28 @@ def test_state_dict_round_trip(name):
 @pytest.mark.parametrize("name", CASES)
 def test_a_scheme_follows_its_inputs_to_their_device(name, device):
     scheme, tensors = make(name, 2), inputs(2)
-    places = QUERY_POSITIONS, KEY_POSITIONS
-    there = attend(copy.deepcopy(scheme).to(device), *(x.to(device) for x in (*tensors, *places)))
+    positions = QUERY_POSITIONS, KEY_POSITIONS
+    there = attend(copy.deepcopy(scheme).to(device), *(x.to(device) for x in (*tensors, *positions)))
     assert there.device.type == device
-    torch.testing.assert_close(there.cpu(), attend(scheme, *tensors, *places), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(there.cpu(), attend(scheme, *tensors, *positions), rtol=1e-4, atol=1e-4)
 
 
 def test_all_schemes_compile_without_a_graph_break(run_without_shape_checks):
     code = (
         "import torch; from torch import nn; from llm_anatomy.layers.positions.relative import *\n"
         "from llm_anatomy.layers.positions.buckets import *\n"
+        "from llm_anatomy.layers.positions.base import PositionContext\n"
         "q, k, p = torch.randn(2, 6, 3, 4), torch.randn(2, 2, 5, 4), torch.arange(5)[None]\n"
         "d = nn.Embedding(8, 10), DeBERTaLogBuckets(4, 12), (nn.Linear(10, 24), nn.Linear(10, 8))\n"
         "t = T5Bias(6, T5Buckets())\n"
         "for s in [Shaw(Clip(-2, 2), 4), TransformerXL(10, 6, 4), t, T5Bias(6, T5CausalBuckets()), ALiBi(6),\n"
         "          DeBERTa(*d), TUPE(9, 10, 6, 4, t), UntiedTUPE(9, 10, 6, 4)]:\n"
         "    f = torch.compile(s.bias, fullgraph=True, backend='eager')\n"
-        "    torch.testing.assert_close(f(q, k, p[:, 2:], p), s.bias(q, k, p[:, 2:], p))\n"
+        "    here, there = (PositionContext(p[:, 2:], p) for _ in range(2))\n"
+        "    torch.testing.assert_close(f(q, k, here), s.bias(q, k, there))\n"
         "s = Shaw(Clip(-2, 2), 4); w = torch.rand(2, 6, 3, 5)\n"
         "f = torch.compile(s.add_to_output, fullgraph=True, backend='eager')\n"
-        "torch.testing.assert_close(f(w, p[:, 2:], p), s.add_to_output(w, p[:, 2:], p))"
+        "torch.testing.assert_close(f(w, here), s.add_to_output(w, there))"
     )
     run_without_shape_checks(code)
 
@@ -848,37 +866,42 @@ def bare(method):
 )
 def test_misfits_are_refused_in_one_sentence(name, change, error, sentence):
     query, key, _ = inputs()
-    arguments = dict(query=query, key=key, query_positions=QUERY_POSITIONS, key_positions=KEY_POSITIONS) | change
-    scheme = make(name)
+    positions = dict(query_positions=QUERY_POSITIONS, key_positions=KEY_POSITIONS)
+    positions |= {name: change[name] for name in positions.keys() & change.keys()}
+    tensors = dict(query=query, key=key) | {name: change[name] for name in ("query", "key") if name in change}
+    scheme, context = make(name), object.__new__(PositionContext)
     with pytest.raises(error, match=sentence):
-        bare(type(scheme).bias)(scheme, **arguments)
+        bare(PositionContext.__init__)(context, **positions)
+        bare(type(scheme).bias)(scheme, **tensors, context=context)
 
 
 @pytest.mark.parametrize("name", ["scalar bias", "T5", "ALiBi", "Transformer-XL", "TUPE-A"])
 def test_other_heads_are_refused(name):
     query, key, _ = inputs()
     with pytest.raises(ValueError, match="has n_heads=2; this scheme was made for n_heads=6"):
-        make(name).bias(query[:, :2], key[:, :2], QUERY_POSITIONS, KEY_POSITIONS)
+        make(name).bias(query[:, :2], key[:, :2], PositionContext(QUERY_POSITIONS, KEY_POSITIONS))
 
 
 @pytest.mark.parametrize("name", ["Shaw", "Transformer-XL", "TUPE-A"])
 def test_other_widths_are_refused(name):
     query, key, _ = inputs()
     with pytest.raises(ValueError, match="has d_head=3; this scheme was made for d_head=4"):
-        make(name).bias(query[..., :3], key[..., :3], QUERY_POSITIONS, KEY_POSITIONS)
+        make(name).bias(query[..., :3], key[..., :3], PositionContext(QUERY_POSITIONS, KEY_POSITIONS))
 
 
 def test_other_misfits():
     query, key, _ = inputs()
     shaw = make("Shaw")
     with pytest.raises(ValueError, match=r"key_positions have shape \(3, 6\)"):
-        bare(Shaw.add_to_output)(shaw, torch.zeros(3, 6, 5, 7), QUERY_POSITIONS, KEY_POSITIONS[:, 1:])
+        bare(Shaw.add_to_output)(shaw, torch.zeros(3, 6, 5, 7), PositionContext(QUERY_POSITIONS, KEY_POSITIONS[:, 1:]))
     with pytest.raises(ValueError, match="key_positions run from 0 to 64; they must lie in 0 to n_ctx - 1 = 63"):
-        make("TUPE-A").bias(query, key, QUERY_POSITIONS, torch.tensor([[0, 1, 2, 3, 4, 5, 64]]))
+        make("TUPE-A").bias(query, key, PositionContext(QUERY_POSITIONS, torch.tensor([[0, 1, 2, 3, 4, 5, 64]])))
     with pytest.raises(ValueError, match="query_positions run from -1 to 3"):
-        make("TUPE, untied").bias(query, key, torch.tensor([[-1, 0, 1, 2, 3]]), KEY_POSITIONS)
+        make("TUPE, untied").bias(query, key, PositionContext(torch.tensor([[-1, 0, 1, 2, 3]]), KEY_POSITIONS))
     table = nn.Embedding(8, D_MODEL)
     with pytest.raises(ValueError, match="projections=None: DeBERTa needs its own or attention's"):
-        DeBERTa(table, Clip(-4, 3)).bias(query, key, QUERY_POSITIONS, KEY_POSITIONS)
+        DeBERTa(table, Clip(-4, 3)).bias(query, key, PositionContext(QUERY_POSITIONS, KEY_POSITIONS))
     with pytest.raises(ValueError, match=r"projections are \(24, 24\) wide; .* must be \(24, 8\)"):
-        DeBERTa(table, Clip(-4, 3), pair(HEADS)).bias(query, key[:, :2], QUERY_POSITIONS, KEY_POSITIONS)
+        DeBERTa(table, Clip(-4, 3), pair(HEADS)).bias(
+            query, key[:, :2], PositionContext(QUERY_POSITIONS, KEY_POSITIONS)
+        )

@@ -9,6 +9,7 @@ from randomness import randn, randomize
 from torch import nn
 
 from llm_anatomy.layers.positions import rotary
+from llm_anatomy.layers.positions.base import PositionContext
 from llm_anatomy.layers.positions.rotary import (
     Frequencies,
     HalfSplitRotary,
@@ -18,8 +19,8 @@ from llm_anatomy.layers.positions.rotary import (
     NTKScaling,
     YaRNScaling,
     decay_bound,
-    multiply_neighbours,
-    neighbours_to_halves,
+    interleaved_to_half_split,
+    multiply_pairs,
     rotate_by_matrix,
     rotate_complex,
     rotate_efficient,
@@ -32,8 +33,8 @@ SCALINGS = [
     Frequencies(),
     LinearScaling(3.0),
     NTKScaling(3.0),
-    YaRNScaling(4.0, n_trained=600),
-    Llama3Scaling(8.0, n_trained=900),
+    YaRNScaling(4.0, original_max_position_embeddings=600),
+    Llama3Scaling(8.0, original_max_position_embeddings=900),
 ]
 BATCH, HEADS, TOKENS, D_HEAD = 3, 5, 7, 16
 TOLERANCE = {torch.float32: dict(rtol=1e-4, atol=1e-4), torch.float64: dict(rtol=1e-9, atol=1e-9)}
@@ -105,11 +106,20 @@ LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_fac
         (None, dict(rope_type="default")),
         (LinearScaling(3.0), dict(rope_type="linear", factor=3.0)),
         (NTKScaling(1.0), dict(rope_type="dynamic", factor=3.0, max_position_embeddings=701)),  # not exceeded
-        (NTKScaling.for_length(701, n_trained=300, factor=3.0), dict(rope_type="dynamic", factor=3.0, n=300)),
-        (YaRNScaling(4.0, n_trained=600), YARN),
-        (YaRNScaling(4.0, n_trained=600, fast_turns=20.0, slow_turns=2.0), YARN | dict(beta_fast=20.0, beta_slow=2.0)),
-        (YaRNScaling(4.0, n_trained=600, temperature_factor=0.9), YARN | dict(attention_factor=0.9)),
-        (Llama3Scaling(8.0, n_trained=900), LLAMA3 | dict(original_max_position_embeddings=900)),
+        (
+            NTKScaling.for_length(701, original_max_position_embeddings=300, factor=3.0),
+            dict(rope_type="dynamic", factor=3.0, n=300),
+        ),
+        (YaRNScaling(4.0, original_max_position_embeddings=600), YARN),
+        (
+            YaRNScaling(4.0, original_max_position_embeddings=600, beta_fast=20.0, beta_slow=2.0),
+            YARN | dict(beta_fast=20.0, beta_slow=2.0),
+        ),
+        (
+            YaRNScaling(4.0, original_max_position_embeddings=600, attention_factor=0.9),
+            YARN | dict(attention_factor=0.9),
+        ),
+        (Llama3Scaling(8.0, original_max_position_embeddings=900), LLAMA3 | dict(original_max_position_embeddings=900)),
     ],
 )
 @pytest.mark.parametrize("base", [100.0, 500000.0])
@@ -159,7 +169,7 @@ def test_scalings_equal_hugging_face_at_the_sizes_of_real_models(d_rotary, base)
         ),
     ]:
         torch.testing.assert_close(ours(d_rotary, base), frequencies, rtol=1e-5, atol=0)
-        assert ours.attention_factor == pytest.approx(attention_factor)
+        assert ours.attention_scaling == pytest.approx(attention_factor)
 
 
 @pytest.mark.syllabus("IITD-15", "IITD-30")
@@ -256,8 +266,8 @@ def test_three_forms_and_the_classes_agree(dtype):
     expected = rotate_by_matrix(x, angles)
     for result in (rotate_complex(x, angles), rotate_efficient(x, angles), module.rotate(x, POSITIONS)):
         torch.testing.assert_close(result, expected, rtol=0, atol=1e-5 if dtype == torch.float32 else 1e-12)
-    halves = HalfSplitRotary(10).rotate(neighbours_to_halves(x), POSITIONS)
-    torch.testing.assert_close(halves, neighbours_to_halves(expected), rtol=1e-5, atol=1e-5)
+    halves = HalfSplitRotary(10).rotate(interleaved_to_half_split(x), POSITIONS)
+    torch.testing.assert_close(halves, interleaved_to_half_split(expected), rtol=1e-5, atol=1e-5)
     assert not torch.allclose(HalfSplitRotary(10).rotate(x, POSITIONS), expected, atol=0.1)
 
 
@@ -268,12 +278,12 @@ def test_erratum_e01_last_two_entries_of_the_shuffled_vector(monkeypatch):
     torch.testing.assert_close(right, rotate_by_matrix(x, angles), rtol=0, atol=1e-6)
     assert [round(v, 4) for v in right[0, -2:].tolist()] == [6.9760, 8.0210]
     assert round(right.norm().item(), 4) == round(x.norm().item(), 4) == 14.2829
-    shuffle = rotary.shuffle_neighbours
+    shuffle = rotary.rotate_every_two
 
     def on_the_slide(x):  # ends in -x_{d-1}, x_d
         return torch.cat((shuffle(x)[..., :-2], -x[..., -2:-1], x[..., -1:]), -1)
 
-    monkeypatch.setattr(rotary, "shuffle_neighbours", on_the_slide)
+    monkeypatch.setattr(rotary, "rotate_every_two", on_the_slide)
     wrong = rotate_efficient(x, angles)
     assert [round(v, 4) for v in wrong[0, -2:].tolist()] == [6.9790, 8.0240]
     assert round(wrong.norm().item(), 4) == 14.2860
@@ -338,7 +348,7 @@ def test_scores_depend_on_the_difference_only_and_lengths_are_kept(cls, scaling)
     assert not torch.allclose(scores(POSITIONS * 2), scores(POSITIONS), atol=0.1)
     turned = scheme.rotate(query, POSITIONS)
     before, after = (x[..., :10].norm(dim=-1) for x in (query, turned))
-    torch.testing.assert_close(after, before * scaling.attention_factor)
+    torch.testing.assert_close(after, before * scaling.attention_scaling)
 
 
 @pytest.mark.syllabus("IITD-27")
@@ -443,8 +453,8 @@ def test_token_by_token_equals_all_at_once(cls):
 
 
 def test_yarn_temperature_divides_scores():
-    plain, scaled = (YaRNScaling(4.0, 600, temperature_factor=f) for f in (1.0, None))
-    assert scaled.attention_factor == pytest.approx(0.1 * math.log(4) + 1)
+    plain, scaled = (YaRNScaling(4.0, 600, attention_factor=f) for f in (1.0, None))
+    assert scaled.attention_scaling == pytest.approx(0.1 * math.log(4) + 1)
     query, key = (randn(BATCH, HEADS, TOKENS, 8, seed=s) for s in (1, 2))
     scores = [
         scheme.rotate(query, POSITIONS) @ scheme.rotate(key, POSITIONS).mT
@@ -491,37 +501,35 @@ def test_gradients(cls, d_head):
 
 
 @pytest.mark.parametrize("cls", CLASSES)
-def test_kept_tables_are_those_of_the_positions(cls, monkeypatch):
-    """One computation for queries, keys and layers alike; a new one as soon as positions differ, in place too."""
-    scheme, x = cls(D_HEAD), randn(BATCH, HEADS, TOKENS, D_HEAD)
-    calls, tables = [], cls.tables
-    monkeypatch.setattr(cls, "tables", lambda self, *arguments: calls.append(1) or tables(self, *arguments))
-    positions = POSITIONS.clone()
-    first = scheme.rotate(x, positions)
-    assert torch.equal(scheme.rotate(x, POSITIONS), first) and len(calls) == 1
-    positions += 1
-    second = scheme.rotate(x, positions)
-    assert len(calls) == 2 and torch.equal(second, cls(D_HEAD).rotate(x, POSITIONS + 1))
-    positions.numpy()[:] -= 1  # a change that PyTorch does not see
-    assert torch.equal(scheme.rotate(x, positions), first)
+def test_a_context_makes_tables_once_and_for_each_scheme_and_dtype_its_own(cls):
+    scheme, other, x = cls(D_HEAD), cls(D_HEAD, base=100.0), randn(BATCH, HEADS, TOKENS, D_HEAD)
+    context = PositionContext(POSITIONS)
+    tables = context.tables(scheme, torch.float32)
+    assert context.tables(scheme, torch.float32) is tables
+    assert torch.equal(scheme.rotate(x, POSITIONS, tables), scheme.rotate(x, POSITIONS))
+    assert torch.equal(other.rotate(x, POSITIONS, context.tables(other, x.dtype)), other.rotate(x, POSITIONS))
     wide = x.double()
-    assert torch.equal(scheme.rotate(wide, positions), cls(D_HEAD).rotate(wide, positions))
-    assert torch.equal(scheme.rotate(x[:1], positions[:1]), first[:1])
+    assert torch.equal(
+        scheme.rotate(wide, POSITIONS, context.tables(scheme, wide.dtype)), scheme.rotate(wide, POSITIONS)
+    )
+    assert context.tables(scheme, torch.float32) is tables
 
 
 @pytest.mark.parametrize("cls", CLASSES)
-def test_tables_kept_in_inference_serve_training(cls):
-    scheme = cls(D_HEAD)
+def test_a_scheme_keeps_nothing_from_call_to_call(cls):
+    """A call in inference mode, or at other positions, leaves no tensor behind that a later call could meet."""
+    scheme, x = cls(D_HEAD), randn(BATCH, HEADS, TOKENS, D_HEAD).requires_grad_()
+    before = set(vars(scheme))
     with torch.inference_mode():
-        scheme.rotate(randn(BATCH, HEADS, TOKENS, D_HEAD), POSITIONS.clone())
-    x = randn(BATCH, HEADS, TOKENS, D_HEAD).requires_grad_()
+        scheme.rotate(x, POSITIONS + 1)
+    assert set(vars(scheme)) == before
     scheme.rotate(x, POSITIONS).sum().backward()
     assert x.grad.abs().sum() > 0
 
 
 @pytest.mark.parametrize("cls", CLASSES)
 def test_every_layout_in_memory(cls):
-    """As attention makes them: heads moved forward, cut from a wider tensor at an odd place, one token of many."""
+    """As attention makes them: heads moved forward, cut from a wider tensor at an odd position, one token of many."""
     scheme, x = cls(6), randn(BATCH, HEADS, TOKENS, 6)
     expected = scheme.rotate(x, POSITIONS)
     cut = torch.nn.functional.pad(x, (3, 2))[..., 3:-2]  # odd offset, odd strides
@@ -532,7 +540,7 @@ def test_every_layout_in_memory(cls):
         torch.testing.assert_close(scheme.rotate(layout, POSITIONS), expected)
     torch.testing.assert_close(scheme.rotate(cut[:, :, 2:3], POSITIONS[:, 2:3]), expected[:, :, 2:3])
     quarter = torch.tensor([[0.0, 1.0], [0.0, 1.0]])
-    assert multiply_neighbours(torch.arange(5.0)[1:], quarter).tolist() == [-2, 1, -4, 3]
+    assert multiply_pairs(torch.arange(5.0)[1:], quarter).tolist() == [-2, 1, -4, 3]
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -573,9 +581,13 @@ def test_compiles_without_a_graph_break(run_without_shape_checks):
         (lambda: LinearScaling(0.5), ValueError, "factor=0.5 must be at least 1"),
         (lambda: NTKScaling(float("nan")), ValueError, "factor=nan must be at least 1"),
         (lambda: HalfSplitRotary(2, frequencies=NTKScaling(2.0)), ValueError, "d_rotary=2 must be at least 4"),
-        (lambda: YaRNScaling(2.0, n_trained=0), ValueError, "n_trained=0 must be at least 1"),
-        (lambda: Llama3Scaling(2.0, 9, fast_turns=1.0), ValueError, "fast_turns=1.0 must be above slow_turns=1.0"),
-        (lambda: YaRNScaling(2.0, 9, slow_turns=0.0), ValueError, "slow_turns=0.0, and that above 0"),
+        (
+            lambda: YaRNScaling(2.0, original_max_position_embeddings=0),
+            ValueError,
+            "original_max_position_embeddings=0 must be at least 1",
+        ),
+        (lambda: Llama3Scaling(2.0, 9, beta_fast=1.0), ValueError, "beta_fast=1.0 must be above beta_slow=1.0"),
+        (lambda: YaRNScaling(2.0, 9, beta_slow=0.0), ValueError, "beta_slow=0.0, and that above 0"),
     ],
 )
 def test_what_does_not_fit_is_refused(make, error, sentence):

@@ -24,17 +24,17 @@ SIZES = dict(vocab_size=VOCAB, hidden_size=24, intermediate_size=36, num_hidden_
 class Case:
     """What ``test_parity.py`` asks of a family.
 
-    ``theirs`` makes a model of Hugging Face's, with any values: the test draws them. Each of ``faults`` is a dict of
+    ``hf`` makes a model of Hugging Face's, with any values: the test draws them. Each of ``faults`` is a dict of
     fields to change in our config, or a function that changes our model, or one that gives wrong rules for the right
     ones (``WrongRules``); with it the logits must differ. ``refused`` are changes to ``config.json``. ``exact`` puts
     right what their code rounds to fewer digits than float64 has.
     """
 
     family: str
-    theirs: Callable[[], transformers.PreTrainedModel]
+    hf: Callable[[], transformers.PreTrainedModel]
     faults: dict[str, dict | Callable[[nn.Module], None] | Callable] = field(default_factory=dict)
     refused: tuple[dict, ...] = ()
-    exact: Callable[[nn.Module], None] = lambda theirs: None
+    exact: Callable[[nn.Module], None] = lambda hf: None
 
 
 class WrongRules:
@@ -57,7 +57,7 @@ def as_thirds(rule):
 
 
 def gate_and_up_exchanged(rule):
-    return replace(rule, theirs=rule.theirs[::-1]) if isinstance(rule.change, Reversed) else rule
+    return replace(rule, hf=rule.hf[::-1]) if isinstance(rule.change, Reversed) else rule
 
 
 def output_as_it_is(rule):
@@ -97,9 +97,9 @@ def bloom(**more):
     return transformers.BloomForCausalLM(config)
 
 
-def with_all_digits_of_gelu(theirs):
+def with_all_digits_of_gelu(hf):
     """Their constant has eight."""
-    for block in theirs.transformer.h:
+    for block in hf.transformer.h:
         block.mlp.gelu_impl = nn.GELU("tanh")
 
 
@@ -118,7 +118,7 @@ def t5(own_head=False, kind=("T5Config", "T5ForConditionalGeneration"), **more):
 CASES = {
     "gpt2": Case(
         family="gpt2",
-        theirs=gpt2,
+        hf=gpt2,
         faults={
             "exact gelu": dict(feedforward="gelu"),
             "epsilon": dict(norm_eps=1e-5),
@@ -132,12 +132,12 @@ CASES = {
             dict(quantization_config={"bits": 8}),
         ),
     ),
-    "gpt2, own head": Case(family="gpt2", theirs=lambda: gpt2(tie_word_embeddings=False)),
+    "gpt2, own head": Case(family="gpt2", hf=lambda: gpt2(tie_word_embeddings=False)),
     "llama": Case(
         family="llama",
-        theirs=llama,
+        hf=llama,
         faults={
-            "rotary pairing": dict(rope_pairing="neighbours"),
+            "rotary pairing": dict(rope_pairing="interleaved"),
             "rotary base": dict(rope_base=10000.0),
             "gate for up": WrongRules(gate_and_up_exchanged),
         },
@@ -150,55 +150,53 @@ CASES = {
             dict(sliding_window=8),
         ),
     ),
-    "llama 3.1": Case(family="llama", theirs=lambda: llama(LLAMA3_ROPE), faults={"turns": dict(rope_fast_turns=4.0)}),
+    "llama 3.1": Case(family="llama", hf=lambda: llama(LLAMA3_ROPE), faults={"turns": dict(rope_beta_fast=4.0)}),
     "llama, linear, biases": Case(
         family="llama",
-        theirs=lambda: llama(
-            dict(rope_type="linear", rope_theta=500.0, factor=4.0), attention_bias=True, mlp_bias=True
-        ),
+        hf=lambda: llama(dict(rope_type="linear", rope_theta=500.0, factor=4.0), attention_bias=True, mlp_bias=True),
         faults={"no scaling": dict(rope_scaling=None, rope_factor=None)},
     ),
     "llama, yarn, tied": Case(
         family="llama",
-        theirs=lambda: llama(YARN_ROPE, tie_word_embeddings=True),
-        faults={"temperature": dict(rope_temperature=1.0)},
+        hf=lambda: llama(YARN_ROPE, tie_word_embeddings=True),
+        faults={"temperature": dict(rope_attention_factor=1.0)},
     ),
     "gptneox": Case(
         family="gptneox",
-        theirs=gptneox,
+        hf=gptneox,
         faults={
             "whole heads turned": dict(rope_fraction=1.0),
-            "rotary pairing": dict(rope_pairing="neighbours"),
+            "rotary pairing": dict(rope_pairing="interleaved"),
             "projections as thirds": WrongRules(as_thirds),
         },
         refused=(dict(hidden_act="relu6"), dict(use_cache=True, attention_window=3)),
     ),
     "gptneox, serial": Case(
         family="gptneox",
-        theirs=lambda: gptneox(use_parallel_residual=False, attention_bias=False, hidden_act="gelu_new"),
+        hf=lambda: gptneox(use_parallel_residual=False, attention_bias=False, hidden_act="gelu_new"),
         faults={"exact gelu": dict(feedforward="gelu")},
     ),
     "bloom": Case(
         family="bloom",
-        theirs=bloom,
+        hf=bloom,
         faults={"no positions": dict(position="none"), "projections as thirds": WrongRules(as_thirds)},
         exact=with_all_digits_of_gelu,
         refused=(dict(apply_residual_connection_post_layernorm=True), dict(n_inner=7)),
     ),
     "t5": Case(
         family="t5",
-        theirs=t5,
+        hf=t5,
         faults={"logits not scaled": dict(scale_logits=False), "distance": dict(max_distance=128)},
         refused=(dict(feed_forward_proj="gated-mish"), dict(relative_attention_max_distance=None, bias=1)),
     ),
     "t5 1.1": Case(
         family="t5",
-        theirs=lambda: t5(own_head=True, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
+        hf=lambda: t5(own_head=True, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
         faults={"exact gelu": dict(feedforward="geglu"), "gate for up": WrongRules(gate_and_up_exchanged)},
     ),
     "mt5": Case(
         family="mt5",
-        theirs=lambda: t5(True, ("MT5Config", "MT5ForConditionalGeneration"), tie_word_embeddings=False),
+        hf=lambda: t5(True, ("MT5Config", "MT5ForConditionalGeneration"), tie_word_embeddings=False),
         faults={"buckets": dict(max_distance=20)},
     ),
 }
@@ -326,17 +324,17 @@ def without_bias_of_keys_and_values(model):
 
 
 def gate_and_up_of_experts_exchanged(rule):
-    return replace(rule, theirs=rule.theirs[::-1]) if rule.theirs[0].endswith("w1.weight") else rule
+    return replace(rule, hf=rule.hf[::-1]) if rule.hf[0].endswith("w1.weight") else rule
 
 
-def one_expert_after_the_other(theirs):
+def one_expert_after_the_other(hf):
     """The product of groups that they take by default knows no float64."""
-    theirs.set_experts_implementation("eager")
+    hf.set_experts_implementation("eager")
 
 
 def norms_in_the_order_of_names(rule):
     """Gemma 2's second norm stands after attention; Llama's of that name stands before the feed-forward layer."""
-    after, before = "around_attention.norm_out", "around_feedforward.norm_in"
+    after, before = "attention_residual.norm_out", "feedforward_residual.norm_in"
     exchanged = {after: before, before: after}
     for name, other in exchanged.items():
         if name in rule.ours[0]:
@@ -347,11 +345,11 @@ def norms_in_the_order_of_names(rule):
 CASES |= {
     "mistral": Case(
         family="mistral",
-        theirs=lambda: decoder("Mistral", sliding_window=5),
+        hf=lambda: decoder("Mistral", sliding_window=5),
         faults={
             "no window": dict(window=None),
             "window of one more": dict(window=6),
-            "rotary pairing": dict(rope_pairing="neighbours"),
+            "rotary pairing": dict(rope_pairing="interleaved"),
             "gate for up": WrongRules(gate_and_up_exchanged),
         },
         refused=(
@@ -364,12 +362,12 @@ CASES |= {
     ),
     "mistral, no window": Case(
         family="mistral",
-        theirs=lambda: decoder("Mistral", sliding_window=None, tie_word_embeddings=True, hidden_act="relu"),
+        hf=lambda: decoder("Mistral", sliding_window=None, tie_word_embeddings=True, hidden_act="relu"),
         faults={"a window": dict(window=16), "gates of silu": dict(feedforward="swiglu")},
     ),
     "mixtral": Case(
         family="mixtral",
-        theirs=lambda: decoder("Mixtral", sliding_window=5, num_local_experts=3, num_experts_per_tok=2),
+        hf=lambda: decoder("Mixtral", sliding_window=5, num_local_experts=3, num_experts_per_tok=2),
         faults={
             "no window": dict(window=None),
             "weights that do not sum to 1": dict(router="top_k_of_softmax"),
@@ -381,16 +379,16 @@ CASES |= {
     ),
     "mixtral, no window": Case(
         family="mixtral",
-        theirs=lambda: decoder("Mixtral", sliding_window=None, hidden_act="gelu", tie_word_embeddings=True),
+        hf=lambda: decoder("Mixtral", sliding_window=None, hidden_act="gelu", tie_word_embeddings=True),
         exact=one_expert_after_the_other,
         faults={"approximate gelu": dict(feedforward="geglu_tanh")},
     ),
     "qwen2": Case(
         family="qwen2",
-        theirs=lambda: decoder("Qwen2", max_window_layers=2),
+        hf=lambda: decoder("Qwen2", max_window_layers=2),
         faults={
             "no biases": without_bias_of_keys_and_values,
-            "rotary pairing": dict(rope_pairing="neighbours"),
+            "rotary pairing": dict(rope_pairing="interleaved"),
             "gate for up": WrongRules(gate_and_up_exchanged),
         },
         refused=(
@@ -407,7 +405,7 @@ CASES |= {
     ),
     "qwen2, windows": Case(
         family="qwen2",
-        theirs=lambda: decoder(
+        hf=lambda: decoder(
             "Qwen2",
             YARN_ROPE,
             use_sliding_window=True,
@@ -417,11 +415,11 @@ CASES |= {
             head_dim=6,
             max_position_embeddings=64,
         ),
-        faults={"window of one more": dict(window=6), "temperature": dict(rope_temperature=1.0)},
+        faults={"window of one more": dict(window=6), "temperature": dict(rope_attention_factor=1.0)},
     ),
     "qwen2, windows by list": Case(
         family="qwen2",
-        theirs=lambda: decoder(
+        hf=lambda: decoder(
             "Qwen2",
             num_hidden_layers=3,
             use_sliding_window=True,
@@ -434,11 +432,11 @@ CASES |= {
     ),
     "qwen3": Case(
         family="qwen3",
-        theirs=lambda: decoder("Qwen3", max_window_layers=2),
+        hf=lambda: decoder("Qwen3", max_window_layers=2),
         faults={
             "queries as they are": with_identity_for("query_norm"),
             "keys as they are": with_identity_for("key_norm"),
-            "rotary pairing": dict(rope_pairing="neighbours"),
+            "rotary pairing": dict(rope_pairing="interleaved"),
         },
         refused=(
             dict(num_experts=4),
@@ -448,7 +446,7 @@ CASES |= {
     ),
     "qwen3, windows, biases": Case(
         family="qwen3",
-        theirs=lambda: decoder(
+        hf=lambda: decoder(
             "Qwen3",
             num_hidden_layers=3,
             use_sliding_window=True,
@@ -462,7 +460,7 @@ CASES |= {
     ),
     "gemma": Case(
         family="gemma",
-        theirs=lambda: decoder("Gemma", num_key_value_heads=1),
+        hf=lambda: decoder("Gemma", num_key_value_heads=1),
         faults={
             "w for 1 + w": dict(norm="rmsnorm"),
             "embeddings not scaled": dict(scale_embeddings=False),
@@ -477,12 +475,12 @@ CASES |= {
     ),
     "gemma, own head, biases": Case(
         family="gemma",
-        theirs=lambda: decoder("Gemma", attention_bias=True, tie_word_embeddings=False),
+        hf=lambda: decoder("Gemma", attention_bias=True, tie_word_embeddings=False),
         faults={"no biases": without_bias_of_keys_and_values},
     ),
     "gemma2": Case(
         family="gemma2",
-        theirs=lambda: decoder(
+        hf=lambda: decoder(
             "Gemma2",
             num_hidden_layers=3,
             sliding_window=5,
@@ -493,8 +491,8 @@ CASES |= {
         faults={
             "w for 1 + w": dict(norm="rmsnorm"),
             "windows everywhere": dict(global_every=None),
-            "scores not bounded": dict(attention_soft_cap=None),
-            "logits not bounded": dict(logit_soft_cap=None),
+            "scores not bounded": dict(attn_logit_softcapping=None),
+            "logits not bounded": dict(final_logit_softcapping=None),
             "scale of the head": dict(attention_scale=None),
             "norms by name": WrongRules(norms_in_the_order_of_names),
         },
@@ -510,7 +508,7 @@ CASES |= {
     ),
     "gemma2, no bounds": Case(
         family="gemma2",
-        theirs=lambda: decoder(
+        hf=lambda: decoder(
             "Gemma2",
             num_hidden_layers=3,
             sliding_window=5,
@@ -624,9 +622,9 @@ def roformer(kind="RoFormerForMaskedLM", **more):
     return model
 
 
-def with_our_frequencies(theirs):
+def with_our_frequencies(hf):
     """Their tables of sines and cosines from frequencies in float32, as ours are."""
-    for name, table in [*theirs.named_parameters(), *theirs.named_buffers()]:
+    for name, table in [*hf.named_parameters(), *hf.named_buffers()]:
         if "embed_positions" in name:
             angles = torch.arange(len(table))[:, None] * Frequencies()(table.shape[1], 10000.0).double()
             exact = torch.cat((angles.sin(), angles.cos()), 1)
@@ -667,25 +665,25 @@ def token_head_without_norm(model):
 CASES |= {
     "olmo": Case(
         family="olmo",
-        theirs=lambda: olmo(hidden_act="gelu", attention_bias=True),
+        hf=lambda: olmo(hidden_act="gelu", attention_bias=True),
         faults={
             "mean kept": root_mean_square,
             "epsilon": dict(norm_eps=1e-3),
-            "rotary pairing": dict(rope_pairing="neighbours"),
+            "rotary pairing": dict(rope_pairing="interleaved"),
             "gate for up": WrongRules(gate_and_up_exchanged),
         },
         refused=(dict(clip_qkv=8.0), dict(hidden_act="relu6"), dict(head_dim=10), dict(rms_norm_eps=1e-5)),
     ),
     "olmo, linear, tied": Case(
         family="olmo",
-        theirs=lambda: olmo(
+        hf=lambda: olmo(
             rope_parameters=dict(rope_type="linear", rope_theta=500.0, factor=4.0), tie_word_embeddings=True
         ),
         faults={"no scaling": dict(rope_scaling=None, rope_factor=None)},
     ),
     "olmo2": Case(
         family="olmo2",
-        theirs=lambda: olmo2(hidden_act="gelu_pytorch_tanh", attention_bias=True),
+        hf=lambda: olmo2(hidden_act="gelu_pytorch_tanh", attention_bias=True),
         faults={
             "norms before sublayers": dict(norm_placement="pre"),
             "heads normed one by one": each_head_by_itself,
@@ -695,12 +693,12 @@ CASES |= {
     ),
     "olmo2, yarn, tied": Case(
         family="olmo2",
-        theirs=lambda: olmo2(hidden_act="relu", rope_parameters=YARN_ROPE, tie_word_embeddings=True),
-        faults={"temperature": dict(rope_temperature=1.0)},
+        hf=lambda: olmo2(hidden_act="relu", rope_parameters=YARN_ROPE, tie_word_embeddings=True),
+        faults={"temperature": dict(rope_attention_factor=1.0)},
     ),
     "opt": Case(
         family="opt",
-        theirs=opt,
+        hf=opt,
         faults={
             "positions from row 1": dict(position_offset=1, n_ctx=41),
             "gelu": dict(feedforward="gelu"),
@@ -716,19 +714,19 @@ CASES |= {
     ),
     "opt, norms after sublayers": Case(
         family="opt",
-        theirs=lambda: opt(do_layer_norm_before=False, activation_function="gelu_new", tie_word_embeddings=False),
+        hf=lambda: opt(do_layer_norm_before=False, activation_function="gelu_new", tie_word_embeddings=False),
         faults={"exact gelu": dict(feedforward="gelu")},
     ),
     "opt, without biases": Case(
         family="opt",
-        theirs=lambda: opt(enable_bias=False, layer_norm_elementwise_affine=False, activation_function="gelu"),
+        hf=lambda: opt(enable_bias=False, layer_norm_elementwise_affine=False, activation_function="gelu"),
         faults={"approximate gelu": dict(feedforward="gelu_tanh")},
     ),
     "gptj": Case(
         family="gptj",
-        theirs=gptj,
+        hf=gptj,
         faults={
-            "rotary pairing": dict(rope_pairing="halves"),
+            "rotary pairing": dict(rope_pairing="half_split"),
             "whole heads turned": dict(rope_fraction=1.0),
             "feed-forward reads the stream": feedforward_not_normed,
             "no bias of the head": no_bias_of_the_head,
@@ -746,14 +744,14 @@ CASES |= {
     ),
     "gptj, tied": Case(
         family="gptj",
-        theirs=lambda: gptj(n_inner=None, rotary_dim=10, activation_function="gelu", tie_word_embeddings=True),
+        hf=lambda: gptj(n_inner=None, rotary_dim=10, activation_function="gelu", tie_word_embeddings=True),
         faults={"approximate gelu": dict(feedforward="gelu_tanh")},
         exact=with_our_frequencies,
     ),
-    "gptj, relu": Case(family="gptj", theirs=lambda: gptj(activation_function="relu"), exact=with_our_frequencies),
+    "gptj, relu": Case(family="gptj", hf=lambda: gptj(activation_function="relu"), exact=with_our_frequencies),
     "bert": Case(
         family="bert",
-        theirs=bert,
+        hf=bert,
         faults={
             "one segment": one_segment,
             "token head without norm": token_head_without_norm,
@@ -770,14 +768,14 @@ CASES |= {
         ),
     ),
     "bert, approximate gelu": Case(
-        family="bert", theirs=lambda: bert(hidden_act="gelu_new"), faults={"exact gelu": dict(feedforward="gelu")}
+        family="bert", hf=lambda: bert(hidden_act="gelu_new"), faults={"exact gelu": dict(feedforward="gelu")}
     ),
-    "bert, relu": Case(family="bert", theirs=lambda: bert(hidden_act="relu")),
+    "bert, relu": Case(family="bert", hf=lambda: bert(hidden_act="relu")),
     "roformer": Case(
         family="roformer",
-        theirs=roformer,
+        hf=roformer,
         faults={
-            "rotary pairing": dict(rope_pairing="halves"),
+            "rotary pairing": dict(rope_pairing="half_split"),
             "one segment": one_segment,
             "left to right": dict(kind="decoder"),
         },
@@ -793,11 +791,11 @@ CASES |= {
     ),
     "roformer, left to right": Case(
         family="roformer",
-        theirs=lambda: roformer("RoFormerForCausalLM", is_decoder=True, hidden_act="gelu_new"),
-        faults={"both ways": dict(kind="encoder"), "rotary pairing": dict(rope_pairing="halves")},
+        hf=lambda: roformer("RoFormerForCausalLM", is_decoder=True, hidden_act="gelu_new"),
+        faults={"both ways": dict(kind="encoder"), "rotary pairing": dict(rope_pairing="half_split")},
         exact=with_our_frequencies,
     ),
-    "roformer, relu": Case(family="roformer", theirs=lambda: roformer(hidden_act="relu"), exact=with_our_frequencies),
+    "roformer, relu": Case(family="roformer", hf=lambda: roformer(hidden_act="relu"), exact=with_our_frequencies),
 }
 
 RELEASED |= {
@@ -878,9 +876,9 @@ def deepseek_v3(**more):
     return model
 
 
-def expert_by_expert(theirs):
+def expert_by_expert(hf):
     """Their grouped product takes no float64."""
-    theirs.set_experts_implementation("eager")
+    hf.set_experts_implementation("eager")
 
 
 def without_selection_bias(model):
@@ -893,9 +891,9 @@ CASES |= {
     "deepseek_v2": Case(
         family="deepseek_v2",
         exact=expert_by_expert,
-        theirs=lambda: deepseek_v2(mlp_bias=True),
+        hf=lambda: deepseek_v2(mlp_bias=True),
         faults={
-            "rotary pairing": dict(rope_pairing="halves"),
+            "rotary pairing": dict(rope_pairing="half_split"),
             "scale of experts": dict(expert_scale=1.0),
             "all keys, then all values": WrongRules(as_thirds),
             "gate for up": WrongRules(gate_and_up_exchanged),
@@ -921,7 +919,7 @@ CASES |= {
     "deepseek_v2, groups, yarn, latent of queries": Case(
         family="deepseek_v2",
         exact=expert_by_expert,
-        theirs=lambda: deepseek_v2(
+        hf=lambda: deepseek_v2(
             n_experts=12,
             topk_method="group_limited_greedy",
             n_group=4,
@@ -932,7 +930,7 @@ CASES |= {
         ),
         faults={
             "no mscale_all_dim": dict(attention_scale=None),
-            "no mscale": dict(rope_temperature=1.0),
+            "no mscale": dict(rope_attention_factor=1.0),
             "no groups": dict(router="top_k_of_softmax", n_expert_groups=None, n_open_groups=None),
         },
         refused=(dict(n_group=None), dict(mlp_bias=1)),
@@ -940,13 +938,13 @@ CASES |= {
     "deepseek_v2, yarn without mscale, tied": Case(
         family="deepseek_v2",
         exact=expert_by_expert,
-        theirs=lambda: deepseek_v2(rope_parameters=YARN_ROPE, tie_word_embeddings=True, hidden_act="gelu"),
-        faults={"temperature": dict(rope_temperature=1.0)},
+        hf=lambda: deepseek_v2(rope_parameters=YARN_ROPE, tie_word_embeddings=True, hidden_act="gelu"),
+        faults={"temperature": dict(rope_attention_factor=1.0)},
     ),
     "deepseek_v3": Case(
         family="deepseek_v3",
         exact=expert_by_expert,
-        theirs=lambda: deepseek_v3(attention_bias=True),
+        hf=lambda: deepseek_v3(attention_bias=True),
         faults={
             "no selection bias": without_selection_bias,
             "no groups": dict(router="top_k_of_sigmoid", n_expert_groups=None, n_open_groups=None),
@@ -964,14 +962,14 @@ CASES |= {
     "deepseek_v3, one group, halves": Case(
         family="deepseek_v3",
         exact=expert_by_expert,
-        theirs=lambda: deepseek_v3(
+        hf=lambda: deepseek_v3(
             n_group=1,
             topk_group=1,
             q_lora_rank=None,
             rope_interleave=False,
             rope_parameters=dict(rope_type="linear", rope_theta=500.0, factor=4.0),
         ),
-        faults={"rotary pairing": dict(rope_pairing="neighbours")},
+        faults={"rotary pairing": dict(rope_pairing="interleaved")},
     ),
 }
 
@@ -1029,16 +1027,16 @@ def gate_for_input(rule):
 
 
 class Exchanged(Same):
-    def inward(self, *theirs):
-        return tuple(torch.cat(tensor.chunk(2)[::-1]) for tensor in theirs)
+    def from_hf(self, *hf):
+        return tuple(torch.cat(tensor.chunk(2)[::-1]) for tensor in hf)
 
-    outward = inward
+    to_hf = from_hf
 
 
 CASES |= {
     "mamba": Case(
         family="mamba",
-        theirs=mamba,
+        hf=mamba,
         faults={"step": steps_longer, "epsilon": other_epsilon, "gate for input": WrongRules(gate_for_input)},
         refused=(
             dict(use_bias=True),
@@ -1051,7 +1049,7 @@ CASES |= {
             dict(n_groups=2),
         ),
     ),
-    "mamba, own head": Case(family="mamba", theirs=lambda: mamba(tie_word_embeddings=False)),
+    "mamba, own head": Case(family="mamba", hf=lambda: mamba(tie_word_embeddings=False)),
 }
 
 
@@ -1070,7 +1068,7 @@ def deberta_v2(**more):
 
 
 def papers_reading(model):
-    """The term of the places that ask reads the row of the key's view, as the paper has it."""
+    """The term of the positions that ask reads the row of the key's view, as the paper has it."""
     for block in model.stack.blocks:
         block.attention.position.rows_seen_from_key = block.attention.position.buckets
 
@@ -1084,7 +1082,7 @@ def table_not_normalized(model):
 CASES |= {
     "deberta": Case(
         family="deberta",
-        theirs=lambda: deberta(max_relative_positions=6, type_vocab_size=2),
+        hf=lambda: deberta(max_relative_positions=6, type_vocab_size=2),
         faults={
             "the paper's reading": papers_reading,
             "projections as thirds": WrongRules(as_thirds),
@@ -1103,11 +1101,11 @@ CASES |= {
         ),
     ),
     "deberta, reach of the longest text": Case(
-        family="deberta", theirs=lambda: deberta(hidden_act="gelu_new", max_position_embeddings=19)
+        family="deberta", hf=lambda: deberta(hidden_act="gelu_new", max_position_embeddings=19)
     ),
     "deberta_v2": Case(
         family="deberta_v2",
-        theirs=lambda: deberta_v2(type_vocab_size=2),
+        hf=lambda: deberta_v2(type_vocab_size=2),
         faults={
             "the paper's reading": papers_reading,
             "table not normalized": table_not_normalized,
@@ -1126,7 +1124,7 @@ CASES |= {
     ),
     "deberta_v2, reach of the longest text": Case(
         family="deberta_v2",
-        theirs=lambda: deberta_v2(max_relative_positions=-1, hidden_act="relu", position_buckets=6),
+        hf=lambda: deberta_v2(max_relative_positions=-1, hidden_act="relu", position_buckets=6),
     ),
 }
 

@@ -76,12 +76,12 @@ CHANGES = {
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_change_is_undone_to_the_last_bit(name):
     change, shapes = CHANGES[name]
-    theirs = [torch.randn(shape) for shape in shapes]
-    ours = change.inward(*theirs)
-    back = change.outward(*ours)
-    assert len(back) == len(theirs) and all(map(torch.equal, back, theirs))
-    assert sum(t.numel() for t in ours) == sum(t.numel() for t in theirs)
-    assert all(map(torch.equal, change.inward(*change.outward(*ours)), ours))
+    hf = [torch.randn(shape) for shape in shapes]
+    ours = change.from_hf(*hf)
+    back = change.to_hf(*ours)
+    assert len(back) == len(hf) and all(map(torch.equal, back, hf))
+    assert sum(t.numel() for t in ours) == sum(t.numel() for t in hf)
+    assert all(map(torch.equal, change.from_hf(*change.to_hf(*ours)), ours))
 
 
 def test_rules_count_layers_kinds_and_experts():
@@ -91,7 +91,7 @@ def test_rules_count_layers_kinds_and_experts():
         Rule("not there", "nor here"),
     ]
     found = moves(rules, ["blocks.10.up.bias", "blocks.10.up.weight", "blocks.10.experts"], n_experts=2)
-    assert {move.ours: move.theirs for move in found} == {
+    assert {move.ours: move.hf for move in found} == {
         ("blocks.10.up.bias",): ("h.10.fc.bias",),
         ("blocks.10.up.weight",): ("h.10.fc.weight",),
         ("blocks.10.experts",): ("h.10.e.0.a", "h.10.e.0.b", "h.10.e.1.a", "h.10.e.1.b"),
@@ -124,8 +124,8 @@ def test_shards_hold_the_same_model(shard, tmp_path):
         sizes = [sum(t.numel() * 4 for t in load_file(tmp_path / "out" / file).values()) for file in files]
         assert shard == 1 or max(sizes) <= max(shard, 260 * 24 * 4)
     again = load(tmp_path / "out").model
-    for (name, ours), (same, theirs) in zip(model.named_parameters(), again.named_parameters(), strict=True):
-        assert name == same and torch.equal(ours, theirs)
+    for (name, ours), (same, hf) in zip(model.named_parameters(), again.named_parameters(), strict=True):
+        assert name == same and torch.equal(ours, hf)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -134,10 +134,10 @@ def test_type_and_device_are_chosen_at_load(dtype, device, whole):
     model = load(whole, dtype=dtype, device=device).model
     expected = a_model().to(dtype=dtype or torch.float32, device=device)
     assert not model.training and all(p.requires_grad and p.is_leaf for p in model.parameters())
-    for (name, ours), (_, theirs) in zip(model.named_parameters(), expected.named_parameters(), strict=True):
-        assert ours.device.type == device and torch.equal(ours, theirs), name
+    for (name, ours), (_, hf) in zip(model.named_parameters(), expected.named_parameters(), strict=True):
+        assert ours.device.type == device and torch.equal(ours, hf), name
     buffers = zip(model.buffers(), expected.buffers(), strict=True)
-    assert all(ours.dtype == theirs.dtype and torch.equal(ours, theirs) for ours, theirs in buffers)
+    assert all(ours.dtype == hf.dtype and torch.equal(ours, hf) for ours, hf in buffers)
     ids = torch.tensor([[1, 2, 3]], device=device)
     torch.testing.assert_close(model(ids), expected(ids))
 
@@ -359,15 +359,15 @@ def test_damage_is_refused_in_a_sentence_before_any_tensor_is_read(name, copy, m
 
 
 def test_a_copy_that_is_none_is_refused(tmp_path):
-    theirs = CASES["t5"].theirs()
-    theirs.save_pretrained(tmp_path)
+    hf = CASES["t5"].hf()
+    hf.save_pretrained(tmp_path)
     change_tensors(tmp_path, lambda t: t.update({"encoder.embed_tokens.weight": t["shared.weight"] + 1}))
     with pytest.raises(ValueError, match="holds encoder.embed_tokens.weight, which must repeat shared.weight and does"):
         load(tmp_path)
 
 
 def test_two_names_of_one_tensor_are_refused(tmp_path):
-    CASES["gptneox"].theirs().save_pretrained(tmp_path)
+    CASES["gptneox"].hf().save_pretrained(tmp_path)
     change_tensors(tmp_path, lambda t: t.update({"lm_head.weight": t["embed_out.weight"].clone()}))
     with pytest.raises(ValueError, match="holds lm_head.weight and embed_out.weight, which are one tensor"):
         load(tmp_path)
@@ -492,10 +492,10 @@ def test_characters_of_several_bytes_are_written_whole(copy):
     texts, model = load(copy).texts, a_model()
     wanted = iter([*"aé€🙂".encode(), 256, 98])
 
-    def choose(logits, seen):
+    def sampler(logits, seen):
         return torch.tensor([next(wanted)])
 
-    pieces = list(texts.write(model, "x", n_new=20, choose=choose))
+    pieces = list(texts.write(model, "x", max_new_tokens=20, sampler=sampler))
     assert pieces == ["a", "é", "€", "🙂", ""]
 
 
@@ -541,8 +541,8 @@ def test_the_command_writes_with_a_t5_and_its_own_tokenizer(beside, tmp_path, ca
         minloglevel=2,
         **dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1),  # and nmt_nfkc, the default
     )
-    theirs = sentencepiece.SentencePieceProcessor(model_proto=data.getvalue())
-    sizes = dict(d_model=24, n_layers=2, n_encoder_layers=3, n_heads=4, d_ff=36, n_vocab=theirs.vocab_size() + 4)
+    hf = sentencepiece.SentencePieceProcessor(model_proto=data.getvalue())
+    sizes = dict(d_model=24, n_layers=2, n_encoder_layers=3, n_heads=4, d_ff=36, n_vocab=hf.vocab_size() + 4)
     more = dict(kind="encoder-decoder", position="t5", norm="rmsnorm", norm_eps=1e-6, feedforward="relu")
     torch.manual_seed(0)
     model = Transformer(ModelConfig(**sizes, **more, tie_embeddings=True, scale_logits=True))
@@ -553,11 +553,11 @@ def test_the_command_writes_with_a_t5_and_its_own_tokenizer(beside, tmp_path, ca
     else:
         (spec,) = (value for number, value, _ in _fields(data.getvalue(), "t.model") if number == 3)
         rules = next(value for number, value, _ in _fields(spec, "t.model") if number == 2)
-        vocab = [(theirs.id_to_piece(i), theirs.get_score(i)) for i in range(theirs.vocab_size())]
+        vocab = [(hf.id_to_piece(i), hf.get_score(i)) for i in range(hf.vocab_size())]
         vocab += [(f"<extra_id_{i}>", 0.0) for i in (3, 2, 1, 0)]
         T5Tokenizer(vocab, extra_ids=4, _spm_precompiled_charsmap=rules).save_pretrained(tmp_path / "t5")
     texts = load(tmp_path / "t5").texts
-    assert texts.encode("  ｔｈｅ   house ") == [*theirs.encode("the house"), 1]
+    assert texts.encode("  ｔｈｅ   house ") == [*hf.encode("the house"), 1]
     assert texts.start == 0 and texts.stop == (1,)
     assert list(texts.tokenizer.special_tokens)[-4:] == [f"<extra_id_{i}>" for i in (3, 2, 1, 0)]
     words = ["--tokens", 12, "--seed", 1, "--temperature", 5]

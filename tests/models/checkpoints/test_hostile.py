@@ -223,7 +223,7 @@ def test_opts_tokenizer_has_words_that_no_merge_makes(tmp_path):
 def test_ids_without_a_token_are_written_as_nothing():
     wanted = iter([97, 259, 98])
     texts = Texts(tokenizer=Bytes())
-    pieces = texts.write(a_model(), "x", n_new=3, choose=lambda logits, seen: torch.tensor([next(wanted)]))
+    pieces = texts.write(a_model(), "x", max_new_tokens=3, sampler=lambda logits, seen: torch.tensor([next(wanted)]))
     assert "".join(pieces) == "ab"
 
 

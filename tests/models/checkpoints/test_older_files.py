@@ -37,8 +37,8 @@ OLD = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"
 
 
 def ours(name):
-    theirs = CASES[name].theirs()
-    fields = theirs.config.to_dict()
+    hf = CASES[name].hf()
+    fields = hf.config.to_dict()
     family = families()[name]
     torch.manual_seed(0)
     return family.build(family.config(Record("config.json", fields))).eval()
@@ -76,10 +76,10 @@ def test_gptj_turns_as_many_entries_as_it_says():
         for turned in range(2, d_head + 1, 2):
             fields = dict(vocab_size=5, n_embd=d_head, n_layer=1, n_head=1)
             entry = next(entry for entry in family.fields if entry.names == ("rotary_dim",))
-            fraction = entry.inward(Record("config.json", fields | dict(rotary_dim=turned)))["rope_fraction"]
+            fraction = entry.from_hf(Record("config.json", fields | dict(rotary_dim=turned)))["rope_fraction"]
             assert 2 * int(d_head * fraction / 2) == turned and fraction <= 1
     config = family.config(Record("config.json", dict(vocab_size=5, n_embd=98, n_layer=1, n_head=1, rotary_dim=2)))
-    assert rotary_width(config) == 2 and family.their_config(config)["rotary_dim"] == 2
+    assert rotary_width(config) == 2 and family.hf_config(config)["rotary_dim"] == 2
 
 
 def test_a_roformer_is_written_under_the_class_of_its_direction():
@@ -87,4 +87,4 @@ def test_a_roformer_is_written_under_the_class_of_its_direction():
     fields = dict(vocab_size=5, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=9)
     for is_decoder, name in ((False, "RoFormerForMaskedLM"), (True, "RoFormerForCausalLM")):
         config = family.config(Record("config.json", fields | dict(is_decoder=is_decoder)))
-        assert family.their_config(config)["architectures"] == [name]
+        assert family.hf_config(config)["architectures"] == [name]

@@ -16,10 +16,10 @@ from llm_anatomy.models.transformer import Transformer
 
 @pytest.mark.parametrize("make", [deberta, deberta_v2])
 def test_the_older_head_of_deberta(make, tmp_path):
-    theirs = randomize(make(legacy=True)).eval()
-    theirs.save_pretrained(tmp_path)
+    hf = randomize(make(legacy=True)).eval()
+    hf.save_pretrained(tmp_path)
     assert "cls.predictions.bias" in load_file(tmp_path / "model.safetensors")
-    assert difference(load(tmp_path).model, theirs) <= BOUNDS[torch.float32]
+    assert difference(load(tmp_path).model, hf) <= BOUNDS[torch.float32]
 
 
 @pytest.mark.parametrize(
@@ -30,8 +30,8 @@ def test_the_older_head_of_deberta(make, tmp_path):
     ],
 )
 def test_older_names(name, renamed, tmp_path):
-    theirs = randomize(CASES[name].theirs()).eval()
-    theirs.save_pretrained(tmp_path)
+    hf = randomize(CASES[name].hf()).eval()
+    hf.save_pretrained(tmp_path)
     file = tmp_path / "model.safetensors"
     tensors = {renamed.get(key, key): tensor for key, tensor in load_file(file).items()}
     assert set(renamed.values()) <= tensors.keys()
@@ -39,7 +39,7 @@ def test_older_names(name, renamed, tmp_path):
         tensors["deberta.embeddings.position_embeddings.weight"] = torch.ones(48, 24)
         tensors["mask_predictions.dense.bias"] = torch.ones(24)
     save_file(tensors, file)
-    assert difference(load(tmp_path).model, theirs) <= BOUNDS[torch.float32]
+    assert difference(load(tmp_path).model, hf) <= BOUNDS[torch.float32]
 
 
 def test_a_released_deberta_says_nothing_of_its_head(tmp_path):

@@ -32,10 +32,10 @@ class Exact(TorchFunctionMode):
         return function(*map(wide, args), **{key: wide(value) for key, value in (kwargs or {}).items()})
 
 
-def share_frequencies(ours, theirs):
+def share_frequencies(ours, hf):
     """Both compute the frequencies of RoPE in float32, in another order; float64 would show the last bit of it."""
     mine = [module.frequencies for module in ours.modules() if hasattr(module, "frequencies")]
-    for module in theirs.modules():
+    for module in hf.modules():
         if mine and hasattr(module, "inv_freq"):
             torch.testing.assert_close(module.inv_freq.float(), mine[0], rtol=1e-6, atol=0)
             module.inv_freq = mine[0].to(module.inv_freq.dtype)
@@ -48,9 +48,9 @@ def made(tmp_path_factory):
 
     def of(name):
         if name not in kept:
-            theirs, folder = randomize(CASES[name].theirs()).eval(), tmp_path_factory.mktemp("theirs") / "model"
-            theirs.save_pretrained(folder)
-            kept[name] = theirs, folder
+            hf, folder = randomize(CASES[name].hf()).eval(), tmp_path_factory.mktemp("theirs") / "model"
+            hf.save_pretrained(folder)
+            kept[name] = hf, folder
         return kept[name]
 
     return of
@@ -60,55 +60,57 @@ def inputs(config):
     """Ours and theirs, without padding and with it: on the left for decoders, on the right for what is read whole."""
     g = torch.Generator().manual_seed(1)
     ids = torch.randint(1, VOCAB, (BATCH, TOKENS), generator=g)
-    is_token = torch.ones(BATCH, TOKENS, dtype=torch.bool)
+    attention_mask = torch.ones(BATCH, TOKENS, dtype=torch.bool)
     if config.kind == "encoder-decoder":
-        source, here = torch.randint(1, VOCAB, (BATCH, SOURCE), generator=g), is_token[:, :SOURCE].clone()
-        yield dict(ids=ids, source=source, here=here), is_token
+        source, here = torch.randint(1, VOCAB, (BATCH, SOURCE), generator=g), attention_mask[:, :SOURCE].clone()
+        yield dict(ids=ids, source=source, here=here), attention_mask
         here = here.clone()
         here[1, 9:] = here[2, 12:] = False
-        yield dict(ids=ids, source=source, here=here), is_token
+        yield dict(ids=ids, source=source, here=here), attention_mask
         return
     given = dict(ids=ids)
     if getattr(config, "n_segments", 0):
         given["segments"] = torch.randint(0, config.n_segments, (BATCH, TOKENS), generator=g)
-    yield given, is_token
-    is_token = is_token.clone()
+    yield given, attention_mask
+    attention_mask = attention_mask.clone()
     if config.kind == "encoder":
-        is_token[0, 12:] = is_token[2, 16:] = False
+        attention_mask[0, 12:] = attention_mask[2, 16:] = False
     else:
-        is_token[0, :5] = is_token[2, :1] = False
-    yield given, is_token
+        attention_mask[0, :5] = attention_mask[2, :1] = False
+    yield given, attention_mask
 
 
-def our_logits(model, given, is_token):
+def our_logits(model, given, attention_mask):
     if "source" in given:
         return model(given["ids"], source=model.encode(given["source"], given["here"]))
-    return model(given["ids"], is_token=is_token, **{name: given[name] for name in given if name == "segments"})
+    return model(
+        given["ids"], attention_mask=attention_mask, **{name: given[name] for name in given if name == "segments"}
+    )
 
 
-def their_logits(model, given, is_token):
+def their_logits(model, given, attention_mask):
     knows = inspect.signature(model.forward).parameters
     if "source" in given:
         asked = dict(input_ids=given["source"], attention_mask=given["here"].long(), decoder_input_ids=given["ids"])
     else:
-        asked = dict(input_ids=given["ids"], attention_mask=is_token.long())
+        asked = dict(input_ids=given["ids"], attention_mask=attention_mask.long())
         if "segments" in given:
             asked["token_type_ids"] = given["segments"]
         if "position_ids" in knows:
-            asked["position_ids"] = (is_token.cumsum(1) - 1).clamp(min=0)
+            asked["position_ids"] = (attention_mask.cumsum(1) - 1).clamp(min=0)
     if "use_cache" in knows:
         asked["use_cache"] = False
     return model(**asked).logits
 
 
 @torch.no_grad()
-def difference(ours, theirs):
+def difference(ours, hf):
     """The largest, over both inputs and all tokens that are none of padding."""
     largest = 0.0
-    for given, is_token in inputs(ours.config):
-        found, expected = our_logits(ours, given, is_token), their_logits(theirs, given, is_token)
+    for given, attention_mask in inputs(ours.config):
+        found, expected = our_logits(ours, given, attention_mask), their_logits(hf, given, attention_mask)
         assert found.shape == expected.shape and expected.isfinite().all()
-        largest = max(largest, (found - expected)[is_token].abs().max().item())
+        largest = max(largest, (found - expected)[attention_mask].abs().max().item())
     return largest
 
 
@@ -117,17 +119,17 @@ def difference(ours, theirs):
 @pytest.mark.parametrize("dtype", BOUNDS, ids=["float32", "float64"])
 @ALL
 def test_logits_equal_theirs(name, dtype, made, record_property):
-    theirs, folder = made(name)
+    hf, folder = made(name)
     ours = load(folder, dtype=dtype)
     assert ours.family == CASES[name].family and {p.dtype for p in ours.model.parameters()} == {dtype}
     if dtype == torch.float64:
-        theirs = type(theirs).from_pretrained(folder, dtype=dtype)
-        CASES[name].exact(theirs)
-        share_frequencies(ours.model, theirs)
+        hf = type(hf).from_pretrained(folder, dtype=dtype)
+        CASES[name].exact(hf)
+        share_frequencies(ours.model, hf)
         with Exact():
-            found = difference(ours.model, theirs)
+            found = difference(ours.model, hf)
     else:
-        found = difference(ours.model, theirs)
+        found = difference(ours.model, hf)
     record_property(f"{name} {dtype}", found)
     print(f"{name}, {dtype}: {found:.1e}")
     assert found <= BOUNDS[dtype]
@@ -135,16 +137,16 @@ def test_logits_equal_theirs(name, dtype, made, record_property):
 
 @ALL
 def test_files_go_round_bit_for_bit(name, made, tmp_path):
-    theirs, folder = made(name)
+    hf, folder = made(name)
     save(load(folder), tmp_path / "ours")
     before, after = load_file(folder / "model.safetensors"), load_file(tmp_path / "ours" / "model.safetensors")
     assert before.keys() == after.keys()
     for key, tensor in before.items():
         assert tensor.dtype == after[key].dtype and torch.equal(tensor, after[key]), key
-    read = type(theirs).from_pretrained(tmp_path / "ours").eval()
+    read = type(hf).from_pretrained(tmp_path / "ours").eval()
     with torch.no_grad():
-        for given, is_token in inputs(load(folder).config):
-            assert torch.equal(their_logits(read, given, is_token), their_logits(theirs, given, is_token))
+        for given, attention_mask in inputs(load(folder).config):
+            assert torch.equal(their_logits(read, given, attention_mask), their_logits(hf, given, attention_mask))
     fields = [json.loads((f / "config.json").read_text()) for f in (folder, tmp_path / "ours")]
     differ = {k for k in fields[0] if fields[0][k] is not None and fields[0][k] != fields[1].get(k)}
     assert differ <= {"transformers_version", "tie_word_embeddings", "rope_parameters", "architectures"}
@@ -152,21 +154,21 @@ def test_files_go_round_bit_for_bit(name, made, tmp_path):
 
 @ALL
 def test_greedy_generation_is_theirs_token_for_token(name, made):
-    theirs, folder = made(name)
+    hf, folder = made(name)
     ours = load(folder)
     if ours.config.kind == "encoder":
         return
-    given, is_token = list(inputs(ours.config))[-1]
-    theirs.generation_config.update(**NO_TOKENS | dict(pad_token_id=0, decoder_start_token_id=0))
+    given, attention_mask = list(inputs(ours.config))[-1]
+    hf.generation_config.update(**NO_TOKENS | dict(pad_token_id=0, decoder_start_token_id=0))
     asked = dict(max_new_tokens=NEW, do_sample=False, use_cache=True)
     if "source" in given:
-        found = theirs.generate(input_ids=given["source"], attention_mask=given["here"].long(), **asked)[:, 1:]
+        found = hf.generate(input_ids=given["source"], attention_mask=given["here"].long(), **asked)[:, 1:]
         sources = [row[here].tolist() for row, here in zip(given["source"], given["here"], strict=True)]
-        written = generate(ours.model, [[0]] * BATCH, sources=sources, n_new=NEW)
+        written = generate(ours.model, [[0]] * BATCH, sources=sources, max_new_tokens=NEW)
     else:
-        found = theirs.generate(input_ids=given["ids"], attention_mask=is_token.long(), **asked)[:, TOKENS:]
-        prompts = [row[here].tolist() for row, here in zip(given["ids"], is_token, strict=True)]
-        written = generate(ours.model, prompts, n_new=NEW)
+        found = hf.generate(input_ids=given["ids"], attention_mask=attention_mask.long(), **asked)[:, TOKENS:]
+        prompts = [row[here].tolist() for row, here in zip(given["ids"], attention_mask, strict=True)]
+        written = generate(ours.model, prompts, max_new_tokens=NEW)
     assert written.ids == found.tolist()
 
 
@@ -175,7 +177,7 @@ FAULTS = [(name, fault) for name, case in CASES.items() for fault in case.faults
 
 @pytest.mark.parametrize("name, fault", FAULTS)
 def test_a_planted_fault_is_seen(name, fault, made, monkeypatch):
-    theirs, folder = made(name)
+    hf, folder = made(name)
     change = CASES[name].faults[fault]
     if isinstance(change, WrongRules):
         wrong = families() | {CASES[name].family: change(CASES[name].family)}
@@ -189,7 +191,7 @@ def test_a_planted_fault_is_seen(name, fault, made, monkeypatch):
             model.load_state_dict(right.state_dict())
         else:
             change(model)
-    found = difference(model, theirs)
+    found = difference(model, hf)
     print(f"{name}, {fault}: {found:.1e}")
     assert found > 10 * BOUNDS[torch.float32]
 

@@ -54,7 +54,7 @@ def test_gemma_2_alternates_unless_a_list_says_otherwise(fields, window, every):
 @pytest.mark.parametrize("window, every", [(None, None), (8, None), (8, 2), (8, 3), (8, 4)])
 def test_windows_come_back_as_they_were_written(family, window, every):
     config = ModelConfig.of(config_of(family).changed() | dict(window=window, global_every=every))
-    fields = families()[family].their_config(config)  # refuses what would come back as another
+    fields = families()[family].hf_config(config)  # refuses what would come back as another
     whole = [window is None or every and layer % every == 0 for layer in range(1, 5)]
     assert fields["layer_types"] == [FULL if all_seen else SLIDING for all_seen in whole]
     assert fields["sliding_window"] == window
@@ -68,7 +68,7 @@ def test_null_and_missing_are_two_things():
     null = families()["mistral"].config(Record("config.json", fields | dict(num_key_value_heads=None)))
     assert (missing.n_kv_heads, null.n_kv_heads) == (8, 16)
     bounds = config_of("gemma2"), config_of("gemma2", attn_logit_softcapping=None, final_logit_softcapping=None)
-    assert [(c.attention_soft_cap, c.logit_soft_cap) for c in bounds] == [(50.0, 30.0), (None, None)]
+    assert [(c.attn_logit_softcapping, c.final_logit_softcapping) for c in bounds] == [(50.0, 30.0), (None, None)]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_null_and_missing_are_two_things():
 def test_a_config_that_a_family_cannot_say_is_refused(family, changes, said):
     values = config_of(family).changed() | changes
     with pytest.raises(ValueError, match=f"the family {family} cannot say {said}"):
-        families()[family].their_config(ModelConfig.of(values))
+        families()[family].hf_config(ModelConfig.of(values))
 
 
 QWEN = """attention_dropout=0.0 bos_token_id=151643 eos_token_id=151643 hidden_act="silu"

@@ -71,8 +71,8 @@ def test_linear_self_attention_is_the_sum_over_the_past(position):
         rearrange(linear(x), "b t (h d) -> b h t d", h=3) for linear in (layer.w_query, layer.w_key, layer.w_value)
     )
     query, key = torch.nn.functional.elu(query) + 1, torch.nn.functional.elu(key) + 1
-    places = torch.arange(5)[None]
-    turn = (lambda a: position.rotate(a, places)) if position else (lambda a: a)
+    positions = torch.arange(5)[None]
+    turn = (lambda a: position.rotate(a, positions)) if position else (lambda a: a)
     read = torch.zeros_like(value)
     for m in range(5):
         for n in range(m + 1):
@@ -86,7 +86,7 @@ def test_linear_self_attention_is_the_sum_over_the_past(position):
 def test_the_linear_models_read_with_linear_attention_turned_or_not():
     for scheme, turned in (("linear", False), ("linear_rope", True)):
         layers = [block.attention for block in small_model(scheme).stack.blocks]
-        assert all(type(layer) is LinearSelfAttention and bool(layer.turned_by) == turned for layer in layers)
+        assert all(type(layer) is LinearSelfAttention and bool(layer.rotation) == turned for layer in layers)
 
 
 def test_training_lowers_the_loss_and_can_be_repeated(brief):
@@ -120,7 +120,7 @@ def test_the_mean_weights_are_those_of_the_distances(brief):
     model = small_model("alibi")
     found = mean_weights(model, n_distances=5)
     _, records = model(positions._test_windows(corpus()[2], 64)[:, :-1], return_records=True)
-    weights = records[1].weights[:, 2]  # the second layer's third head
+    weights = records[1].attention_weights[:, 2]  # the second layer's third head
     expected = sum(weights[:, i, i - 3] for i in range(4, 64)).mean() / 60
     assert found[1, 2, 3].item() == pytest.approx(expected.item(), abs=1e-7)
 

@@ -1,8 +1,8 @@
-r"""Absolute schemes: each place has a vector of its own, added to the embedding of the token that stands there.
+r"""Absolute schemes: each position has a vector of its own, added to the embedding of the token that stands there.
 
-Legend of shapes: ``batch``, ``tokens``, ``d_model`` (width of an embedding, and of the vector of a place). The ladder
-of the lecture: two codes that are rejected, kept here for their defects, two that lead to the sinusoids, then the
-sinusoids, and a table that is trained.
+Legend of shapes: ``batch``, ``tokens``, ``d_model`` (width of an embedding, and of the vector of a position). The
+ladder of the lecture: two codes that are rejected, kept here for their defects, two that lead to the sinusoids, then
+the sinusoids, and a table that is trained.
 
 Every scheme here is done when attention starts, so that keys can be cached, except where the vectors depend on how
 long the sentence is.
@@ -15,14 +15,14 @@ import torch.nn.functional as F
 from einops import rearrange, repeat
 from torch import nn
 
+from llm_anatomy.layers._checks import _check_at_least_one, _check_integers
 from llm_anatomy.layers._precision import _wide
-from llm_anatomy.layers._refusals import _refuse_below_one, _refuse_other_than_integers
 from llm_anatomy.layers.positions.base import PositionScheme
 from llm_anatomy.shapes import Float, Int, Tensor
 
 
 class AbsoluteScheme(PositionScheme):
-    r"""What absolute schemes share: the vector of the place is added to the embedding, once, at the input.
+    r"""What absolute schemes share: the vector of the position is added to the embedding, once, at the input.
 
     .. math:: x_i' = x_i + p_i, \quad \text{so that } q_i = W_q (x_i + p_i), \text{ likewise } k_i \text{ and } v_i
 
@@ -33,7 +33,7 @@ class AbsoluteScheme(PositionScheme):
         ValueError: for a width below 1; in ``embed``, for another width or positions that do not fit.
         TypeError: in ``embed`` and ``encoding``, for positions that are not integers.
 
-    Source: Vaswani et al. (2017), section 3.5; IITD-16 (erratum E-03: the place is i, not k), CMU-23.
+    Source: Vaswani et al. (2017), section 3.5; IITD-16 (erratum E-03: the position is i, not k), CMU-23.
 
     >>> scheme = IntegerIndex(3)
     >>> scheme.encoding(torch.arange(2)).tolist()  # the vectors alone, for figures
@@ -44,14 +44,14 @@ class AbsoluteScheme(PositionScheme):
 
     def __init__(self, d_model: int):
         super().__init__()
-        _refuse_below_one(d_model=d_model)
+        _check_at_least_one(d_model=d_model)
         self.d_model = d_model
 
     def encoding(
         self, positions: Int[Tensor, "*batch tokens"], dtype: torch.dtype = torch.float32
     ) -> Float[Tensor, "*batch tokens d_model"]:
-        """The vectors of the places, one row per token; ``positions`` may be just ``(tokens,)``."""
-        raise NotImplementedError(f"{type(self).__name__} must say which vector a place has")
+        """The vectors of the positions, one row per token; ``positions`` may be just ``(tokens,)``."""
+        raise NotImplementedError(f"{type(self).__name__} must say which vector a position has")
 
     def embed(
         self, x: Float[Tensor, "batch tokens d_model"], positions: Int[Tensor, "#batch tokens"]
@@ -74,7 +74,7 @@ class IntegerIndex(AbsoluteScheme):
 
     .. math:: p_i = i\,\mathbf{1}
 
-    The values have no bound and drown the content, places beyond the training range are unseen, and all coordinates
+    The values have no bound and drown the content, positions beyond the training range are unseen, and all coordinates
     say the same. In bfloat16 the index cannot even count beyond 256.
 
     Args:
@@ -93,7 +93,7 @@ class IntegerIndex(AbsoluteScheme):
     def encoding(
         self, positions: Int[Tensor, "*batch tokens"], dtype: torch.dtype = torch.float32
     ) -> Float[Tensor, "*batch tokens d_model"]:
-        _refuse_other_than_integers(positions=positions)
+        _check_integers(positions=positions)
         return repeat(positions.to(dtype), "... tokens -> ... tokens d_model", d_model=self.d_model)
 
 
@@ -102,7 +102,7 @@ class LengthScaledIndex(AbsoluteScheme):
 
     .. math:: p_i = \frac{i}{n - 1}\,\mathbf{1}, \quad n = 1 + \max_j j, \quad p_0 = 0 \text{ where } n = 1
 
-    The same place has another vector in a sentence of another length, and so has a step to the neighbour. The length
+    The same position has another vector in a sentence of another length, and so has a step to the neighbour. The length
     is read off the positions, row by row: a row is one sentence, given whole; padding takes places within it.
 
     Args:
@@ -123,8 +123,8 @@ class LengthScaledIndex(AbsoluteScheme):
     def encoding(
         self, positions: Int[Tensor, "*batch tokens"], dtype: torch.dtype = torch.float32
     ) -> Float[Tensor, "*batch tokens d_model"]:
-        _refuse_other_than_integers(positions=positions)
-        _refuse_outside(positions, positions >= 0, "at least 0")
+        _check_integers(positions=positions)
+        _check_bounds(positions, positions >= 0, "at least 0")
         last = positions.amax(-1, keepdim=True).clamp(min=1)  # (..., 1): n - 1
         scaled = (positions.to(_wide(dtype)) / last).to(dtype)
         return repeat(scaled, "... tokens -> ... tokens d_model", d_model=self.d_model)
@@ -138,7 +138,7 @@ class BinaryCounter(AbsoluteScheme):
 
     .. math:: p_{i,k} = \left\lfloor i / 2^k \right\rfloor \bmod 2
 
-    Bit k has period :math:`2^{k+1}`, and the counter starts anew after :math:`2^{d_\mathrm{model}}` places. Written
+    Bit k has period :math:`2^{k+1}`, and the counter starts anew after :math:`2^{d_\mathrm{model}}` positions. Written
     numbers, and the slide's table, have the fastest digit last.
 
     Args:
@@ -156,25 +156,25 @@ class BinaryCounter(AbsoluteScheme):
     def encoding(
         self, positions: Int[Tensor, "*batch tokens"], dtype: torch.dtype = torch.float32
     ) -> Float[Tensor, "*batch tokens d_model"]:
-        _refuse_other_than_integers(positions=positions)
+        _check_integers(positions=positions)
         digits = torch.arange(self.d_model, device=positions.device)
         return (positions.long()[..., None] >> digits & 1).to(dtype)
 
 
 class SingleSine(AbsoluteScheme):
-    r"""One sine over the places, in every coordinate: bounded, the same for any length, and it repeats.
+    r"""One sine over the positions, in every coordinate: bounded, the same for any length, and it repeats.
 
     .. math:: p_i = \sin\left(\frac{2\pi}{\mathrm{period}}\, i\right) \mathbf{1}
 
     Args:
         d_model: width of the embeddings, from 1.
-        period: after how many places it repeats, above 0. By default :math:`2\pi`, one radian per place, as in the
-            first coordinate of the sinusoids: no two whole places then agree exactly, but some come close.
+        period: after how many positions it repeats, above 0. By default :math:`2\pi`, one radian per position, as in
+            the first coordinate of the sinusoids: no two whole positions then agree exactly, but some come close.
 
     Raises:
         ValueError: besides those of ``AbsoluteScheme``, for a period that is not above 0.
 
-    Source: IITD-09 (errata E-08: places 0 and 6 agree if 6 is a whole number of half periods; E-09).
+    Source: IITD-09 (errata E-08: positions 0 and 6 agree if 6 is a whole number of half periods; E-09).
 
     >>> [round(abs(SingleSine(1, period).encoding(torch.tensor([6])).item()), 4) for period in (12.0, 6.0, 2 * math.pi)]
     [0.0, 0.0, 0.2794]
@@ -183,13 +183,13 @@ class SingleSine(AbsoluteScheme):
     def __init__(self, d_model: int, period: float = 2 * math.pi):
         super().__init__(d_model)
         if not 0 < period < math.inf:
-            raise ValueError(f"period={period} must be a number of places above 0")
+            raise ValueError(f"period={period} must be a number of positions above 0")
         self.period = period
 
     def encoding(
         self, positions: Int[Tensor, "*batch tokens"], dtype: torch.dtype = torch.float32
     ) -> Float[Tensor, "*batch tokens d_model"]:
-        _refuse_other_than_integers(positions=positions)
+        _check_integers(positions=positions)
         angles = positions.to(_angle_dtype(positions.device)) * (2 * math.pi / self.period)
         return repeat(angles.sin().to(dtype), "... tokens -> ... tokens d_model", d_model=self.d_model)
 
@@ -198,7 +198,7 @@ class SingleSine(AbsoluteScheme):
 
 
 class Sinusoidal(AbsoluteScheme):
-    r"""A sine and a cosine for each of many frequencies, from one radian per place down to almost none.
+    r"""A sine and a cosine for each of many frequencies, from one radian per position down to almost none.
 
     .. math:: p_{i,2t} = \sin\left(i / \mathrm{base}^{2t/d_\mathrm{model}}\right), \quad
         p_{i,2t+1} = \cos\left(i / \mathrm{base}^{2t/d_\mathrm{model}}\right)
@@ -206,7 +206,7 @@ class Sinusoidal(AbsoluteScheme):
     Coordinates 2t and 2t + 1 form pair t. Where the width is odd, the last sine has no cosine beside it. Marian's
     and RoFormer's tables hold all sines first, then all cosines: a fixed reordering of the same numbers.
 
-    Defined at any place; that a model trained on short texts reads longer ones does not follow (erratum E-21).
+    Defined at any position; that a model trained on short texts reads longer ones does not follow (erratum E-21).
 
     Args:
         d_model: width of the embeddings, from 1; odd widths too.
@@ -231,7 +231,7 @@ class Sinusoidal(AbsoluteScheme):
     def encoding(
         self, positions: Int[Tensor, "*batch tokens"], dtype: torch.dtype = torch.float32
     ) -> Float[Tensor, "*batch tokens d_model"]:
-        _refuse_other_than_integers(positions=positions)
+        _check_integers(positions=positions)
         exact = dict(device=positions.device, dtype=_angle_dtype(positions.device))
         exponents = torch.arange(0, self.d_model, 2, **exact) / self.d_model  # (pairs,)
         angles = positions.to(**exact)[..., None] / self.base**exponents  # (..., tokens, pairs)
@@ -240,19 +240,19 @@ class Sinusoidal(AbsoluteScheme):
 
 
 class Learned(AbsoluteScheme):
-    r"""One trained vector per place, for as many places as there are in training and no more.
+    r"""One trained vector per position, for as many positions as there are in training and no more.
 
     .. math:: p_i = P_{:,i}, \quad P \in \mathbb{R}^{d_\mathrm{model} \times n_\mathrm{ctx}}
 
-    ``table`` is P with the places as rows. The same thing is a linear layer over one-hot places, :math:`p_i = P e_i`.
-    It starts from a normal distribution of standard deviation 0.02, BERT's.
+    ``table`` is P with the positions as rows. The same thing is a linear layer over one-hot positions,
+    :math:`p_i = P e_i`. It starts from a normal distribution of standard deviation 0.02, BERT's.
 
     Args:
-        n_ctx: how many places, from 1.
+        n_ctx: how many positions, from 1.
         d_model: width of the embeddings, from 1.
 
     Raises:
-        ValueError: besides those of ``AbsoluteScheme``, for no places; in ``embed`` and ``encoding``, for positions
+        ValueError: besides those of ``AbsoluteScheme``, for no positions; in ``embed`` and ``encoding``, for positions
             outside 0 to n_ctx - 1. A compiled graph leaves this check out.
 
     Source: Gehring et al. (2017), section 3.1; Devlin et al. (2019), section 3; IITD-13, IITD-16, CMU-24, GT-28,
@@ -268,25 +268,25 @@ class Learned(AbsoluteScheme):
 
     def __init__(self, n_ctx: int, d_model: int):
         super().__init__(d_model)
-        _refuse_below_one(n_ctx=n_ctx)
+        _check_at_least_one(n_ctx=n_ctx)
         self.n_ctx = n_ctx
         self.table = nn.Parameter(torch.randn(n_ctx, d_model) * 0.02)
 
     def encoding(
         self, positions: Int[Tensor, "*batch tokens"], dtype: torch.dtype = torch.float32
     ) -> Float[Tensor, "*batch tokens d_model"]:
-        _refuse_other_than_integers(positions=positions)
+        _check_integers(positions=positions)
         inside = (positions >= 0) & (positions < self.n_ctx)
-        _refuse_outside(positions, inside, f"0 to n_ctx - 1 = {self.n_ctx - 1}: there is no vector for any other")
+        _check_bounds(positions, inside, f"0 to n_ctx - 1 = {self.n_ctx - 1}: there is no vector for any other")
         return F.embedding(positions.long(), self.table).to(dtype)
 
 
 def _angle_dtype(device: torch.device) -> torch.dtype:
-    """In float32, values at places up to 2000 are off by up to some 1e-4; Apple's GPUs have nothing better."""
+    """In float32, values at positions up to 2000 are off by up to some 1e-4; Apple's GPUs have nothing better."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 
-def _refuse_outside(positions: Tensor, inside: Tensor, allowed: str) -> None:
+def _check_bounds(positions: Tensor, inside: Tensor, allowed: str) -> None:
     """Looks at values, for which a GPU must be waited for; a compiled graph cannot, and the meta device has none."""
     if torch.compiler.is_compiling() or positions.is_meta:
         return

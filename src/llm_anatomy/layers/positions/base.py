@@ -1,27 +1,176 @@
-"""What every position scheme has in common: four places where it may tell attention where a token stands.
+"""What every position scheme has in common: four hooks through which it tells attention where tokens are.
 
-Legend of shapes as in ``layers.attention``. Positions are integers, ``(batch, tokens)`` or ``(1, tokens)`` where all
-sequences are alike. A relative offset is key position minus query position.
+Legend of shapes as in ``layers.functional``. Positions are integers, ``(batch, tokens)``, or ``(1, tokens)`` if all
+sequences have the same ones; padding has position -1. A relative offset is key position minus query position.
 """
 
 import math
+from collections.abc import Callable
 
+import torch
 from torch import nn
 
-from llm_anatomy.shapes import Float, Int, Tensor
+from llm_anatomy.layers._checks import _check_integers
+from llm_anatomy.shapes import Bool, Float, Int, Tensor
+
+Rule = Callable[[Tensor, Tensor], Tensor]
+
+
+def offsets(
+    query_positions: Int[Tensor, "#batch queries"], key_positions: Int[Tensor, "#batch keys"]
+) -> Int[Tensor, "#batch queries keys"]:
+    """Key position minus query position, for every pair.
+
+    Args:
+        query_positions, key_positions: of all sequences, or of one if all are alike.
+
+    Source: the book's convention for the lectures' disagreement D-02; IITD-18, CMU-25, GT-30.
+
+    >>> offsets(torch.tensor([[4]]), torch.tensor([[2, 3, 4]])).tolist()
+    [[[-2, -1, 0]]]
+    """
+    return key_positions[:, None, :] - query_positions[:, :, None]
+
+
+class PositionContext:
+    """The positions of the queries and keys of one forward, and what layers derive from them.
+
+    A model makes one context per forward and hands it to every layer. Offsets, masks and the tables of a rotation are
+    computed when the first layer asks for them, and shared by the others.
+
+    Args:
+        query_positions: of the tokens that attend, -1 for padding.
+        key_positions: of the tokens that are attended to, -1 for padding; by default those of the queries.
+        contiguous: whether all positions follow each other without gaps or padding, and the last query is at the
+            position of the last key. Attention may then use a mode of its kernel instead of a mask.
+        projections: attention's own projections of queries and keys, which a scheme may share.
+
+    Raises:
+        TypeError: for positions that are not integers.
+        ValueError: for positions that are not (batch or 1, tokens).
+
+    Source: the book's convention for the lectures' disagreement D-02; IITD-18, CMU-25, GT-30.
+
+    >>> context = PositionContext(torch.tensor([[4]]), torch.tensor([[2, 3, 4]]))
+    >>> context.offsets.tolist()
+    [[[-2, -1, 0]]]
+    """
+
+    def __init__(
+        self,
+        query_positions: Int[Tensor, "query_batch queries"],
+        key_positions: Int[Tensor, "key_batch keys"] | None = None,
+        *,
+        contiguous: bool = False,
+        projections: tuple[nn.Linear, nn.Linear] | None = None,
+        derived: dict | None = None,
+    ):
+        self.query_positions = query_positions
+        self.key_positions = query_positions if key_positions is None else key_positions
+        self.contiguous, self.projections = contiguous, projections
+        self._derived = {} if derived is None else derived
+        if derived is None:
+            for name, positions in {"query_positions": query_positions, "key_positions": self.key_positions}.items():
+                _check_integers(**{name: positions})
+                if positions.ndim != 2:
+                    raise ValueError(f"{name} have shape {tuple(positions.shape)}; they must be (batch or 1, tokens)")
+
+    @property
+    def new_positions(self) -> Int[Tensor, "query_batch queries"] | None:
+        """What a cache is told of the queries' positions: nothing if they go on where it ends."""
+        return None if self.contiguous else self.query_positions
+
+    @property
+    def offsets(self) -> Int[Tensor, "#batch queries keys"]:
+        """Key position minus query position, for every pair."""
+        if "offsets" not in self._derived:
+            self._derived["offsets"] = offsets(self.query_positions, self.key_positions)
+        return self._derived["offsets"]
+
+    def mask(self, rule: Rule) -> Bool[Tensor, "#batch 1 #queries keys"]:
+        """The mask that a rule makes of the positions, one tensor for all layers that have the same rule."""
+        return self._once("masks", rule, lambda: rule(self.query_positions, self.key_positions))
+
+    def tables(self, scheme: "PositionScheme", dtype: torch.dtype) -> tuple[Tensor, ...]:
+        """What ``scheme.rotate`` needs to know of the queries' positions, once for all layers that share the scheme."""
+        return self._once(f"tables in {dtype}", scheme, lambda: scheme.tables(self.query_positions, dtype))
+
+    def with_keys(self, key_positions: Int[Tensor, "key_batch keys"], layout: str) -> "PositionContext":
+        """The context with the keys that a cache returned.
+
+        Args:
+            key_positions: of all keys in the cache.
+            layout: of the cache. Caches of one layout hold the same tokens in the same slots, and share one context.
+        """
+        if layout not in self._derived:
+            self._derived[layout] = PositionContext(self.query_positions, key_positions, contiguous=self.contiguous)
+        return self._derived[layout]
+
+    def for_scheme(self, w_query: nn.Linear, w_key: nn.Linear) -> "PositionContext":
+        """The context that one layer's scheme receives: with the layer's projections, and with padding at position 0,
+        since a table has no row for -1. Masks hide padding."""
+        if self.contiguous:
+            queries, keys, derived = self.query_positions, self.key_positions, self._derived
+        else:
+            if "clamped" not in self._derived:
+                queries, keys = self.query_positions.clamp(min=0), self.key_positions.clamp(min=0)
+                self._derived["clamped"] = queries, keys, {}
+            queries, keys, derived = self._derived["clamped"]
+        return PositionContext(queries, keys, contiguous=self.contiguous, projections=(w_query, w_key), derived=derived)
+
+    def check(self, query: Tensor, key: Tensor, **expected: int) -> None:
+        """Raise a ValueError if queries and keys do not fit the positions, or are not as a scheme expects them.
+
+        Args:
+            query, key: (batch, heads, tokens, d_head).
+            expected: ``n_heads`` and ``d_head`` for which the scheme was made.
+        """
+        for name, tensor in {"query": query, "key": key}.items():
+            if tensor.ndim != 4:
+                raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must be (batch, heads, tokens, d_head)")
+        if query.shape[0] != key.shape[0] or query.shape[-1] != key.shape[-1] or query.shape[1] % key.shape[1]:
+            raise ValueError(
+                f"query {tuple(query.shape)} and key {tuple(key.shape)} must agree in batch and width, "
+                "and the key's heads divide the query's"
+            )
+        for name, size in expected.items():
+            found = query.shape[1 if name == "n_heads" else -1]
+            if found != size:
+                raise ValueError(
+                    f"query {tuple(query.shape)} has {name}={found}; this scheme was made for {name}={size}"
+                )
+        self.check_lengths(query.shape[0], query.shape[2], key.shape[2])
+
+    def check_lengths(self, batch: int, n_queries: int, n_keys: int) -> None:
+        """Raise a ValueError if there is not one position for each query and each key."""
+        for name, positions, n in (
+            ("query_positions", self.query_positions, n_queries),
+            ("key_positions", self.key_positions, n_keys),
+        ):
+            if positions.shape[0] not in (1, batch) or positions.shape[1] != n:
+                raise ValueError(f"{name} have shape {tuple(positions.shape)}; they must be ({batch} or 1, {n})")
+
+    def _once(self, what: str, asked_for: object, compute: Callable):
+        known = self._derived.setdefault(what, [])
+        for key, value in known:
+            if key is asked_for:
+                return value
+        known.append((asked_for, compute()))
+        return known[-1][1]
 
 
 class PositionScheme(nn.Module):
-    """The four hooks; each does nothing until a scheme says otherwise.
+    """The four hooks; each does nothing until a scheme overrides it.
 
-    Attention calls them in this order and knows no scheme by name::
+    Attention calls them in this order, and names no scheme::
 
-        x      = position.embed(x, positions)                                     # the model, once, at the input
-        query  = position.rotate(query, query_positions); key likewise
-        scores = query @ key.T * position.scale(d_head) + position.bias(query, key, query_positions, key_positions)
-        output = softmax(scores) @ value + position.add_to_output(weights, query_positions, key_positions)
+        x      = position.embed(x, positions)                        # once, by the model, before the first layer
+        query  = position.rotate(query, positions); key likewise
+        scores = query @ key.T * position.scale(d_head) + position.bias(query, key, context)
+        output = softmax(scores) @ value + position.add_to_output(weights, context)
 
-    Positions are explicit, so that a cache, padding on the left and packed sequences work wherever a scheme allows it.
+    Positions are explicit, so that a cache, padding on the left and packed sequences work with every scheme for which
+    they can work.
 
     Source: Dufter et al. (2022), who put absolute and relative schemes into one notation; IITD-03, IITD-16, CMU-22.
 
@@ -30,10 +179,10 @@ class PositionScheme(nn.Module):
     """
 
     explicit_only: str | None = None
-    """Why the scheme has no fused form, where it has none."""
+    """Why the scheme has no fused form; None if it has one."""
 
     not_cacheable: str | None = None
-    """Why keys cannot be kept from one step to the next, where they cannot."""
+    """Why keys cannot be kept from one step to the next; None if they can."""
 
     def embed(
         self, x: Float[Tensor, "batch tokens d_model"], positions: Int[Tensor, "#batch tokens"]
@@ -41,10 +190,17 @@ class PositionScheme(nn.Module):
         """Change the embeddings."""
         return x
 
+    def tables(self, positions: Int[Tensor, "#batch tokens"], dtype: torch.dtype) -> tuple[Tensor, ...]:
+        """What ``rotate`` needs to know of the positions, for vectors of this dtype."""
+        return ()
+
     def rotate(
-        self, x: Float[Tensor, "batch heads tokens d_head"], positions: Int[Tensor, "#batch tokens"]
+        self,
+        x: Float[Tensor, "batch heads tokens d_head"],
+        positions: Int[Tensor, "#batch tokens"],
+        tables: tuple[Tensor, ...] | None = None,
     ) -> Float[Tensor, "batch heads tokens d_head"]:
-        """Change queries, or keys, each with its own positions."""
+        """Change queries or keys. ``tables`` are computed from the positions unless they are given."""
         return x
 
     def scale(self, d_head: int) -> float:
@@ -55,37 +211,14 @@ class PositionScheme(nn.Module):
         self,
         query: Float[Tensor, "batch heads queries d_head"],
         key: Float[Tensor, "batch kv_heads keys d_head"],
-        query_positions: Int[Tensor, "#batch queries"],
-        key_positions: Int[Tensor, "#batch keys"],
-        projections: tuple[nn.Linear, nn.Linear] | None = None,
+        context: PositionContext,
     ) -> Float[Tensor, "#batch #heads queries keys"] | None:
-        """Add to the scores, after they are scaled. ``projections`` are attention's own for queries and keys, which
-        a scheme may share."""
+        """Add to the scores, after they were scaled."""
         return None
 
     def add_to_output(
-        self,
-        weights: Float[Tensor, "batch heads queries keys"],
-        query_positions: Int[Tensor, "#batch queries"],
-        key_positions: Int[Tensor, "#batch keys"],
+        self, weights: Float[Tensor, "batch heads queries keys"], context: PositionContext
     ) -> Float[Tensor, "batch heads queries d_value"] | None:
-        """Add to the values that are averaged: what the weights make of the places. Explicit only, since it needs
-        the weights."""
+        """Add to the average of the values something that the weights make of the positions. This hook has no fused
+        form, since it needs the weights."""
         return None
-
-
-def offsets(
-    query_positions: Int[Tensor, "#batch queries"], key_positions: Int[Tensor, "#batch keys"]
-) -> Int[Tensor, "#batch queries keys"]:
-    """Key position minus query position, for every pair.
-
-    Args:
-        query_positions, key_positions: of all sequences, or of one where all are alike.
-
-    Source: the book's convention for the lectures' disagreement D-02; IITD-18, CMU-25, GT-30.
-
-    >>> import torch
-    >>> offsets(torch.tensor([[4]]), torch.tensor([[2, 3, 4]])).tolist()
-    [[[-2, -1, 0]]]
-    """
-    return key_positions[:, None, :] - query_positions[:, :, None]

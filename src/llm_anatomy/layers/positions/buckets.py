@@ -74,9 +74,9 @@ class T5Buckets:
     def __post_init__(self):
         if self.n_rows < 4 or self.n_rows % 2:
             raise ValueError(f"n_rows={self.n_rows} must be even and at least 4: each direction gets half")
-        self._refuse_short_distance(self.n_rows // 2)
+        self._check_max_distance(self.n_rows // 2)
 
-    def _refuse_short_distance(self, n_rows: int) -> None:
+    def _check_max_distance(self, n_rows: int) -> None:
         if self.max_distance <= n_rows // 2:
             raise ValueError(f"max_distance={self.max_distance} must be above {n_rows // 2}, the distances seen singly")
 
@@ -111,7 +111,7 @@ class T5CausalBuckets(T5Buckets):
     def __post_init__(self):
         if self.n_rows < 2:
             raise ValueError(f"n_rows={self.n_rows} must be at least 2")
-        self._refuse_short_distance(self.n_rows)
+        self._check_max_distance(self.n_rows)
 
     def __call__(self, offset: Int[Tensor, "*pairs"]) -> Int[Tensor, "*pairs"]:
         return self._of_distance((-offset).clamp(min=0), self.n_rows)

@@ -14,19 +14,17 @@ import torch.nn.functional as F
 from einops import rearrange, repeat
 from torch import nn
 
+from llm_anatomy.layers._checks import _check_at_least_one
 from llm_anatomy.layers._precision import _wide
-from llm_anatomy.layers._refusals import _refuse_below_one, _refuse_other_than_integers
-from llm_anatomy.layers.positions.base import PositionScheme, offsets
+from llm_anatomy.layers.positions.base import PositionContext, PositionScheme
 from llm_anatomy.layers.positions.buckets import Clip, DeBERTaLogBuckets, T5Buckets
 from llm_anatomy.shapes import Float, Int, Tensor
 
-# What the hook ``bias`` takes and gives, as in ``base``.
+# What the hook ``bias`` takes and returns, as in ``base``.
 Query = Float[Tensor, "batch heads queries d_head"]
 Key = Float[Tensor, "batch kv_heads keys d_head"]
-QueryPositions = Int[Tensor, "#batch queries"]
-KeyPositions = Int[Tensor, "#batch keys"]
-Projections = tuple[nn.Linear, nn.Linear] | None
 Added = Float[Tensor, "#batch #heads queries keys"]
+Projections = tuple[nn.Linear, nn.Linear] | None
 
 # --- A number per offset ---
 
@@ -50,26 +48,19 @@ class ScalarBias(PositionScheme):
     >>> scheme = ScalarBias(1, Clip(-1, 1))
     >>> _ = scheme.table.data.copy_(torch.tensor([[-5.0], [0.0], [3.0]]))
     >>> x, positions = torch.zeros(1, 1, 3, 2), torch.tensor([[0, 1, 2]])
-    >>> scheme.bias(x, x, positions, positions)[0, 0].tolist()
+    >>> scheme.bias(x, x, PositionContext(positions))[0, 0].tolist()
     [[0.0, 3.0, 3.0], [-5.0, 0.0, 3.0], [-5.0, -5.0, 0.0]]
     """
 
     def __init__(self, n_heads: int, buckets: Clip | T5Buckets):
         super().__init__()
-        _refuse_below_one(n_heads=n_heads)
+        _check_at_least_one(n_heads=n_heads)
         self.n_heads, self.buckets = n_heads, buckets
         self.table = _small_normal(buckets.n_rows, n_heads)
 
-    def bias(
-        self,
-        query: Query,
-        key: Key,
-        query_positions: QueryPositions,
-        key_positions: KeyPositions,
-        projections: Projections = None,
-    ) -> Added:
-        _refuse_misfits(query, key, query_positions, key_positions, n_heads=self.n_heads)
-        rows = self.buckets(offsets(query_positions, key_positions))  # (batch or 1, queries, keys)
+    def bias(self, query: Query, key: Key, context: PositionContext) -> Added:
+        context.check(query, key, n_heads=self.n_heads)
+        rows = self.buckets(context.offsets)  # (batch or 1, queries, keys)
         added = F.embedding(rows, self.table).to(query.dtype)
         return rearrange(added, "batch queries keys heads -> batch heads queries keys")
 
@@ -123,7 +114,7 @@ def alibi_slopes(
     >>> alibi_slopes(3).tolist(), alibi_slopes(4).tolist()
     ([0.0625, 0.00390625, 0.25], [0.25, 0.0625, 0.015625, 0.00390625])
     """
-    _refuse_below_one(n_heads=n_heads)
+    _check_at_least_one(n_heads=n_heads)
     power = 1 << (n_heads - 1).bit_length()
     slopes = torch.exp2(-8 / power * torch.arange(1, power + 1, device=device, dtype=dtype))
     return slopes if power == n_heads else torch.cat((slopes[1::2], slopes[::2]))[:n_heads]
@@ -147,25 +138,18 @@ class ALiBi(PositionScheme):
     Source: Press et al. (2022), section 3; GT-31 (erratum E-55: it does not hinder the cache).
 
     >>> x, positions = torch.zeros(1, 1, 3, 2), torch.tensor([[0, 256, 512]])
-    >>> ALiBi(1).bias(x, x, positions, positions)[0, 0].tolist()
+    >>> ALiBi(1).bias(x, x, PositionContext(positions))[0, 0].tolist()
     [[-0.0, -1.0, -2.0], [-1.0, -0.0, -1.0], [-2.0, -1.0, -0.0]]
     """
 
     def __init__(self, n_heads: int):
         super().__init__()
-        _refuse_below_one(n_heads=n_heads)
+        _check_at_least_one(n_heads=n_heads)
         self.n_heads = n_heads
 
-    def bias(
-        self,
-        query: Query,
-        key: Key,
-        query_positions: QueryPositions,
-        key_positions: KeyPositions,
-        projections: Projections = None,
-    ) -> Added:
-        _refuse_misfits(query, key, query_positions, key_positions, n_heads=self.n_heads)
-        distances = offsets(query_positions, key_positions).abs()[:, None]  # (batch or 1, 1, queries, keys)
+    def bias(self, query: Query, key: Key, context: PositionContext) -> Added:
+        context.check(query, key, n_heads=self.n_heads)
+        distances = context.offsets.abs()[:, None]  # (batch or 1, 1, queries, keys)
         slopes = alibi_slopes(self.n_heads, query.device, _wide(query.dtype))[:, None, None]  # (heads, 1, 1)
         return (-slopes * distances).to(query.dtype)
 
@@ -203,32 +187,22 @@ class Shaw(PositionScheme):
     def __init__(self, buckets: Clip, d_head: int, d_value: int | None = None):
         super().__init__()
         d_value = d_head if d_value is None else d_value
-        _refuse_below_one(d_head=d_head, d_value=d_value)
+        _check_at_least_one(d_head=d_head, d_value=d_value)
         self.buckets, self.d_head = buckets, d_head
         self.key_vectors = _small_normal(buckets.n_rows, d_head)
         self.value_vectors = _small_normal(buckets.n_rows, d_value)
 
-    def bias(
-        self,
-        query: Query,
-        key: Key,
-        query_positions: QueryPositions,
-        key_positions: KeyPositions,
-        projections: Projections = None,
-    ) -> Added:
-        _refuse_misfits(query, key, query_positions, key_positions, d_head=self.d_head)
-        rows = self.buckets(offsets(query_positions, key_positions))  # (batch or 1, queries, keys)
+    def bias(self, query: Query, key: Key, context: PositionContext) -> Added:
+        context.check(query, key, d_head=self.d_head)
+        rows = self.buckets(context.offsets)  # (batch or 1, queries, keys)
         scores = _pick(query @ self.key_vectors.T, rows)  # (batch, heads, queries, rows) -> keys
         return (scores * self.scale(self.d_head)).to(query.dtype)
 
     def add_to_output(
-        self,
-        weights: Float[Tensor, "batch heads queries keys"],
-        query_positions: QueryPositions,
-        key_positions: KeyPositions,
+        self, weights: Float[Tensor, "batch heads queries keys"], context: PositionContext
     ) -> Float[Tensor, "batch heads queries d_value"]:
-        _refuse_unfit_positions(weights.shape[0], weights.shape[2:], query_positions, key_positions)
-        rows = self.buckets(offsets(query_positions, key_positions))
+        context.check_lengths(weights.shape[0], *weights.shape[2:])
+        rows = self.buckets(context.offsets)
         rows = rows[:, None].long().expand(weights.shape)  # (batch, heads, queries, keys)
         wide = weights.to(_wide(weights.dtype))
         at_offset = wide.new_zeros(*weights.shape[:3], self.buckets.n_rows).scatter_add(-1, rows, wide)
@@ -261,39 +235,34 @@ class TransformerXL(PositionScheme):
 
     >>> scheme = TransformerXL(d_model=8, n_heads=2, d_head=3)
     >>> query, key = torch.randn(1, 2, 1, 3), torch.randn(1, 2, 5, 3)
-    >>> scheme.bias(query, key, torch.tensor([[4]]), torch.arange(5)[None]).shape
+    >>> scheme.bias(query, key, PositionContext(torch.tensor([[4]]), torch.arange(5)[None])).shape
     torch.Size([1, 2, 1, 5])
     """
 
     def __init__(self, d_model: int, n_heads: int, d_head: int):
         super().__init__()
-        _refuse_below_one(d_model=d_model, n_heads=n_heads, d_head=d_head)
+        _check_at_least_one(d_model=d_model, n_heads=n_heads, d_head=d_head)
         if d_model % 2:
             raise ValueError(f"{d_model=} must be even: half sines, half cosines")
         self.d_model, self.n_heads, self.d_head = d_model, n_heads, d_head
         self.u, self.v = _small_normal(n_heads, d_head), _small_normal(n_heads, d_head)
         self.w_position = nn.Linear(d_model, n_heads * d_head, bias=False)
 
-    def bias(
-        self,
-        query: Query,
-        key: Key,
-        query_positions: QueryPositions,
-        key_positions: KeyPositions,
-        projections: Projections = None,
-    ) -> Added:
-        _refuse_misfits(query, key, query_positions, key_positions, n_heads=self.n_heads, d_head=self.d_head)
+    def bias(self, query: Query, key: Key, context: PositionContext) -> Added:
+        context.check(query, key, n_heads=self.n_heads, d_head=self.d_head)
         # u k_j
         content = self.u[:, None] @ _per_query_head(key, self.n_heads).mT  # (batch, heads, 1, keys)
         # (q_i + v) W_R = (a, b), which asks for a sin(i - j) + b cos(i - j)
         w_position = rearrange(self.w_position.weight, "(heads d) d_model -> heads d d_model", heads=self.n_heads)
         a, b = ((query + self.v[:, None]) @ w_position).chunk(2, -1)  # each (batch, heads, queries, d_model / 2)
         # = (b sin i - a cos i) sin j + (a sin i + b cos i) cos j, with i and j counted from the first key
-        first = key_positions[:, :1]
-        sin_i, cos_i = self._sinusoids(query_positions - first, query.dtype)
-        places = torch.cat(self._sinusoids(key_positions - first, query.dtype), -1)  # (batch or 1, 1, keys, d_model)
+        first = context.key_positions[:, :1]
+        sin_i, cos_i = self._sinusoids(context.query_positions - first, query.dtype)
+        key_sinusoids = torch.cat(
+            self._sinusoids(context.key_positions - first, query.dtype), -1
+        )  # (batch or 1, 1, keys, d_model)
         turned = torch.cat((b * sin_i - a * cos_i, a * sin_i + b * cos_i), -1)  # (batch, heads, queries, d_model)
-        position = turned.to(query.dtype) @ places.to(query.dtype).mT  # (batch, heads, queries, keys)
+        position = turned.to(query.dtype) @ key_sinusoids.to(query.dtype).mT  # (batch, heads, queries, keys)
         return ((content + position) * self.scale(self.d_head)).to(query.dtype)
 
     def _sinusoids(self, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -303,7 +272,7 @@ class TransformerXL(PositionScheme):
 
 
 class DeBERTa(PositionScheme):
-    r"""Disentangled attention, as in the paper: content asks for places, and places ask for content.
+    r"""Disentangled attention, as in the paper: content asks for positions, and positions ask for content.
 
     .. math:: s_{ij} = \frac{q_i^\top k_j + q_i^\top W_{K,r} P_{\delta(i,j)} + k_j^\top W_{Q,r} P_{\delta(j,i)}}
         {\sqrt{3\, d_\mathrm{head}}}, \quad \delta(i, j) = \mathrm{row}(p_i - p_j)
@@ -324,7 +293,7 @@ class DeBERTa(PositionScheme):
 
     >>> scheme = DeBERTa(nn.Embedding(8, 10), Clip(-4, 3), (nn.Linear(10, 6), nn.Linear(10, 6)))
     >>> query, key, positions = torch.randn(1, 2, 5, 3), torch.randn(1, 2, 5, 3), torch.arange(5)[None]
-    >>> scheme.bias(query, key, positions, positions).shape, round(scheme.scale(d_head=3), 4)
+    >>> scheme.bias(query, key, PositionContext(positions)).shape, round(scheme.scale(d_head=3), 4)
     (torch.Size([1, 2, 5, 5]), 0.3333)
     """
 
@@ -345,26 +314,19 @@ class DeBERTa(PositionScheme):
         """The row of delta(j, i) for each pair: how far the key is from the query."""
         return self.buckets(offset)
 
-    def bias(
-        self,
-        query: Query,
-        key: Key,
-        query_positions: QueryPositions,
-        key_positions: KeyPositions,
-        projections: Projections = None,
-    ) -> Added:
-        _refuse_misfits(query, key, query_positions, key_positions)
-        w_query, w_key = self._fitting(projections, query, key)
-        n_heads, offset = query.shape[1], offsets(query_positions, key_positions)
+    def bias(self, query: Query, key: Key, context: PositionContext) -> Added:
+        context.check(query, key)
+        w_query, w_key = self._fitting(context.projections, query, key)
+        n_heads, offset = query.shape[1], context.offsets
         vectors = self.table(torch.arange(self.buckets.n_rows, device=query.device))  # (rows, d_model)
-        place_query = rearrange(w_query(vectors), "rows (heads d) -> 1 heads rows d", heads=n_heads)
-        place_key = rearrange(w_key(vectors), "rows (heads d) -> 1 heads rows d", heads=key.shape[1])
-        place_key, key = _per_query_head(place_key, n_heads), _per_query_head(key, n_heads)
+        position_query = rearrange(w_query(vectors), "rows (heads d) -> 1 heads rows d", heads=n_heads)
+        position_key = rearrange(w_key(vectors), "rows (heads d) -> 1 heads rows d", heads=key.shape[1])
+        position_key, key = _per_query_head(position_key, n_heads), _per_query_head(key, n_heads)
         # q_i W_K,r P_delta(i, j)
-        to_place = _pick(query @ place_key.mT, self.buckets(-offset))  # (batch, heads, queries, keys)
+        to_position = _pick(query @ position_key.mT, self.buckets(-offset))  # (batch, heads, queries, keys)
         # k_j W_Q,r P_delta(j, i)
-        from_place = _pick(key @ place_query.mT, self.rows_seen_from_key(offset).mT).mT
-        return ((to_place + from_place) * self.scale(query.shape[-1])).to(query.dtype)
+        from_position = _pick(key @ position_query.mT, self.rows_seen_from_key(offset).mT).mT
+        return ((to_position + from_position) * self.scale(query.shape[-1])).to(query.dtype)
 
     def _fitting(self, shared: Projections, query: Tensor, key: Tensor) -> tuple[nn.Linear, nn.Linear]:
         pair = shared if self.projections is None else self.projections
@@ -407,7 +369,7 @@ class ReleasedDeBERTa(DeBERTa):
 
 
 class TUPE(PositionScheme):
-    r"""Untied positions: places are compared with projections of their own, apart from words.
+    r"""Untied positions: positions are compared with projections of their own, apart from words.
 
     .. math:: s_{ij} = \frac{q_i^\top k_j + (U_Q\, P_{p_i})^\top (U_K\, P_{p_j})}{\sqrt{2\, d_\mathrm{head}}}
         + b_{p_j - p_i}
@@ -427,13 +389,13 @@ class TUPE(PositionScheme):
 
     >>> scheme = TUPE(n_ctx=16, d_model=8, n_heads=2, d_head=3, relative=T5Bias(2, T5Buckets()))
     >>> x, positions = torch.randn(1, 2, 5, 3), torch.arange(5)[None]
-    >>> scheme.bias(x, x, positions, positions).shape, round(scheme.scale(d_head=8), 4)
+    >>> scheme.bias(x, x, PositionContext(positions)).shape, round(scheme.scale(d_head=8), 4)
     (torch.Size([1, 2, 5, 5]), 0.25)
     """
 
     def __init__(self, n_ctx: int, d_model: int, n_heads: int, d_head: int, relative: PositionScheme | None = None):
         super().__init__()
-        _refuse_below_one(n_ctx=n_ctx, d_model=d_model, n_heads=n_heads, d_head=d_head)
+        _check_at_least_one(n_ctx=n_ctx, d_model=d_model, n_heads=n_heads, d_head=d_head)
         self.n_ctx, self.n_heads, self.d_head, self.relative = n_ctx, n_heads, d_head, relative
         self.table = _small_normal(n_ctx, d_model)
         self.u_query = nn.Linear(d_model, n_heads * d_head, bias=False)
@@ -442,24 +404,18 @@ class TUPE(PositionScheme):
     def scale(self, d_head: int) -> float:
         return 1 / math.sqrt(2 * d_head)
 
-    def bias(
-        self,
-        query: Query,
-        key: Key,
-        query_positions: QueryPositions,
-        key_positions: KeyPositions,
-        projections: Projections = None,
-    ) -> Added:
-        _refuse_misfits(query, key, query_positions, key_positions, n_heads=self.n_heads, d_head=self.d_head)
+    def bias(self, query: Query, key: Key, context: PositionContext) -> Added:
+        context.check(query, key, n_heads=self.n_heads, d_head=self.d_head)
+        query_positions, key_positions = context.query_positions, context.key_positions
         if not torch.compiler.is_compiling():
-            _refuse_beyond(self.n_ctx, query_positions=query_positions, key_positions=key_positions)
-        place_query, place_key = (
+            _check_within_context(self.n_ctx, query_positions=query_positions, key_positions=key_positions)
+        position_query, position_key = (
             rearrange(u(F.embedding(p, self.table)), "batch tokens (heads d) -> batch heads tokens d", d=self.d_head)
             for u, p in ((self.u_query, query_positions), (self.u_key, key_positions))
         )
-        added = place_query @ place_key.mT * self.scale(self.d_head)  # (batch or 1, heads, queries, keys)
+        added = position_query @ position_key.mT * self.scale(self.d_head)  # (batch or 1, heads, queries, keys)
         if self.relative is not None:
-            added = added + self.relative.bias(query, key, query_positions, key_positions, projections)
+            added = added + self.relative.bias(query, key, context)
         return added.to(query.dtype)
 
 
@@ -480,7 +436,7 @@ class UntiedTUPE(TUPE):
     >>> scheme = UntiedTUPE(n_ctx=16, d_model=8, n_heads=1, d_head=3)
     >>> _ = scheme.theta.data.copy_(torch.tensor([[7.0], [9.0]]))
     >>> x, positions = torch.randn(1, 1, 3, 3), torch.arange(3)[None]
-    >>> added = scheme.bias(x, x, positions, positions)[0, 0]
+    >>> added = scheme.bias(x, x, PositionContext(positions))[0, 0]
     >>> added[0].tolist(), added[1:, 0].tolist()
     ([7.0, 7.0, 7.0], [9.0, 9.0])
     """
@@ -489,18 +445,11 @@ class UntiedTUPE(TUPE):
         super().__init__(n_ctx, d_model, n_heads, d_head, relative)
         self.theta = _small_normal(2, n_heads)
 
-    def bias(
-        self,
-        query: Query,
-        key: Key,
-        query_positions: QueryPositions,
-        key_positions: KeyPositions,
-        projections: Projections = None,
-    ) -> Added:
-        added = super().bias(query, key, query_positions, key_positions, projections)
+    def bias(self, query: Query, key: Key, context: PositionContext) -> Added:
+        added = super().bias(query, key, context)
         from_cls, to_cls = rearrange(self.theta.to(added.dtype), "two heads -> two 1 heads 1 1")
-        added = torch.where(key_positions[:, None, None, :] == 0, to_cls, added)
-        return torch.where(query_positions[:, None, :, None] == 0, from_cls, added)
+        added = torch.where(context.key_positions[:, None, None, :] == 0, to_cls, added)
+        return torch.where(context.query_positions[:, None, :, None] == 0, from_cls, added)
 
 
 # --- Shared by the schemes ---
@@ -522,34 +471,7 @@ def _pick(
     return scores.to(_wide(scores.dtype)).gather(-1, rows[:, None].long().expand(*scores.shape[:2], -1, -1))
 
 
-def _refuse_misfits(
-    query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor, **expected: int
-) -> None:
-    for name, tensor in {"query": query, "key": key}.items():
-        if tensor.ndim != 4:
-            raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must be (batch, heads, tokens, d_head)")
-    if query.shape[0] != key.shape[0] or query.shape[-1] != key.shape[-1] or query.shape[1] % key.shape[1]:
-        raise ValueError(
-            f"query {tuple(query.shape)} and key {tuple(key.shape)} must agree in batch and width, "
-            "and the key's heads divide the query's"
-        )
-    for name, size in expected.items():
-        found = query.shape[1 if name == "n_heads" else -1]
-        if found != size:
-            raise ValueError(f"query {tuple(query.shape)} has {name}={found}; this scheme was made for {name}={size}")
-    _refuse_unfit_positions(query.shape[0], (query.shape[2], key.shape[2]), query_positions, key_positions)
-
-
-def _refuse_unfit_positions(batch: int, lengths, query_positions: Tensor, key_positions: Tensor) -> None:
-    for name, positions, length in zip(
-        ("query_positions", "key_positions"), (query_positions, key_positions), lengths, strict=True
-    ):
-        _refuse_other_than_integers(**{name: positions})
-        if positions.ndim != 2 or positions.shape[0] not in (1, batch) or positions.shape[1] != length:
-            raise ValueError(f"{name} have shape {tuple(positions.shape)}; they must be ({batch} or 1, {length})")
-
-
-def _refuse_beyond(n_ctx: int, **positions: Tensor) -> None:
+def _check_within_context(n_ctx: int, **positions: Tensor) -> None:
     for name, p in positions.items():
         lowest, highest = torch.stack(p.aminmax()).tolist()
         if lowest < 0 or highest >= n_ctx:

@@ -1,9 +1,11 @@
-r"""RoPE: queries and keys are turned by their position, so that their products see only the difference.
+r"""Rotary position embedding: queries and keys are rotated by their position, so that their scalar products depend on
+the difference of positions alone.
 
-Width ``d_rotary`` is cut into ``pairs = d_rotary / 2`` planes; plane i turns by ``position * frequency_i``. Legend of
-shapes as in ``layers.attention``. Which entries form a pair is a matter of storage: neighbours (the paper, GPT-J,
-RoFormer, Cohere, Llama's own files) or entry i of both halves (GPT-NeoX, Hugging Face's files of Llama); a fixed
-reordering leads from one to the other.
+The first ``d_rotary`` entries of a head form ``pairs = d_rotary / 2`` planes; plane i rotates by ``position *
+frequency_i``. Legend of shapes as in ``layers.functional``. Which entries form a pair is a matter of storage.
+Interleaved pairs are neighbours (the paper, GPT-J, RoFormer, Cohere, Llama's own files); half-split pairs are entry i
+of the first half and entry i of the second (GPT-NeoX, Hugging Face's files of Llama). A fixed reordering leads from one
+to the other.
 """
 
 import math
@@ -11,22 +13,22 @@ from dataclasses import dataclass
 
 import torch
 
+from llm_anatomy.layers._checks import _check_integers
 from llm_anatomy.layers._precision import _wide
-from llm_anatomy.layers._refusals import _refuse_other_than_integers
 from llm_anatomy.layers.positions.base import PositionScheme
 from llm_anatomy.shapes import Float, Int, Tensor
 
-# --- How fast each plane turns: objects called with the width and the base ---
+# --- The frequency of each plane: objects that are called with the width and the base ---
 
 
 @dataclass(frozen=True)
 class Frequencies:
-    r"""One angle per position for each plane, from one radian down to almost none.
+    r"""The angle per position of each plane, from one radian in the first plane down to almost none in the last.
 
     .. math:: \theta_i = \mathrm{base}^{-2i / d_\mathrm{rotary}}, \quad i = 0, \dots, d_\mathrm{rotary}/2 - 1
 
-    The classes below slow the planes down, so that a model can read further than it was trained. Each is an object to
-    be called with ``(d_rotary, base)``; ``attention_factor`` multiplies turned queries and turned keys alike.
+    The classes below lower frequencies, so that a model can read longer texts than it was trained on. Each is an object
+    that is called with ``(d_rotary, base)``; ``attention_scaling`` multiplies rotated queries and rotated keys alike.
 
     Source: Su et al. (2021), section 3.2.2; IITD-26, CMU-31, GT-36 (the list has d/2 values: errata E-39, E-53).
 
@@ -35,7 +37,7 @@ class Frequencies:
     """
 
     @property
-    def attention_factor(self) -> float:
+    def attention_scaling(self) -> float:
         return 1.0
 
     def __call__(self, d_rotary: int, base: float) -> Float[Tensor, "pairs"]:
@@ -45,7 +47,7 @@ class Frequencies:
 
 @dataclass(frozen=True)
 class _Scaled(Frequencies):
-    """What all scalings share: ``factor``, how many times further the model shall read; at least 1.
+    """What all scalings share: ``factor``, how many times longer than in training a text may be; at least 1.
 
     Raises:
         ValueError: for a factor below 1.
@@ -60,7 +62,7 @@ class _Scaled(Frequencies):
 
 @dataclass(frozen=True)
 class LinearScaling(_Scaled):
-    r"""Position interpolation: all planes slower by the factor, as if positions were squeezed.
+    r"""Position interpolation: divide all frequencies by the factor, as if positions were squeezed together.
 
     .. math:: \theta_i' = \theta_i / \mathrm{factor}
 
@@ -76,12 +78,12 @@ class LinearScaling(_Scaled):
 
 @dataclass(frozen=True)
 class NTKScaling(_Scaled):
-    r"""A larger base: the fastest plane keeps its pace, the slowest is slowed by the whole factor.
+    r"""A larger base: the highest frequency stays, and the lowest is divided by the whole factor.
 
     .. math:: \mathrm{base}' = \mathrm{base} \cdot \mathrm{factor}^{d_\mathrm{rotary} / (d_\mathrm{rotary} - 2)}
 
     Raises:
-        ValueError: when called for fewer than two planes, which cannot keep one pace and change another.
+        ValueError: when called for fewer than two planes, which cannot keep one frequency and change another.
 
     Source: bloc97 (2023), "NTK-aware scaled RoPE"; Peng et al. (2023), section 3.1.
 
@@ -90,10 +92,12 @@ class NTKScaling(_Scaled):
     """
 
     @classmethod
-    def for_length(cls, n_tokens: int, n_trained: int, factor: float) -> "NTKScaling":
-        """The dynamic form: no change up to the trained length, then as much as ``n_tokens`` needs. Keys that were
-        cached under another length do not fit."""
-        return cls(factor * max(n_tokens, n_trained) / n_trained - (factor - 1))
+    def for_length(cls, n_tokens: int, original_max_position_embeddings: int, factor: float) -> "NTKScaling":
+        """Make the dynamic form: no change up to the trained length, and beyond it as much as ``n_tokens`` needs. Keys
+        that were cached for another length do not fit."""
+        return cls(
+            factor * max(n_tokens, original_max_position_embeddings) / original_max_position_embeddings - (factor - 1)
+        )
 
     def __call__(self, d_rotary: int, base: float) -> Float[Tensor, "pairs"]:
         if d_rotary < 4:
@@ -103,32 +107,34 @@ class NTKScaling(_Scaled):
 
 @dataclass(frozen=True)
 class _ScaledByTurns(_Scaled):
-    r"""What YaRN and Llama 3 share: planes that turn often within the trained length keep their pace, those that
-    hardly turn are interpolated, with a ramp in between.
+    r"""What YaRN and Llama 3 share: planes that make many full turns within the trained length keep their frequency,
+    planes that hardly complete one are interpolated, and a ramp lies in between.
 
     .. math:: \theta_i' = \theta_i \left(k_i + \frac{1 - k_i}{\mathrm{factor}}\right), \quad 0 \le k_i \le 1
 
     Args:
-        factor: how many times further the model shall read, at least 1.
-        n_trained: the length that it was trained on.
-        fast_turns, slow_turns: with more turns a plane is kept, with fewer it is interpolated; fast above slow above 0.
+        factor: how many times longer than in training a text may be, at least 1.
+        original_max_position_embeddings: the length that the model was trained on.
+        beta_fast, beta_slow: a plane with more than ``beta_fast`` full turns in that length is kept, one with fewer
+            than ``beta_slow`` is interpolated; both above 0, ``beta_fast`` the larger one. Llama's configs call them
+            ``high_freq_factor`` and ``low_freq_factor``.
 
     Raises:
-        ValueError: for a factor or a length below 1, or turns out of order.
+        ValueError: for a factor or a length below 1, or bounds in the wrong order.
     """
 
-    n_trained: int
-    fast_turns: float
-    slow_turns: float
+    original_max_position_embeddings: int
+    beta_fast: float
+    beta_slow: float
 
     def __post_init__(self):
         super().__post_init__()
-        if not self.n_trained >= 1:
-            raise ValueError(f"n_trained={self.n_trained} must be at least 1")
-        if not self.fast_turns > self.slow_turns > 0:
+        if not self.original_max_position_embeddings >= 1:
             raise ValueError(
-                f"fast_turns={self.fast_turns} must be above slow_turns={self.slow_turns}, and that above 0"
+                f"original_max_position_embeddings={self.original_max_position_embeddings} must be at least 1"
             )
+        if not self.beta_fast > self.beta_slow > 0:
+            raise ValueError(f"beta_fast={self.beta_fast} must be above beta_slow={self.beta_slow}, and that above 0")
 
     def blend(self, frequencies: Float[Tensor, "pairs"], kept: Float[Tensor, "pairs"]) -> Float[Tensor, "pairs"]:
         return frequencies * (kept + (1 - kept) / self.factor)
@@ -136,48 +142,52 @@ class _ScaledByTurns(_Scaled):
 
 @dataclass(frozen=True)
 class YaRNScaling(_ScaledByTurns):
-    r"""The ramp runs over the index of the plane, and scores get a temperature.
+    r"""YaRN: the ramp runs over the index of the plane, and the scores get a temperature.
 
     .. math:: k_i = 1 - \mathrm{clamp}\left(
         \frac{i - i(\mathrm{fast})}{i(\mathrm{slow}) - i(\mathrm{fast})}, 0, 1\right),
         \quad i(\mathrm{turns}) = \frac{d_\mathrm{rotary}}{2\ln\mathrm{base}}
         \ln\frac{n_\mathrm{trained}}{2\pi\,\mathrm{turns}}
 
-    i(turns) is the plane that makes so many turns in the trained length, rounded down for fast, up for slow. The paper
-    writes a ramp over turns; its code, and the models that use it, take the index as here.
+    i(turns) is the index of the plane that makes this many turns in the trained length, rounded down for fast and up
+    for slow. The paper writes a ramp over turns; its code, and the models that use it, take the index, as we do here.
 
     Args:
-        factor, n_trained, fast_turns, slow_turns: as above.
-        temperature_factor: :math:`\sqrt{1/t}`, multiplies turned queries and turned keys, so that scores are divided
-            by the temperature t; :math:`0.1 \ln(\mathrm{factor}) + 1` by default.
+        factor, original_max_position_embeddings, beta_fast, beta_slow: as above.
+        attention_factor: :math:`\sqrt{1/t}`, which multiplies rotated queries and rotated keys, so that scores are
+            divided by the temperature t; :math:`0.1 \ln(\mathrm{factor}) + 1` by default.
 
     Source: Peng et al. (2023), "YaRN", sections 3.2 to 3.4.
 
-    >>> round(YaRNScaling(factor=4.0, n_trained=2048).attention_factor, 4)
+    >>> round(YaRNScaling(factor=4.0, original_max_position_embeddings=2048).attention_scaling, 4)
     1.1386
     """
 
-    fast_turns: float = 32.0
-    slow_turns: float = 1.0
-    temperature_factor: float | None = None
+    beta_fast: float = 32.0
+    beta_slow: float = 1.0
+    attention_factor: float | None = None
 
     @property
-    def attention_factor(self) -> float:
-        return 0.1 * math.log(self.factor) + 1 if self.temperature_factor is None else self.temperature_factor
+    def attention_scaling(self) -> float:
+        return 0.1 * math.log(self.factor) + 1 if self.attention_factor is None else self.attention_factor
 
     def __call__(self, d_rotary: int, base: float) -> Float[Tensor, "pairs"]:
         def index(turns: float) -> float:
-            return math.log(self.n_trained / (2 * math.pi * turns)) * d_rotary / (2 * math.log(base))
+            return (
+                math.log(self.original_max_position_embeddings / (2 * math.pi * turns))
+                * d_rotary
+                / (2 * math.log(base))
+            )
 
-        fast = max(math.floor(index(self.fast_turns)), 0)
-        slow = max(min(math.ceil(index(self.slow_turns)), d_rotary - 1), fast + 0.001)  # no division by zero
+        fast = max(math.floor(index(self.beta_fast)), 0)
+        slow = max(min(math.ceil(index(self.beta_slow)), d_rotary - 1), fast + 0.001)  # no division by zero
         kept = 1 - ((torch.arange(d_rotary // 2, device="cpu") - fast) / (slow - fast)).clamp(0, 1)
         return self.blend(super().__call__(d_rotary, base), kept)
 
 
 @dataclass(frozen=True)
 class Llama3Scaling(_ScaledByTurns):
-    r"""The ramp runs over the number of turns in the trained length; no temperature.
+    r"""Llama 3: the ramp runs over the number of turns in the trained length, and there is no temperature.
 
     .. math:: k_i = \mathrm{clamp}\left(
         \frac{\mathrm{turns}_i - \mathrm{slow}}{\mathrm{fast} - \mathrm{slow}}, 0, 1\right),
@@ -185,27 +195,27 @@ class Llama3Scaling(_ScaledByTurns):
 
     Source: code of Llama 3.1; Grattafiori et al. (2024), "The Llama 3 Herd of Models".
 
-    >>> [round(f, 6) for f in Llama3Scaling(factor=8.0, n_trained=100)(4, 10000.0).tolist()]
+    >>> [round(f, 6) for f in Llama3Scaling(factor=8.0, original_max_position_embeddings=100)(4, 10000.0).tolist()]
     [1.0, 0.00125]
     """
 
-    fast_turns: float = 4.0
-    slow_turns: float = 1.0
+    beta_fast: float = 4.0
+    beta_slow: float = 1.0
 
     def __call__(self, d_rotary: int, base: float) -> Float[Tensor, "pairs"]:
         frequencies = super().__call__(d_rotary, base)
-        turns = self.n_trained * frequencies / (2 * math.pi)
-        kept = ((turns - self.slow_turns) / (self.fast_turns - self.slow_turns)).clamp(0, 1)
+        turns = self.original_max_position_embeddings * frequencies / (2 * math.pi)
+        kept = ((turns - self.beta_slow) / (self.beta_fast - self.beta_slow)).clamp(0, 1)
         return self.blend(frequencies, kept)
 
 
-# --- One rotation written three ways, neighbours paired as in the paper ---
+# --- One rotation written in three ways, with neighbours paired as in the paper ---
 
 
 def rotate_by_matrix(
     x: Float[Tensor, "*batch tokens d_rotary"], angles: Float[Tensor, "*#batch tokens pairs"]
 ) -> Float[Tensor, "*batch tokens d_rotary"]:
-    r"""The definition: a matrix with one 2 x 2 rotation per plane on its diagonal, all else zero.
+    r"""Rotate by the definition: a matrix with one 2 x 2 rotation per plane on its diagonal, and zeros elsewhere.
 
     .. math:: R_m x, \quad R_m = \mathrm{blockdiag}_i
         \begin{pmatrix} \cos m\theta_i & -\sin m\theta_i \\ \sin m\theta_i & \cos m\theta_i \end{pmatrix}
@@ -231,7 +241,8 @@ def rotate_by_matrix(
 def rotate_complex(
     x: Float[Tensor, "*batch tokens d_rotary"], angles: Float[Tensor, "*#batch tokens pairs"]
 ) -> Float[Tensor, "*batch tokens d_rotary"]:
-    r"""Two neighbours are one complex number; to turn it is to multiply it by a number of length one.
+    r"""Rotate by complex numbers: two neighbours are one such number, and its product with a number of length one is
+    the rotation.
 
     .. math:: (x_{2i} + \mathrm{i}\, x_{2i+1}) \, e^{\mathrm{i} m \theta_i}
 
@@ -243,13 +254,13 @@ def rotate_complex(
     >>> rotate_complex(torch.tensor([[1.0, 2.0]]), torch.tensor([[0.0]])).tolist()
     [[1.0, 2.0]]
     """
-    return multiply_neighbours(x, torch.stack((angles.cos(), angles.sin()), -1))
+    return multiply_pairs(x, torch.stack((angles.cos(), angles.sin()), -1))
 
 
 def rotate_efficient(
     x: Float[Tensor, "*batch tokens d_rotary"], angles: Float[Tensor, "*#batch tokens pairs"]
 ) -> Float[Tensor, "*batch tokens d_rotary"]:
-    r"""Without the zeros: two products, entry by entry, and one shuffle in which neighbours change places and sign.
+    r"""Rotate without the zeros of the matrix: two products, entry by entry, and one reordering of neighbours.
 
     .. math:: R_m x = x \odot (\cos m\theta_0, \cos m\theta_0, \cos m\theta_1, \dots)
         + (-x_1, x_0, -x_3, x_2, \dots) \odot (\sin m\theta_0, \sin m\theta_0, \sin m\theta_1, \dots)
@@ -263,65 +274,65 @@ def rotate_efficient(
     [[1.0, 2.0]]
     """
     cos, sin = (table.to(x.dtype).repeat_interleave(2, -1) for table in (angles.cos(), angles.sin()))
-    return x * cos + shuffle_neighbours(x) * sin
+    return x * cos + rotate_every_two(x) * sin
 
 
-def shuffle_neighbours(x: Float[Tensor, "*batch d_rotary"]) -> Float[Tensor, "*batch d_rotary"]:
-    """A quarter turn in each plane.
+def rotate_every_two(x: Float[Tensor, "*batch d_rotary"]) -> Float[Tensor, "*batch d_rotary"]:
+    """Rotate each plane by a quarter turn: neighbours swap, and the first of them changes its sign.
 
     Args:
         x: pairs of neighbours.
 
     Source: Su et al. (2021), equation 34 (erratum E-01); IITD-30.
 
-    >>> shuffle_neighbours(torch.tensor([1.0, 2.0, 3.0, 4.0])).tolist()
+    >>> rotate_every_two(torch.tensor([1.0, 2.0, 3.0, 4.0])).tolist()
     [-2.0, 1.0, -4.0, 3.0]
     """
     return torch.stack((-x[..., 1::2], x[..., 0::2]), -1).flatten(-2)
 
 
-def multiply_neighbours(
-    x: Float[Tensor, "*batch d_rotary"], turns: Float[Tensor, "*#batch pairs 2"]
+def multiply_pairs(
+    x: Float[Tensor, "*batch d_rotary"], factors: Float[Tensor, "*#batch pairs 2"]
 ) -> Float[Tensor, "*batch d_rotary"]:
-    """Neighbours times ``turns`` (cosine, sine) as complex numbers, in the precision of ``turns``.
+    """Multiply neighbours by ``factors`` (cosine, sine) as complex numbers, in the precision of ``factors``.
 
     Args:
         x: pairs of neighbours.
-        turns: cosine and sine of the angle of each pair.
+        factors: cosine and sine of the angle of each pair.
 
     Source: Su et al. (2021), equation 12; IITD-25.
 
-    >>> multiply_neighbours(torch.tensor([3.0, 5.0]), torch.tensor([[0.0, 1.0]])).tolist()
+    >>> multiply_pairs(torch.tensor([3.0, 5.0]), torch.tensor([[0.0, 1.0]])).tolist()
     [-5.0, 3.0]
     """
-    if x.dtype != turns.dtype:
-        return multiply_neighbours(x.to(turns.dtype), turns).to(x.dtype)
+    if x.dtype != factors.dtype:
+        return multiply_pairs(x.to(factors.dtype), factors).to(x.dtype)
     if torch.compiler.is_compiling():  # compilers fuse real numbers, and know nothing of complex ones
-        (first, second), (cos, sin) = (x[..., 0::2], x[..., 1::2]), turns.unbind(-1)
+        (first, second), (cos, sin) = (x[..., 0::2], x[..., 1::2]), factors.unbind(-1)
         return torch.stack((first * cos - second * sin, second * cos + first * sin), -1).flatten(-2)
     if x.stride(-1) != 1 or x.storage_offset() % 2 or any(step % 2 for step in x.stride()[:-1]):
         x = x.clone(memory_format=torch.contiguous_format)  # a pair must lie where a complex number can
     pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)))  # (*batch, pairs)
-    return torch.view_as_real(pairs * torch.view_as_complex(turns)).flatten(-2)
+    return torch.view_as_real(pairs * torch.view_as_complex(factors)).flatten(-2)
 
 
-def neighbours_to_halves(x: Tensor) -> Tensor:
-    """Reorder the last axis so that what was paired with its neighbour is paired across the halves. Applied to the
-    output rows of W^Q and W^K, it turns a model with one pairing into the same model with the other.
+def interleaved_to_half_split(x: Tensor) -> Tensor:
+    """Reorder the last axis, so that entries that were neighbours are paired across the halves. Applied to the output
+    rows of W^Q and W^K, this converts a model with interleaved pairs to the same model with half-split pairs.
 
     Args:
         x: of any shape, an even number of entries on its last axis.
 
     Source: the storage orders of GPT-J and GPT-NeoX; IITD-26.
 
-    >>> neighbours_to_halves(torch.tensor([0, 1, 2, 3, 4, 5])).tolist()
+    >>> interleaved_to_half_split(torch.tensor([0, 1, 2, 3, 4, 5])).tolist()
     [0, 2, 4, 1, 3, 5]
     """
     return torch.cat((x[..., 0::2], x[..., 1::2]), -1)
 
 
 def decay_bound(frequencies: Float[Tensor, "pairs"], distances: Int[Tensor, "distances"]) -> Float[Tensor, "distances"]:
-    r"""The paper's curve of long-term decay. It belongs to an upper bound: it ripples, and scores may rise under it.
+    r"""Compute the paper's curve of long-term decay. The curve is that of an upper bound; the scores below it may rise.
 
     .. math:: \frac{1}{d/2} \sum_{i=1}^{d/2} |S_i|, \quad
         S_i = \sum_{j=1}^{i} e^{\mathrm{i}\,(m-n)\,\theta_j}
@@ -343,18 +354,19 @@ def decay_bound(frequencies: Float[Tensor, "pairs"], distances: Int[Tensor, "dis
 
 
 class Rotary(PositionScheme):
-    r"""Rotary position embedding; what both pairings share.
+    r"""Rotary position embedding: what both pairings share.
 
     .. math:: q_m' = R_m q_m, \quad k_n' = R_n k_n, \quad {q_m'}^\top k_n' = q_m^\top R_{n-m} k_n
 
-    Lengths are kept, a turned vector depends on its position, and the product of two of them on the difference only.
-    It is applied to queries and keys after their projections, never to values. Any integer position is allowed. Angles
-    are computed in float32 at least, whatever the dtype of the model; ``.to(dtype)`` does not touch the frequencies.
+    Lengths are kept. A rotated vector depends on its position, and the product of two of them on the difference alone.
+    The rotation is applied to queries and keys after their projections, never to values. Any integer position is
+    allowed. Angles are computed in float32 at least, whatever the dtype of the model; ``.to(dtype)`` does not touch the
+    frequencies.
 
     Args:
-        d_rotary: how many entries of a head are turned, the first ones; even, at most the width of a head.
-        base: how slow the slowest plane is; above 1.
-        frequencies: what makes of these the pace of each plane; a scaling for contexts longer than the trained one.
+        d_rotary: number of entries of a head that are rotated, the first ones; even, at most the width of a head.
+        base: the larger, the lower the lowest frequency; above 1.
+        frequencies: computes the frequency of each plane from these two, such as a scaling for longer contexts.
 
     Raises:
         ValueError: for a width that is odd or below 2, or a base of 1 or below; in ``rotate``, for heads narrower than
@@ -377,38 +389,29 @@ class Rotary(PositionScheme):
         if not base > 1:
             raise ValueError(f"{base=} must be above 1")
         scheme = Frequencies() if frequencies is None else frequencies
-        self.d_rotary, self.attention_factor = d_rotary, scheme.attention_factor
+        self.d_rotary, self.attention_scaling = d_rotary, scheme.attention_scaling
         self.register_buffer("frequencies", scheme(d_rotary, base), persistent=False)
-        self._kept = None  # the last positions on a CPU, the dtype, and their tables
 
     def rotate(
-        self, x: Float[Tensor, "batch heads tokens d_head"], positions: Int[Tensor, "#batch tokens"]
+        self,
+        x: Float[Tensor, "batch heads tokens d_head"],
+        positions: Int[Tensor, "#batch tokens"],
+        tables: tuple[Tensor, ...] | None = None,
     ) -> Float[Tensor, "batch heads tokens d_head"]:
-        """Turn the first ``d_rotary`` entries of each query, or key, by its position; the others stay."""
-        self._refuse_misfits(x, positions)
-        tables = self._tables_for(positions, x.dtype)
+        """Rotate the first ``d_rotary`` entries of each query, or key, by its position; the others stay."""
+        self._check_shapes(x, positions)
+        tables = self.tables(positions, x.dtype) if tables is None else tables
         if self.d_rotary == x.shape[-1]:
-            return self.turn(x, *tables)
-        return torch.cat((self.turn(x[..., : self.d_rotary], *tables), x[..., self.d_rotary :]), -1)
+            return self._rotate(x, *tables)
+        return torch.cat((self._rotate(x[..., : self.d_rotary], *tables), x[..., self.d_rotary :]), -1)
 
     def tables(self, positions: Int[Tensor, "#batch tokens"], dtype: torch.dtype) -> tuple[Tensor, ...]:
-        """What ``turn`` needs to know of the positions, each (batch or 1, 1, tokens, ...), ready for ``dtype``."""
+        """Cosines and sines at the positions, each (batch or 1, 1, tokens, ...), for vectors of ``dtype``."""
         raise NotImplementedError
 
-    def turn(self, x: Float[Tensor, "batch heads tokens d_rotary"], *tables: Tensor) -> Tensor:
-        """The rotation itself."""
+    def _rotate(self, x: Float[Tensor, "batch heads tokens d_rotary"], *tables: Tensor) -> Tensor:
+        """Rotate all entries of ``x``."""
         raise NotImplementedError
-
-    def _tables_for(self, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, ...]:
-        """Queries, keys and all layers come with the same positions. Comparing them costs nothing on a CPU, so there
-        the tables are kept; on a GPU it would make the host wait, and a compiler shares the work by itself."""
-        if positions.device.type != "cpu" or torch.compiler.is_compiling():
-            return self.tables(positions, dtype)
-        kept = self._kept
-        if kept is None or kept[1] != dtype or not torch.equal(kept[0], positions):
-            with torch.inference_mode(False), torch.no_grad():  # kept tables must serve training too
-                kept = self._kept = (positions.clone(), dtype, self.tables(positions, dtype))
-        return kept[2]
 
     def _angles(self, positions: Tensor, frequencies: Tensor, dtype: torch.dtype) -> Tensor:
         wide = _wide(dtype)
@@ -416,13 +419,13 @@ class Rotary(PositionScheme):
             positions.device, wide
         )  # (batch, 1, tokens, width)
 
-    def _refuse_misfits(self, x: Tensor, positions: Tensor) -> None:
+    def _check_shapes(self, x: Tensor, positions: Tensor) -> None:
         if x.ndim != 4 or x.shape[-1] < self.d_rotary:
             raise ValueError(
                 f"x has shape {tuple(x.shape)}; it must be (batch, heads, tokens, d_head) with d_head at least "
                 f"d_rotary={self.d_rotary}"
             )
-        _refuse_other_than_integers(positions=positions)
+        _check_integers(positions=positions)
         if positions.ndim != 2 or positions.shape[1] != x.shape[2] or positions.shape[0] not in (1, x.shape[0]):
             raise ValueError(
                 f"positions have shape {tuple(positions.shape)}; for x {tuple(x.shape)} they must be "
@@ -438,7 +441,7 @@ class Rotary(PositionScheme):
 
 
 class InterleavedRotary(Rotary):
-    r"""Neighbours form a plane: entries 0 and 1, 2 and 3, … As in the paper, GPT-J, RoFormer and Cohere.
+    r"""RoPE with interleaved pairs: entries 0 and 1, 2 and 3, … As in the paper, GPT-J, RoFormer and Cohere.
 
     The complex form is the fastest for this pairing: a pair lies in memory as a complex number does.
 
@@ -455,16 +458,16 @@ class InterleavedRotary(Rotary):
 
     def tables(self, positions: Int[Tensor, "#batch tokens"], dtype: torch.dtype) -> tuple[Tensor, ...]:
         angles = self._angles(positions, self.frequencies, dtype)
-        return (torch.stack((angles.cos(), angles.sin()), -1) * self.attention_factor,)  # (..., pairs, 2)
+        return (torch.stack((angles.cos(), angles.sin()), -1) * self.attention_scaling,)  # (..., pairs, 2)
 
-    def turn(self, x: Float[Tensor, "batch heads tokens d_rotary"], *tables: Tensor) -> Tensor:
-        return multiply_neighbours(x, *tables)
+    def _rotate(self, x: Float[Tensor, "batch heads tokens d_rotary"], *tables: Tensor) -> Tensor:
+        return multiply_pairs(x, *tables)
 
 
 class HalfSplitRotary(Rotary):
-    r"""Entry i of the first half and entry i of the second form a plane. As in GPT-NeoX and Llama.
+    r"""RoPE with half-split pairs: entry i of the first half and entry i of the second. As in GPT-NeoX and Llama.
 
-    The efficient form is the fastest for this pairing: the shuffle exchanges the halves, the sign goes with the sine.
+    The efficient form is the fastest for this pairing: the halves are exchanged, and the sign goes with the sine.
 
     .. math:: x \odot (c, c) + (x_\mathrm{second}, x_\mathrm{first}) \odot (-s, s), \quad
         c_i = \cos m\theta_i, \; s_i = \sin m\theta_i
@@ -481,8 +484,8 @@ class HalfSplitRotary(Rotary):
     def tables(self, positions: Int[Tensor, "#batch tokens"], dtype: torch.dtype) -> tuple[Tensor, ...]:
         # negative frequencies for the first half: the cosine does not see the sign, the sine takes it
         angles = self._angles(positions, torch.cat((-self.frequencies, self.frequencies)), dtype)
-        return tuple((table * self.attention_factor).to(dtype) for table in (angles.cos(), angles.sin()))
+        return tuple((table * self.attention_scaling).to(dtype) for table in (angles.cos(), angles.sin()))
 
-    def turn(self, x: Float[Tensor, "batch heads tokens d_rotary"], *tables: Tensor) -> Tensor:
-        cos, signed_sin = tables
+    def _rotate(self, x: Float[Tensor, "batch heads tokens d_rotary"], *tables: Tensor) -> Tensor:
+        cos, signed_sin = (table.to(x.dtype) for table in tables)  # under autocast they were made for another dtype
         return (x * cos).addcmul_(x.roll(self.d_rotary // 2, -1), signed_sin)

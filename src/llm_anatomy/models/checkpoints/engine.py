@@ -107,13 +107,13 @@ def load(
     config, found = _without_copies(family, config, found)
     model = _empty_model(family, config)
     plan = _plan(family, model)
-    _refuse_misfits(folder, model, plan, found, family.ignored)
+    _check_shapes(folder, model, plan, found, family.ignored)
     dtype = _most_frequent_dtype(found, plan) if dtype is None else dtype
-    _refuse_too_large(model, dtype, device)
+    _check_memory(model, dtype, device)
     said = texts.read_texts(folder, record.fields)
-    for move in sorted(plan, key=lambda move: -sum(found[name].n_bytes for name in move.theirs)):
-        wanted = [found[name] for name in move.theirs]
-        storage.read(wanted, lambda *theirs, move=move: _assign(model, move, theirs, dtype, device))
+    for move in sorted(plan, key=lambda move: -sum(found[name].n_bytes for name in move.hf)):
+        wanted = [found[name] for name in move.hf]
+        storage.read(wanted, lambda *hf, move=move: _assign(model, move, hf, dtype, device))
     kept = _kept(family)
     more = {name: value for name, value in record.fields.items() if name in kept}
     return Checkpoint(model=model.to(device).eval(), family=family.name, texts=said, more=more, folder=folder)
@@ -160,7 +160,7 @@ def _without_copies(family: Family, config: Config, found: dict[str, Header]) ->
     """Copies taken out. A head that is no copy says that the tables are not tied, whatever the config says."""
     found = dict(found)
     for copy, original in family.copies.items():
-        is_head = any(rule.theirs == (copy,) and rule.ours == (HEAD,) for rule in family.rules(config))
+        is_head = any(rule.hf == (copy,) and rule.ours == (HEAD,) for rule in family.rules(config))
         if copy not in found or is_head and not config.tie_embeddings:
             continue
         if original not in found:
@@ -201,18 +201,18 @@ def _plan(family: Family, model: nn.Module) -> list[Move]:
     return moves(family.rules(config), _tensors(model), getattr(config, "n_experts", 0))
 
 
-def _their_shapes(model: nn.Module, plan: list[Move]) -> dict[str, tuple[int, ...]]:
-    """By their names; found by sending empty tensors of ours outward."""
+def _hf_shapes(model: nn.Module, plan: list[Move]) -> dict[str, tuple[int, ...]]:
+    """By their names; found by sending empty tensors of ours through ``to_hf``."""
     ours = {name: torch.empty(tensor.shape, device="meta") for name, tensor in _tensors(model).items()}
     return {
         name: tuple(tensor.shape)
         for move in plan
-        for name, tensor in zip(move.theirs, move.change.outward(*(ours[n] for n in move.ours)), strict=True)
+        for name, tensor in zip(move.hf, move.change.to_hf(*(ours[n] for n in move.ours)), strict=True)
     }
 
 
-def _refuse_misfits(folder: Path, model: nn.Module, plan: list[Move], found: dict[str, Header], ignored) -> None:
-    wanted = _their_shapes(model, plan)
+def _check_shapes(folder: Path, model: nn.Module, plan: list[Move], found: dict[str, Header], ignored) -> None:
+    wanted = _hf_shapes(model, plan)
     missing = [f"{name} {shape}" for name, shape in wanted.items() if name not in found]
     others = [name for name in found if name not in wanted]
     extra = [f"{name} {found[name].shape}" for name in others if not any(matches(p, name) for p in ignored)]
@@ -227,12 +227,12 @@ def _refuse_misfits(folder: Path, model: nn.Module, plan: list[Move], found: dic
 
 def _most_frequent_dtype(found: dict[str, Header], plan: list[Move]) -> torch.dtype:
     n_bytes = {}
-    for header in (found[name] for move in plan for name in move.theirs):
+    for header in (found[name] for move in plan for name in move.hf):
         n_bytes[header.dtype] = n_bytes.get(header.dtype, 0) + header.n_bytes
     return storage.DTYPES[max(n_bytes, key=n_bytes.get)]
 
 
-def _refuse_too_large(model: nn.Module, dtype: torch.dtype, device: torch.device) -> None:
+def _check_memory(model: nn.Module, dtype: torch.dtype, device: torch.device) -> None:
     needed, free = sum(p.numel() for p in model.parameters()) * dtype.itemsize, free_bytes(device)
     if free is not None and needed > free:
         raise ValueError(
@@ -266,9 +266,9 @@ def free_bytes(device: torch.device) -> int | None:
     return min(free, bound + int(reclaimable))
 
 
-def _assign(model: nn.Module, move: Move, theirs: tuple[Tensor, ...], dtype: torch.dtype, device: torch.device) -> None:
+def _assign(model: nn.Module, move: Move, hf: tuple[Tensor, ...], dtype: torch.dtype, device: torch.device) -> None:
     """Copy into memory of the model's own: the file may change later, and its pages shall go."""
-    for name, tensor in zip(move.ours, move.change.inward(*theirs), strict=True):
+    for name, tensor in zip(move.ours, move.change.from_hf(*hf), strict=True):
         owner, _, last = name.rpartition(".")
         module = model.get_submodule(owner)
         if last in dict(module.named_buffers(recurse=False)):  # as it was stored: models that have such mean it
@@ -318,7 +318,7 @@ def save(checkpoint: Checkpoint, folder: str | os.PathLike, *, shard: int = SHAR
     if foreign:
         raise ValueError(f"more holds {', '.join(map(repr, foreign))}, which the family {family.name} cannot keep")
     fields = {"dtype": str(next(model.parameters()).dtype).removeprefix("torch.")} | checkpoint.more
-    fields = family.their_config(model.config) | fields
+    fields = family.hf_config(model.config) | fields
     plan = _plan(family, model)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as draft:
@@ -336,20 +336,20 @@ def save(checkpoint: Checkpoint, folder: str | os.PathLike, *, shard: int = SHAR
 
 def _groups(model: nn.Module, plan: list[Move]):
     """For each move the sizes of their tensors, and a function that makes them."""
-    ours, shapes = _tensors(model), _their_shapes(model, plan)
+    ours, shapes = _tensors(model), _hf_shapes(model, plan)
     for move in plan:
         itemsize = ours[move.ours[0]].element_size()
-        sizes = {name: torch.Size(shapes[name]).numel() * itemsize for name in move.theirs}
+        sizes = {name: torch.Size(shapes[name]).numel() * itemsize for name in move.hf}
 
         def make(move: Move = move) -> dict[str, Tensor]:
             with torch.no_grad():
-                theirs = move.change.outward(*(ours[name].detach() for name in move.ours))
-            return {name: tensor for name, tensor in zip(move.theirs, theirs, strict=True)}
+                hf = move.change.to_hf(*(ours[name].detach() for name in move.ours))
+            return {name: tensor for name, tensor in zip(move.hf, hf, strict=True)}
 
         yield sizes, make
 
 
 def _kept(family: Family) -> set[str]:
-    """Fields of theirs that are written again as they were."""
+    """Hugging Face's fields that are written again as they were."""
     own = {"architectures", "model_type", "transformers_version", "torch_dtype", "dtype", "_name_or_path"}
     return family.said_elsewhere - own

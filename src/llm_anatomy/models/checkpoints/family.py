@@ -56,16 +56,16 @@ class Family:
 
     @property
     def said(self) -> set[str]:
-        """The fields of theirs that our config says."""
+        """The fields of Hugging Face that our config says."""
         return {name for entry in self.fields for name in entry.names}
 
     @property
     def said_elsewhere(self) -> set[str]:
-        """The fields of theirs that say nothing of the mathematics."""
+        """The fields of Hugging Face that say nothing of the mathematics."""
         return {*HARMLESS.split(), *self.harmless.split()} - self.said
 
     def config(self, record: Record) -> Config:
-        """Our config from the fields of theirs; what is not known is refused unless it is null."""
+        """Our config from the fields of Hugging Face; what is not known is refused unless it is null."""
         known = self.said | self.said_elsewhere
         for name, value in record.fields.items():
             if name not in known and value is not None:
@@ -75,19 +75,19 @@ class Family:
                 )
         ours = dict(self.fixed)
         for entry in self.fields:
-            ours |= entry.inward(record)
+            ours |= entry.from_hf(record)
         try:
             return self.make_config(**ours)
         except ValueError as error:
             raise ValueError(f"{record.name}: {error}") from None
 
-    def their_config(self, config: Config) -> dict[str, object]:
-        """The fields of theirs from our config, which must be one that the family can say."""
-        theirs = {"architectures": [self.architectures[0]], "model_type": self.model_type}
+    def hf_config(self, config: Config) -> dict[str, object]:
+        """The fields of Hugging Face from our config, which must be one that the family can say."""
+        hf = {"architectures": [self.architectures[0]], "model_type": self.model_type}
         for entry in self.fields:
-            theirs |= entry.outward(config)
+            hf |= entry.to_hf(config)
         try:
-            again = self.config(Record("config.json", theirs))
+            again = self.config(Record("config.json", hf))
         except ValueError as error:
             raise ValueError(f"the family {self.name} cannot say this config: {error}") from None
         differ = config.difference(again)
@@ -96,4 +96,4 @@ class Family:
         if differ:
             says = ", ".join(f"{name}={value!r} (it must be {said!r})" for name, (value, said) in differ.items())
             raise ValueError(f"the family {self.name} cannot say {says}")
-        return theirs
+        return hf

@@ -1,7 +1,7 @@
 """Entries of the table that translates a ``config.json`` to our config and back.
 
-An entry knows ``names``, the fields of theirs that it reads, and two directions: ``inward`` gives fields of ours,
-``outward`` fields of theirs. A family may have entries of its own for what no plain one can say.
+An entry knows ``names``, the fields of Hugging Face that it reads, and two directions: ``from_hf`` gives fields of
+ours, ``to_hf`` fields of Hugging Face. A family may have entries of its own for what no plain one can say.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,47 +34,49 @@ LARGEST = dict.fromkeys(("n_layers", "n_encoder_layers", "n_heads", "n_experts")
 
 @dataclass(frozen=True)
 class Field:
-    """One of theirs is one of ours.
+    """One of Hugging Face's fields is one of ours.
 
     Args:
-        theirs: its name there, or several: the first is written, all are read.
+        hf: its name there, or several: the first is written, all are read.
         ours: its name in ``ModelConfig``.
         values: from what it may hold there to what it means here; the value itself by default.
-        default: what the architecture takes where the field is missing or null, or a function of all of theirs.
+        default: what the architecture takes where the field is missing or null, or a function of all of Hugging Face's
+            fields.
 
     Raises:
-        ValueError: from ``inward``, for a field that is missing, and for a value that is not among ``values``.
+        ValueError: from ``from_hf``, for a field that is missing, and for a value that is not among ``values``.
 
     Source: the configurations of Hugging Face's models; GT-43.
 
-    >>> Field("hidden_act", "feedforward", {"silu": "swiglu"}).inward(Record("config.json", {"hidden_act": "silu"}))
+    >>> Field("hidden_act", "feedforward", {"silu": "swiglu"}).from_hf(Record("config.json", {"hidden_act": "silu"}))
     {'feedforward': 'swiglu'}
-    >>> Field("hidden_act", "feedforward", {"silu": "swiglu"}).inward(Record("config.json", {"hidden_act": "relu"}))
+    >>> Field("hidden_act", "feedforward", {"silu": "swiglu"}).from_hf(Record("config.json", {"hidden_act": "relu"}))
     Traceback (most recent call last):
     ValueError: config.json, key 'hidden_act': 'relu' is not supported; it must be 'silu'
     """
 
-    theirs: str | tuple[str, ...]
+    hf: str | tuple[str, ...]
     ours: str
     values: Mapping | None = None
     default: object | Callable[[dict], object] = NEEDED
 
     @property
     def names(self) -> tuple[str, ...]:
-        return (self.theirs,) if isinstance(self.theirs, str) else self.theirs
+        return (self.hf,) if isinstance(self.hf, str) else self.hf
 
-    def inward(self, record: Record) -> dict[str, object]:
-        """Ours from theirs."""
+    def from_hf(self, record: Record) -> dict[str, object]:
+        """Convert Hugging Face's fields to ours."""
         name, value = given(record, self.names, self.default)
         if self.values is None:
             return {self.ours: of_right_type(record, name, self.ours, value)}
         return {self.ours: self.values[_one_of(record, name, value, self.values)]}
 
-    def outward(self, config: Config) -> dict[str, object]:
-        """Theirs from ours; what cannot be said there is left out, and found missing when the result is read again."""
+    def to_hf(self, config: Config) -> dict[str, object]:
+        """Convert our config to Hugging Face's fields; what cannot be said there is left out, and found missing when
+        the result is read again."""
         value = getattr(config, self.ours)
         if self.values is not None:
-            value = next((theirs for theirs, ours in self.values.items() if ours == value), None)
+            value = next((hf for hf, ours in self.values.items() if ours == value), None)
         return {} if value is None else {self.names[0]: value}
 
 
@@ -83,21 +85,21 @@ class OrNull(Field):
     """A field whose null says None, where a missing one means something else.
 
     Args:
-        theirs, ours, values, default: as in :class:`Field`.
+        hf, ours, values, default: as in :class:`Field`.
 
     Source: the configurations of Hugging Face's models; later releases of Mistral 7B, whose window is null.
 
     >>> window = OrNull("sliding_window", "window", default=4096)
-    >>> window.inward(Record("config.json", {})), window.inward(Record("config.json", {"sliding_window": None}))
+    >>> window.from_hf(Record("config.json", {})), window.from_hf(Record("config.json", {"sliding_window": None}))
     ({'window': 4096}, {'window': None})
     """
 
-    def inward(self, record: Record) -> dict[str, object]:
-        """Ours from theirs."""
-        return {self.ours: None} if is_null(record, self.names[0]) else super().inward(record)
+    def from_hf(self, record: Record) -> dict[str, object]:
+        """Convert Hugging Face's fields to ours."""
+        return {self.ours: None} if is_null(record, self.names[0]) else super().from_hf(record)
 
-    def outward(self, config: ModelConfig) -> dict[str, object]:
-        """Theirs from ours, null included."""
+    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+        """Convert our config to Hugging Face's fields, null included."""
         return {self.names[0]: getattr(config, self.ours)}
 
 
@@ -113,74 +115,74 @@ SIZES = (
 
 @dataclass(frozen=True)
 class Shared:
-    """One of theirs that several of ours follow.
+    """One of Hugging Face's fields that several of ours follow.
 
     Args:
-        theirs: its name.
+        hf: its name.
         ours: their names.
         default: what the architecture takes where the field is missing or null.
 
     Source: the configurations of Hugging Face's models.
 
-    >>> Shared("attention_bias", ("attention_bias", "output_bias"), default=False).inward(Record("config.json", {}))
+    >>> Shared("attention_bias", ("attention_bias", "output_bias"), default=False).from_hf(Record("config.json", {}))
     {'attention_bias': False, 'output_bias': False}
     """
 
-    theirs: str
+    hf: str
     ours: tuple[str, ...]
     default: object = NEEDED
 
     @property
     def names(self) -> tuple[str, ...]:
-        return (self.theirs,)
+        return (self.hf,)
 
-    def inward(self, record: Record) -> dict[str, object]:
-        """Ours from theirs."""
+    def from_hf(self, record: Record) -> dict[str, object]:
+        """Convert Hugging Face's fields to ours."""
         name, value = given(record, self.names, self.default)
         return {ours: of_right_type(record, name, ours, value) for ours in self.ours}
 
-    def outward(self, config: Config) -> dict[str, object]:
-        """Theirs from the first of ours; where they differ, that is seen when the result is read again."""
-        return {self.theirs: getattr(config, self.ours[0])}
+    def to_hf(self, config: Config) -> dict[str, object]:
+        """Convert the first of our fields to theirs; where they differ, that is seen when the result is read again."""
+        return {self.hf: getattr(config, self.ours[0])}
 
 
 @dataclass(frozen=True)
 class Must:
-    """One of theirs that must have a certain value, because we have no other.
+    """One of Hugging Face's fields that must have a certain value, because we have no other.
 
     Args:
-        theirs: its name.
+        hf: its name.
         allowed: what it may hold, the default of the architecture first; all must mean the same.
 
     Raises:
-        ValueError: from ``inward``, for another value.
+        ValueError: from ``from_hf``, for another value.
 
     Source: the configurations of Hugging Face's models.
 
-    >>> Must("add_cross_attention", False).inward(Record("config.json", {"add_cross_attention": True}))
+    >>> Must("add_cross_attention", False).from_hf(Record("config.json", {"add_cross_attention": True}))
     Traceback (most recent call last):
     ValueError: config.json, key 'add_cross_attention': True is not supported; it must be False
     """
 
-    theirs: str
+    hf: str
     allowed: tuple
 
-    def __init__(self, theirs: str, *allowed: object):
-        object.__setattr__(self, "theirs", theirs)
+    def __init__(self, hf: str, *allowed: object):
+        object.__setattr__(self, "hf", hf)
         object.__setattr__(self, "allowed", allowed)
 
     @property
     def names(self) -> tuple[str, ...]:
-        return (self.theirs,)
+        return (self.hf,)
 
-    def inward(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, object]:
         """Nothing, if all is well."""
         _one_of(record, *given(record, self.names, self.allowed[0]), self.allowed)
         return {}
 
-    def outward(self, config: Config) -> dict[str, object]:
+    def to_hf(self, config: Config) -> dict[str, object]:
         """The value."""
-        return {self.theirs: self.allowed[0]}
+        return {self.hf: self.allowed[0]}
 
 
 @dataclass(frozen=True)
@@ -188,35 +190,35 @@ class WidthOfEmbeddings:
     """The width of the table of embeddings, which must be that of the stream: there is no projection between them.
 
     Args:
-        theirs: its name.
+        hf: its name.
 
     Raises:
-        ValueError: from ``inward``, for another width, as OPT-350M has it.
+        ValueError: from ``from_hf``, for another width, as OPT-350M has it.
 
     Source: Zhang et al. (2022), the released models; GT-43.
 
     >>> fields = {"hidden_size": 1024, "word_embed_proj_dim": 512}
-    >>> WidthOfEmbeddings("word_embed_proj_dim").inward(Record("config.json", fields))
+    >>> WidthOfEmbeddings("word_embed_proj_dim").from_hf(Record("config.json", fields))
     Traceback (most recent call last):
     ValueError: config.json, key 'word_embed_proj_dim': 512 is not supported; it must be hidden_size=1024
     """
 
-    theirs: str
+    hf: str
 
     @property
     def names(self) -> tuple[str, ...]:
-        return (self.theirs,)
+        return (self.hf,)
 
-    def inward(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, object]:
         """Nothing, if all is well."""
-        width, d_model = record.fields.get(self.theirs), record.fields.get("hidden_size")
+        width, d_model = record.fields.get(self.hf), record.fields.get("hidden_size")
         if width not in (None, d_model):
-            record.refuse(self.theirs, f"{width!r:.60} is not supported; it must be hidden_size={d_model!r}")
+            record.refuse(self.hf, f"{width!r:.60} is not supported; it must be hidden_size={d_model!r}")
         return {}
 
-    def outward(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, object]:
         """The width of the stream."""
-        return {self.theirs: config.d_model}
+        return {self.hf: config.d_model}
 
 
 @dataclass(frozen=True)
@@ -228,13 +230,13 @@ class Rope:
         base_name, fraction_name: of the old fields; a family without the second turns whole heads.
 
     Raises:
-        ValueError: from ``inward``, for a kind of scaling that is not supported, and for parameters that are unknown.
+        ValueError: from ``from_hf``, for a kind of scaling that is not supported, and for parameters that are unknown.
 
     Source: Su et al. (2021), section 3.4; Chen et al. (2023), section 3.2; Peng et al. (2023), section 3.4; code of
     Llama 3.1; GT-35.
 
     >>> old = {"rope_theta": 500.0, "rope_scaling": {"type": "linear", "factor": 2.0}}
-    >>> Rope().inward(Record("config.json", old))
+    >>> Rope().from_hf(Record("config.json", old))
     {'rope_scaling': 'linear', 'rope_factor': 2.0, 'rope_base': 500.0, 'rope_fraction': 1.0}
     """
 
@@ -248,16 +250,16 @@ class Rope:
         "linear": {"factor": "rope_factor"},
         "llama3": {
             "factor": "rope_factor",
-            "original_max_position_embeddings": "rope_n_trained",
-            "low_freq_factor": "rope_slow_turns",
-            "high_freq_factor": "rope_fast_turns",
+            "original_max_position_embeddings": "rope_original_max_position_embeddings",
+            "low_freq_factor": "rope_beta_slow",
+            "high_freq_factor": "rope_beta_fast",
         },
         "yarn": {
             "factor": "rope_factor",
-            "original_max_position_embeddings": "rope_n_trained",
-            "beta_slow": "rope_slow_turns",
-            "beta_fast": "rope_fast_turns",
-            "attention_factor": "rope_temperature",
+            "original_max_position_embeddings": "rope_original_max_position_embeddings",
+            "beta_slow": "rope_beta_slow",
+            "beta_fast": "rope_beta_fast",
+            "attention_factor": "rope_attention_factor",
         },
     }
 
@@ -266,8 +268,8 @@ class Rope:
         more = (self.fraction_name,) if self.fraction_name else ()
         return ("rope_parameters", "rope_scaling", self.base_name, *more)
 
-    def inward(self, record: Record) -> dict[str, object]:
-        """Ours from theirs; where both fields are there, they must agree."""
+    def from_hf(self, record: Record) -> dict[str, object]:
+        """Convert Hugging Face's fields to ours; where both fields are there, they must agree."""
         new, old = (record.fields.get(name) for name in ("rope_parameters", "rope_scaling"))
         if isinstance(new, dict) and isinstance(old, dict):
             kinds = [said.get("rope_type", said.get("type", "default")) for said in (new, old)]
@@ -297,8 +299,8 @@ class Rope:
         checked = {o: of_right_type(record, name, o, value, f"{their_names[o]}=") for o, value in values.items()}
         return scaling | checked
 
-    def outward(self, config: Config) -> dict[str, object]:
-        """Theirs from ours."""
+    def to_hf(self, config: Config) -> dict[str, object]:
+        """Convert our config to Hugging Face's fields."""
         kind = config.rope_scaling or "default"
         values = {key: getattr(config, ours) for key, ours in self.kinds.get(kind, {}).items()}
         scaling = {key: value for key, value in values.items() if value is not None}

@@ -18,20 +18,20 @@ HOLES = {"layer": r"\d+", "kind": "weight|bias"}
 
 
 class Change:
-    """What happens to the tensors between the two layouts. ``outward`` undoes ``inward``, to the last bit.
+    """What happens to the tensors between the two layouts. ``to_hf`` undoes ``from_hf``, to the last bit.
 
     Source: the layouts of Hugging Face's models; GT-43.
 
-    >>> Change().inward(torch.ones(2))  # the plain one: names change, the tensor stays
+    >>> Change().from_hf(torch.ones(2))  # the plain one: names change, the tensor stays
     (tensor([1., 1.]),)
     """
 
-    def inward(self, *theirs: Tensor) -> tuple[Tensor, ...]:
-        """Ours from theirs."""
-        return theirs
+    def from_hf(self, *hf: Tensor) -> tuple[Tensor, ...]:
+        """Convert Hugging Face's fields to ours."""
+        return hf
 
-    def outward(self, *ours: Tensor) -> tuple[Tensor, ...]:
-        """Theirs from ours."""
+    def to_hf(self, *ours: Tensor) -> tuple[Tensor, ...]:
+        """Convert our config to Hugging Face's fields."""
         return ours
 
 
@@ -43,14 +43,14 @@ class Transpose(Change):
 
     Source: Radford et al. (2019), whose released code multiplies rows by weights of shape (in, out).
 
-    >>> [tuple(t.shape) for t in Transpose().inward(torch.ones(2, 3))], Transpose().inward(torch.ones(2))[0].shape
+    >>> [tuple(t.shape) for t in Transpose().from_hf(torch.ones(2, 3))], Transpose().from_hf(torch.ones(2))[0].shape
     ([(3, 2)], torch.Size([2]))
     """
 
-    def inward(self, *theirs: Tensor) -> tuple[Tensor, ...]:
-        return tuple(tensor.T if tensor.ndim == 2 else tensor for tensor in theirs)
+    def from_hf(self, *hf: Tensor) -> tuple[Tensor, ...]:
+        return tuple(tensor.T if tensor.ndim == 2 else tensor for tensor in hf)
 
-    outward = inward
+    to_hf = from_hf
 
 
 @dataclass(frozen=True)
@@ -65,21 +65,21 @@ class Split(Change):
     Source: fused projections in the code of GPT-2 (one group) and of GPT-NeoX and BLOOM (a group a head); IITD-26.
 
     >>> rows = torch.arange(6)
-    >>> Split((1, 2), n_groups=2).inward(rows)
+    >>> Split((1, 2), n_groups=2).from_hf(rows)
     (tensor([0, 3]), tensor([1, 2, 4, 5]))
-    >>> Split((2, 4)).inward(rows)
+    >>> Split((2, 4)).from_hf(rows)
     (tensor([0, 1]), tensor([2, 3, 4, 5]))
     """
 
     sizes: tuple[int, ...]
     n_groups: int = 1
 
-    def inward(self, *theirs: Tensor) -> tuple[Tensor, ...]:
-        (whole,) = theirs
+    def from_hf(self, *hf: Tensor) -> tuple[Tensor, ...]:
+        (whole,) = hf
         groups = rearrange(whole, "(groups rows) ... -> groups rows ...", groups=self.n_groups)
         return tuple(rearrange(part, "groups rows ... -> (groups rows) ...") for part in groups.split(self.sizes, 1))
 
-    def outward(self, *ours: Tensor) -> tuple[Tensor, ...]:
+    def to_hf(self, *ours: Tensor) -> tuple[Tensor, ...]:
         parts = [rearrange(part, "(groups rows) ... -> groups rows ...", groups=self.n_groups) for part in ours]
         return (rearrange(torch.cat(parts, 1), "groups rows ... -> (groups rows) ..."),)
 
@@ -93,42 +93,42 @@ class Reversed(Change):
 
     Source: as :class:`Split`.
 
-    >>> Reversed(Split((1, 2))).inward(torch.tensor([7]), torch.tensor([8, 9]))
+    >>> Reversed(Split((1, 2))).from_hf(torch.tensor([7]), torch.tensor([8, 9]))
     (tensor([7, 8, 9]),)
     """
 
     change: Change
 
-    def inward(self, *theirs: Tensor) -> tuple[Tensor, ...]:
-        return self.change.outward(*theirs)
+    def from_hf(self, *hf: Tensor) -> tuple[Tensor, ...]:
+        return self.change.to_hf(*hf)
 
-    def outward(self, *ours: Tensor) -> tuple[Tensor, ...]:
-        return self.change.inward(*ours)
+    def to_hf(self, *ours: Tensor) -> tuple[Tensor, ...]:
+        return self.change.from_hf(*ours)
 
 
 class Then(Change):
-    """One change after the other, inward; outward the last is undone first.
+    """One change after the other in ``from_hf``; ``to_hf`` undoes the last first.
 
     Args:
-        changes: in the order of ``inward``.
+        changes: in the order of ``from_hf``.
 
     Source: GPT-2's fused projection, which is transposed too.
 
-    >>> [tuple(t.shape) for t in Then(Transpose(), Split((1, 2))).inward(torch.ones(5, 3))]
+    >>> [tuple(t.shape) for t in Then(Transpose(), Split((1, 2))).from_hf(torch.ones(5, 3))]
     [(1, 5), (2, 5)]
     """
 
     def __init__(self, *changes: Change):
         self.changes = changes
 
-    def inward(self, *theirs: Tensor) -> tuple[Tensor, ...]:
+    def from_hf(self, *hf: Tensor) -> tuple[Tensor, ...]:
         for change in self.changes:
-            theirs = change.inward(*theirs)
-        return theirs
+            hf = change.from_hf(*hf)
+        return hf
 
-    def outward(self, *ours: Tensor) -> tuple[Tensor, ...]:
+    def to_hf(self, *ours: Tensor) -> tuple[Tensor, ...]:
         for change in reversed(self.changes):
-            ours = change.outward(*ours)
+            ours = change.to_hf(*ours)
         return ours
 
 
@@ -143,7 +143,7 @@ class Stacked(Change):
     Source: the layout of Mixtral's released weights; GT-19.
 
     >>> stacked = Stacked(2, Reversed(Split((1, 1))))
-    >>> stacked.inward(*torch.arange(4).split(1))
+    >>> stacked.from_hf(*torch.arange(4).split(1))
     (tensor([[0, 1],
             [2, 3]]),)
     """
@@ -151,14 +151,14 @@ class Stacked(Change):
     n_experts: int
     change: Change = Same()
 
-    def inward(self, *theirs: Tensor) -> tuple[Tensor, ...]:
-        each = len(theirs) // self.n_experts
-        of_experts = [self.change.inward(*theirs[i : i + each]) for i in range(0, len(theirs), each)]
+    def from_hf(self, *hf: Tensor) -> tuple[Tensor, ...]:
+        each = len(hf) // self.n_experts
+        of_experts = [self.change.from_hf(*hf[i : i + each]) for i in range(0, len(hf), each)]
         return tuple(torch.stack(tensors) for tensors in zip(*of_experts, strict=True))
 
-    def outward(self, *ours: Tensor) -> tuple[Tensor, ...]:
+    def to_hf(self, *ours: Tensor) -> tuple[Tensor, ...]:
         of_experts = zip(*(tensor.unbind(0) for tensor in ours), strict=True)
-        return tuple(theirs for tensors in of_experts for theirs in self.change.outward(*tensors))
+        return tuple(hf for tensors in of_experts for hf in self.change.to_hf(*tensors))
 
 
 # --- Rules, and what they say of a given model ---
@@ -169,9 +169,9 @@ class Rule:
     """Where some of our tensors come from.
 
     Args:
-        theirs: one name or several, with holes ``{layer}``, ``{kind}`` (weight or bias) and ``{expert}``.
+        hf: one name or several, with holes ``{layer}``, ``{kind}`` (weight or bias) and ``{expert}``.
         ours: the same of our names, without ``{expert}``.
-        change: from theirs to ours.
+        change: from Hugging Face's tensors to ours.
 
     Source: the layouts of Hugging Face's models.
 
@@ -179,22 +179,22 @@ class Rule:
     'Change'
     """
 
-    theirs: str | tuple[str, ...]
+    hf: str | tuple[str, ...]
     ours: str | tuple[str, ...]
     change: Change = Same()
 
     def __post_init__(self):
-        for field in ("theirs", "ours"):
+        for field in ("hf", "ours"):
             if isinstance(getattr(self, field), str):
                 object.__setattr__(self, field, (getattr(self, field),))
 
 
 @dataclass(frozen=True)
 class Move:
-    """A rule with its holes filled: these tensors of theirs are these tensors of ours.
+    """A rule with its holes filled: these tensors of Hugging Face's are these tensors of ours.
 
     Args:
-        theirs, ours, change: as in :class:`Rule`.
+        hf, ours, change: as in :class:`Rule`.
 
     Source: as :class:`Rule`.
 
@@ -202,7 +202,7 @@ class Move:
     ('embedding.weight',)
     """
 
-    theirs: tuple[str, ...]
+    hf: tuple[str, ...]
     ours: tuple[str, ...]
     change: Change
 
@@ -220,7 +220,7 @@ def moves(rules: Sequence[Rule], ours: Iterable[str], n_experts: int = 0) -> lis
 
     Source: as :class:`Rule`.
 
-    >>> moves([Rule("h.{layer}.fc.{kind}", "blocks.{layer}.w_up.{kind}")], ["blocks.0.w_up.bias"])[0].theirs
+    >>> moves([Rule("h.{layer}.fc.{kind}", "blocks.{layer}.w_up.{kind}")], ["blocks.0.w_up.bias"])[0].hf
     ('h.0.fc.bias',)
     """
     ours = list(ours)
@@ -254,9 +254,9 @@ def _filled(rule: Rule, ours: list[str], n_experts: int) -> Iterator[Move]:
         if match is None:
             continue
         holes = match.groupdict()
-        experts = range(n_experts) if "{expert}" in rule.theirs[0] else [None]
-        theirs = tuple(pattern.format(**holes, expert=expert) for expert in experts for pattern in rule.theirs)
-        yield Move(theirs, tuple(pattern.format(**holes) for pattern in rule.ours), rule.change)
+        experts = range(n_experts) if "{expert}" in rule.hf[0] else [None]
+        hf = tuple(pattern.format(**holes, expert=expert) for expert in experts for pattern in rule.hf)
+        yield Move(hf, tuple(pattern.format(**holes) for pattern in rule.ours), rule.change)
 
 
 def _regex(pattern: str) -> re.Pattern:

@@ -60,7 +60,7 @@ class Texts:
         Args:
             model: a decoder or encoder-decoder.
             prompt: any text.
-            settings: of :func:`~llm_anatomy.models.generation.stream`; ``n_new`` must be among them.
+            settings: of :func:`~llm_anatomy.models.generation.stream`; ``max_new_tokens`` must be among them.
 
         Raises:
             ValueError: without a tokenizer, for a prompt without tokens, and as ``stream`` does.

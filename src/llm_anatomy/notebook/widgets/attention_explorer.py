@@ -97,8 +97,8 @@ class AttentionExplorer(PageWidget):
             show=show,
         ) as (bars, whole):
             bars.barh(range(len(tokens)), row, color=colours["weights"])
-            for place, weight in enumerate(row):
-                bars.text(weight + 0.02, place, fixed(weight, 2), va="center")
+            for position, weight in enumerate(row):
+                bars.text(weight + 0.02, position, fixed(weight, 2), va="center")
             bars.set_yticks(range(len(tokens)), tokens, color=colours["key"])
             bars.set(xlim=(0, 1.2), xticks=[0, 0.5, 1], xlabel="weight", ylabel="key")
             bars.invert_yaxis()

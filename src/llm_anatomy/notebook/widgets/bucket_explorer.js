@@ -16,11 +16,11 @@ function draw({ n: most, max, offset: start }) {
   const directions = la.choice("offsets", ["both directions", "past only (causal)"], i => resize({ causal: i === 1 }));
   const many = la.slider({ name: "buckets", min: 4, max: 64, step: 2, input: n => resize({ n }) });
   const far = la.slider({ name: "farthest", min: 2, max: 256, step: 1, input: max => resize({ max }) });
-  const place = la.slider({ name: "offset", hue: "position", step: 1, min: -1, max: 1, ends: ["past", "future"], input: v => { offset = v; update(); } });
+  const position = la.slider({ name: "offset", hue: "position", step: 1, min: -1, max: 1, ends: ["past", "future"], input: v => { offset = v; update(); } });
   const boxes = el("div", { class: "la-boxes" }), result = el("p"), idle = el("small");
   const chart = la.chart(paint, v => { offset = v; update(); });
   la.show(
-    el("div", { class: "la-bucket-explorer" }, chart.node, place.row, result, boxes, idle,
+    el("div", { class: "la-bucket-explorer" }, chart.node, position.row, result, boxes, idle,
       el("div", { class: "la-settings" }, el("span", {}, "offsets"), directions.node), many.row, far.row));
 
   // For each bucket its first and its last offset; none for one that is never used.
@@ -44,7 +44,7 @@ function draw({ n: most, max, offset: start }) {
     directions.set(+sizes.causal);
     many.set(sizes.n, String(sizes.n));
     far.set(sizes.max, String(sizes.max));
-    for (const [name, value] of [["min", -reach()], ["max", reach()]]) place.row.querySelector("input")[name] = value;
+    for (const [name, value] of [["min", -reach()], ["max", reach()]]) position.row.querySelector("input")[name] = value;
     choice = la.choice("bucket", spans.map((span, b) => `${b}\n${range(span)}`), b => { offset = nearest(spans[b]); update(); });
     choice.labels.forEach((label, b) => { label.querySelector("input").disabled = !spans[b]; });
     boxes.replaceChildren(choice.node);
@@ -67,7 +67,7 @@ function draw({ n: most, max, offset: start }) {
   }
   function update() {
     const now = bucket(offset, sizes), [first, last] = spans[now];
-    place.set(offset, sign(offset));
+    position.set(offset, sign(offset));
     choice.set(now);
     const shared = first === last ? "which it has to itself"
       : first === -Infinity ? `shared by all offsets up to ${sign(last)}` : last === Infinity ? `shared by all offsets from ${sign(first)} on`

@@ -58,8 +58,8 @@ class CounterAndSinusoids(PageWidget):
     def hands(self, number: int, paper: bool) -> list[list[float]]:
         """Sine and cosine of each pair, the fastest first."""
         if paper:
-            places = torch.tensor([number])
-            return Sinusoidal(2 * self.n_bits).encoding(places, torch.float64).view(-1, 2).tolist()
+            positions = torch.tensor([number])
+            return Sinusoidal(2 * self.n_bits).encoding(positions, torch.float64).view(-1, 2).tolist()
         angles = [2 * math.pi * number / period for period in self.periods(False)]
         return [[math.sin(angle), math.cos(angle)] for angle in angles]
 

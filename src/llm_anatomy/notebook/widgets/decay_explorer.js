@@ -18,7 +18,7 @@ function largestStep(width, [real, imaginary]) {
   return Math.max(...[...Array(width / 2).keys()].map(i => Math.hypot(next(real, i) - real[i], next(imaginary, i) - imaginary[i])));
 }
 
-// Of ones; or drawn by chance; or turned back by `aim` places, so that all planes agree at that distance.
+// Of ones; or drawn by chance; or turned back by `aim` positions, so that all planes agree at that distance.
 function pairs(kind, width, base, drawn, aim) {
   const of = f => [...Array(width / 2).keys()].map(f), back = i => -aim * base ** (-2 * i / width);
   if (!kind) return [of(() => 2), of(() => 0)];
@@ -32,7 +32,7 @@ function draw({ widths, bases, start, kinds, aim, farthest, drawn }) {
   const pick = at => { distance = at; update(); };
   const chart = (name, low) => la.chart(chart => {
     const own = values.map(value => value[name]), rise = rises[name], [least, most] = [Math.min(low, ...own), Math.max(...own)], top = most + .08 * (most - least);
-    chart.frame({ from: 0, to: farthest, name: "distance / places" }, { from: least, to: top });
+    chart.frame({ from: 0, to: farthest, name: "distance / positions" }, { from: least, to: top });
     if (rise > 0) {
       chart.line([[rise, least], [rise, top]], { class: "la-rise" });
       chart.word(rise, most, `first rises at ${rise}`, { class: "la-early" });
@@ -51,7 +51,7 @@ function draw({ widths, bases, start, kinds, aim, farthest, drawn }) {
   la.show(
     el("div", { class: "la-decay-explorer" },
       la.head("The paper's curve", "the mean of |Sᵢ|, part of an upper bound"), charts[0].node,
-      la.head("The product itself", "of the query and a key so many places back"), charts[1].node,
+      la.head("The product itself", "of the query and a key so many positions back"), charts[1].node,
       row.row,
       el("div", { class: "la-settings" }, ...[["q and k", many], ["d_head", wide], ["base", slow]].flatMap(([name, choice]) => [el("span", {}, name), choice.node])),
       facts.node));

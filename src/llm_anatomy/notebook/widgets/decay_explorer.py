@@ -46,7 +46,7 @@ class DecayExplorer(PageWidget):
         ones = torch.ones(1, width, dtype=torch.float64)
         if kind == 0:
             return ones, ones
-        if kind == 5:  # turned back, so that the query meets the key where it stands AIM places after it
+        if kind == 5:  # turned back, so that the query meets the key where it stands AIM positions after it
             return rotate_complex(ones, -AIM * _speeds(width, base)[None]), ones
         drawn = torch.randn(7, WIDEST, generator=torch.Generator().manual_seed(0)).double().mul(100).round() / 100
         query = drawn[None, kind - 1, :width]
@@ -113,7 +113,7 @@ class DecayExplorer(PageWidget):
                     ax.axvline(rise, color="#50555c", linestyle=":", linewidth=1.5, label=f"first rises at {rise}")
                     ax.legend(loc="upper right")
             above.set(ylabel="the paper's curve")
-            below.set(ylabel=f"product, {KINDS[kind]}", xlabel="distance / places")
+            below.set(ylabel=f"product, {KINDS[kind]}", xlabel="distance / positions")
 
     def _sentence(self, width, base, kind, distance) -> str:
         curve, bound, products = self.measure(width, base, kind)

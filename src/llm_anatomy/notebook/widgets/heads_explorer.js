@@ -1,6 +1,6 @@
 // Where the number x[t, column] stands as [head, token, i]: split by heads, or by a plain reshape, which cuts the
 // memory into pieces as it comes.
-function place(t, column, tokens, width, heads, plain) {
+function index(t, column, tokens, width, heads, plain) {
   const d = width / heads, at = t * width + column;
   return plain
     ? [Math.floor(at / (tokens * d)), Math.floor(at / d) % tokens, at % d]
@@ -26,7 +26,7 @@ function draw({ tokens, width, heads: first, start }) {
   function panel(name, split) {
     const d = width / heads, cells = [];
     for (const n of numbers) {
-      const t = Math.floor(n / width), c = n % width, [h, row, i] = split ? place(t, c, tokens, width, heads, plain) : [0, t, c];
+      const t = Math.floor(n / width), c = n % width, [h, row, i] = split ? index(t, c, tokens, width, heads, plain) : [0, t, c];
       const at = split ? h * d + i : c, own = Math.floor(c / d);
       (cells[row] ??= [])[at] = el("div", {
         class: `la-cell la-head-${own % 4}${at && at % d === 0 ? " la-gap" : ""}`, role: "gridcell",
@@ -64,7 +64,7 @@ function draw({ tokens, width, heads: first, start }) {
 
   function pick(t, c) {
     [token, column] = [t, c];
-    const d = width / heads, [h, row, i] = place(t, c, tokens, width, heads, plain), own = Math.floor(c / d);
+    const d = width / heads, [h, row, i] = index(t, c, tokens, width, heads, plain), own = Math.floor(c / d);
     panels.forEach(({ cells, split }, n) => cells.forEach((line, r) => line.forEach((cell, at) => {
       const same = split ? r === row && at === h * d + i : r === t && at === c;
       const mixed = step === 2 && n === 0;
@@ -75,10 +75,10 @@ function draw({ tokens, width, heads: first, start }) {
     const flat = `[${t}, ${own}·${d} + ${c % d}]`, deep = `[${h}, ${row}, ${i}]`;
     const wrong = numbers.filter(n => {
       const [a, b] = [Math.floor(n / width), n % width];
-      return String(place(a, b, tokens, width, heads, true)) !== String(place(a, b, tokens, width, heads, false));
+      return String(index(a, b, tokens, width, heads, true)) !== String(index(a, b, tokens, width, heads, false));
     }).length;
     const sources = numbers.map(n => [Math.floor(n / width), n % width])
-      .filter(([a, b]) => { const p = place(a, b, tokens, width, heads, plain); return p[0] === h && p[2] === i; });
+      .filter(([a, b]) => { const p = index(a, b, tokens, width, heads, plain); return p[0] === h && p[2] === i; });
     const astray = h !== own || row !== t || i !== c % d;
     const verdict = `${astray ? `It belongs to head ${own}, row ${t}.` : "This one stands where it belongs."} Of ${numbers.length} numbers, ${wrong} stand elsewhere.`;
     const spoilt = plain && sources.some(([, b]) => b !== c);

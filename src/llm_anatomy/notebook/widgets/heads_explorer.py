@@ -29,9 +29,9 @@ class HeadsExplorer(PageWidget):
 
     Source: Vaswani et al. (2017), section 3.2.2; CMU-09, UCL-21.
 
-    >>> HeadsExplorer(5, 3, 2).place(2, 3), HeadsExplorer(5, 3, 2).place(2, 3, plain=True)
+    >>> HeadsExplorer(5, 3, 2).index(2, 3), HeadsExplorer(5, 3, 2).index(2, 3, plain=True)
     ((1, 2, 1), (1, 2, 1))
-    >>> HeadsExplorer(5, 3, 2).place(0, 3), HeadsExplorer(5, 3, 2).place(0, 3, plain=True)
+    >>> HeadsExplorer(5, 3, 2).index(0, 3), HeadsExplorer(5, 3, 2).index(0, 3, plain=True)
     ((1, 0, 1), (0, 1, 1))
     """
 
@@ -54,7 +54,7 @@ class HeadsExplorer(PageWidget):
             return x.reshape(self.n_heads, self.n_tokens, self.d_head)
         return rearrange(x, "tokens (heads d_head) -> heads tokens d_head", heads=self.n_heads)
 
-    def place(self, token: int, column: int, plain: bool = False) -> tuple[int, int, int]:
+    def index(self, token: int, column: int, plain: bool = False) -> tuple[int, int, int]:
         """Where ``x[token, column]`` stands after the split, as (head, token, i)."""
         marked = torch.zeros(self.n_tokens, self.width)
         marked[token, column] = 1
@@ -122,9 +122,9 @@ class HeadsExplorer(PageWidget):
                 ax.tick_params(length=0)
 
     def _sentence(self, token, column, plain) -> str:
-        head, row, i = self.place(token, column, plain)
-        own, place = divmod(column, self.d_head)
-        address = f"x[{token}, {own}·{self.d_head} + {place}] ↔ heads[{head}, {row}, {i}]"
+        head, row, i = self.index(token, column, plain)
+        own, index = divmod(column, self.d_head)
+        address = f"x[{token}, {own}·{self.d_head} + {index}] ↔ heads[{head}, {row}, {i}]"
         meaning = f"The same number, in head {head}, and still in the row of token {token}."
         if plain:
             meaning = f"The reshape puts it into head {head}, row {row}. {self._verdict(token, column)}"
@@ -133,8 +133,8 @@ class HeadsExplorer(PageWidget):
     def _verdict(self, token, column) -> str:
         numbers = torch.arange(self.n_tokens * self.width).view(self.n_tokens, self.width)
         astray = self.split(numbers) != self.split(numbers, plain=True)
-        right = self.place(token, column)
+        right = self.index(token, column)
         one = "This one stands where it belongs."
-        if self.place(token, column, plain=True) != right:
+        if self.index(token, column, plain=True) != right:
             one = f"It belongs to head {right[0]}, row {right[1]}."
         return f"{one} Of {numbers.numel()} numbers, {astray.sum()} stand elsewhere."

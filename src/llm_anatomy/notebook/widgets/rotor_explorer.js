@@ -1,8 +1,8 @@
 // For each plane the query turned by its position m, the key turned by its position n, the angle from one to the other,
 // and what the plane gives to the product.
 function turn([query, key], m, n, base) {
-  const rotate = (vector, i, place) => {
-    const angle = place * base ** (-2 * i / vector.length), [cos, sin] = [Math.cos(angle), Math.sin(angle)];
+  const rotate = (vector, i, position) => {
+    const angle = position * base ** (-2 * i / vector.length), [cos, sin] = [Math.cos(angle), Math.sin(angle)];
     const [a, b] = vector.slice(2 * i, 2 * i + 2);
     return [a * cos - b * sin, b * cos + a * sin];
   };
@@ -37,8 +37,8 @@ function draw({ base, last, vectors, at }) {
     el("div", { class: "la-settings" }, el("span", {}, "q and k"), kinds.node, la.tick("move both together", together, on => { together = on; })),
     facts.node);
 
-  function move(which, place) {
-    const step = together ? clip(place - at[which], -Math.min(...at), last - Math.max(...at)) : place - at[which];
+  function move(which, position) {
+    const step = together ? clip(position - at[which], -Math.min(...at), last - Math.max(...at)) : position - at[which];
     at = at.map((v, i) => together || i === which ? v + step : v);
     update();
   }

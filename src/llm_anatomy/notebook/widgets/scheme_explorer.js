@@ -17,7 +17,7 @@ function score({ name, part }, i, j, { width, rotary, base, slopes, clipped, t5,
 }
 
 function draw(data) {
-  const { el } = la, { n, schemes } = data, places = [...Array(n).keys()], words = places.map(String);
+  const { el } = la, { n, schemes } = data, positions = [...Array(n).keys()], words = positions.map(String);
   let at = data.start, part = 0, query = data.query, hide = false, soft = false;
 
   const map = la.matrix(words, i => { query = i; update(); });
@@ -30,7 +30,7 @@ function draw(data) {
         la.tick("causal mask: no looking ahead", hide, on => { hide = on; update(); }),
         la.tick("softmax: weights where the words say nothing", soft, on => { soft = on; update(); }))));
 
-  const grid = p => places.map(i => places.map(j => score({ name: schemes[at].name, part: p }, i, j, data)));
+  const grid = p => positions.map(i => positions.map(j => score({ name: schemes[at].name, part: p }, i, j, data)));
   let several, ends;
   function build() {
     const { kind, parts: labels, formula: symbols, note: words } = schemes[at];

@@ -1,4 +1,4 @@
-"""The scheme explorer: what each way of telling places does to the matrix of scores."""
+"""The scheme explorer: what each way of telling positions does to the matrix of scores."""
 
 import torch
 
@@ -6,7 +6,7 @@ from llm_anatomy.data import table
 from llm_anatomy.layers.positions.absolute import Sinusoidal
 from llm_anatomy.layers.positions.base import PositionScheme
 from llm_anatomy.layers.positions.buckets import Clip
-from llm_anatomy.layers.positions.measures import score_matrix
+from llm_anatomy.layers.positions.metrics import score_matrix
 from llm_anatomy.layers.positions.relative import ALiBi, ScalarBias, alibi_slopes
 from llm_anatomy.layers.positions.rotary import InterleavedRotary
 from llm_anatomy.notebook.figures import figure
@@ -29,14 +29,14 @@ SCHEMES = {  # name: what it has several of, their names, the formula ({…} is 
         "head",
         ["1"],
         "p{i}·p{j} / √d",
-        f"Added to the embeddings. Shown is what two places say to each other where the projections leave them as they "
-        f"are, {D_MODEL} wide: then only the distance counts.",
+        f"Added to the embeddings. Shown is what two positions say to each other where the projections leave them as "
+        f"they are, {D_MODEL} wide: then only the distance counts.",
     ),
     "learned": (
         "head",
         ["1"],
         "cos(p{i}, p{j})",
-        "Added to the embeddings. Shown are the cosines between the vectors of places of a small trained model.",
+        "Added to the embeddings. Shown are the cosines between the vectors of positions of a small trained model.",
     ),
     "clipped bias": (
         "head",
@@ -76,12 +76,12 @@ class SchemeExplorer(PageWidget):
     :math:`q^\top R_{j - i} k / \sqrt d` for :math:`q = k = \mathbf 1`, d = 8, or the share of one plane.
 
     Args:
-        n_places: how many, 2 to 24.
+        n_positions: how many, 2 to 24.
         scheme: the one shown at first: "none", "sinusoidal", "learned", "clipped bias", "T5", "ALiBi" or "RoPE".
         caption: one sentence that says what to look for.
 
     Raises:
-        ValueError: for a number of places that is no whole number or outside these bounds, or another scheme.
+        ValueError: for a number of positions that is no whole number or outside these bounds, or another scheme.
 
     Source: Vaswani et al. (2017), section 3.5; Shaw et al. (2018), section 3.2, for the clipping; Raffel et al. (2020),
     section 2.1; Press et al. (2022), section 3; Su et al. (2021), section 3.2; IITD-16, IITD-21, CMU-26, GT-30.
@@ -92,18 +92,18 @@ class SchemeExplorer(PageWidget):
 
     tools = ("choice", "matrix")
 
-    def __init__(self, n_places=12, *, scheme: str = "ALiBi", caption: str = ""):
+    def __init__(self, n_positions=12, *, scheme: str = "ALiBi", caption: str = ""):
         super().__init__(caption)
         if scheme not in SCHEMES:
             raise ValueError(f"{scheme=}; it must be one of {', '.join(SCHEMES)}")
-        self.n_places, self.scheme = whole("n_places", n_places, 2, MOST_PLACES), scheme
+        self.n_positions, self.scheme = whole("n_positions", n_positions, 2, MOST_PLACES), scheme
         biases = table("t5_biases")
         heads = sorted({row["head"] for row in biases})
         at = {(row["head"], row["distance"]): row["bias"] for row in biases}
         # what was trained, to two digits: the same on every machine
-        self.t5 = [[round(at[head, distance], 2) for distance in range(n_places)] for head in heads]
-        cosines = table("learned_positions")[:n_places]
-        self.learned = [[round(row[str(place)], 2) for place in range(n_places)] for row in cosines]
+        self.t5 = [[round(at[head, distance], 2) for distance in range(n_positions)] for head in heads]
+        cosines = table("learned_positions")[:n_positions]
+        self.learned = [[round(row[str(position)], 2) for position in range(n_positions)] for row in cosines]
 
     def parts(self, scheme: str) -> list[str]:
         """Names of the scheme's heads, or planes."""
@@ -111,11 +111,11 @@ class SchemeExplorer(PageWidget):
 
     def scores(self, scheme: str, part: int = 0) -> list[list[float]]:
         """(queries, keys): what the scheme adds, or makes, by the package's own hooks and the trained tables."""
-        places = torch.arange(self.n_places)
+        positions = torch.arange(self.n_positions)
         if scheme == "learned":
             return self.learned
         if scheme == "T5":
-            back = (places[:, None] - places).clamp(min=0)
+            back = (positions[:, None] - positions).clamp(min=0)
             return torch.tensor(self.t5[part], dtype=torch.float64)[back].tolist()
         query = key = torch.zeros(N_HEADS, D_HEAD, dtype=torch.float64)
         hooks: PositionScheme = PositionScheme()
@@ -133,11 +133,11 @@ class SchemeExplorer(PageWidget):
             if part:
                 query = query * (torch.arange(D_HEAD) // 2 == part - 1)
             key, part = query, 0
-        return score_matrix(hooks, query, key, self.n_places)[part].detach().tolist()
+        return score_matrix(hooks, query, key, self.n_positions)[part].detach().tolist()
 
     def data(self) -> dict:
         return {
-            "n": self.n_places,
+            "n": self.n_positions,
             "start": list(SCHEMES).index(self.scheme),
             "query": self._query,
             "schemes": [
@@ -159,7 +159,7 @@ class SchemeExplorer(PageWidget):
     @property
     def _query(self) -> int:
         """At first one with keys on both sides."""
-        return 2 * self.n_places // 3
+        return 2 * self.n_positions // 3
 
     def live(self):
         import ipywidgets as w
@@ -173,7 +173,7 @@ class SchemeExplorer(PageWidget):
         controls = {
             "scheme": scheme,
             "part": part,
-            "query": w.IntSlider(self._query, min=0, max=self.n_places - 1, description="query"),
+            "query": w.IntSlider(self._query, min=0, max=self.n_positions - 1, description="query"),
             "masked": w.Checkbox(False, description="causal mask"),
             "soft": w.Checkbox(False, description="softmax"),
         }
@@ -182,7 +182,7 @@ class SchemeExplorer(PageWidget):
     def _picture(self, show, scheme, part, query, masked, soft):
         part = min(part or 0, len(self.parts(scheme)) - 1)
         everywhere = [score for p in range(len(self.parts(scheme))) for row in self.scores(scheme, p) for score in row]
-        rows, names = self._shown(scheme, part, masked, soft), [str(place) for place in range(self.n_places)]
+        rows, names = self._shown(scheme, part, masked, soft), [str(position) for position in range(self.n_positions)]
         with figure(
             f"What does {scheme} make of the scores?" if scheme != "none" else "What do scores know without a scheme?",
             alt=self._sentence(scheme, part, query, masked, soft),

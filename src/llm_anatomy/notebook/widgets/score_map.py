@@ -48,8 +48,8 @@ def bars_of_row(ax, row, words, ends: tuple[float | int, float | int], soft: boo
     room = 0.3 * (high - low)
     for key, score in enumerate(row):
         below = heights[key] < 0
-        place = {"rotation": 90, "ha": "center", "va": "top" if below else "bottom", "fontsize": 8.5}
-        ax.text(key, heights[key] + (-room if below else room) / 12, written(score), **place)
+        position = {"rotation": 90, "ha": "center", "va": "top" if below else "bottom", "fontsize": 8.5}
+        ax.text(key, heights[key] + (-room if below else room) / 12, written(score), **position)
     ax.axhline(0, color="#6b7078", linewidth=0.8)
     ax.set_xticks(range(len(words)), words, rotation=90 if max(map(len, words)) > 2 else 0, fontsize=9)
     ax.set(ylim=(low - room * (low < 0), high + room), xlabel="key", ylabel="weight" if soft else "score")

@@ -5,7 +5,7 @@ import math
 
 import torch
 
-from llm_anatomy.layers.attention import scaled_dot_product_attention
+from llm_anatomy.layers.functional import scaled_dot_product_attention
 from llm_anatomy.notebook.figures import colours, figure
 from llm_anatomy.notebook.widgets.base import PageWidget, finite, fixed, parsed
 
@@ -130,8 +130,8 @@ def _label(ax, point, words, color) -> None:
     """A word beside a point, on the side away from the origin."""
     norm = math.hypot(*point) or 1
     side, up = (coordinate / norm for coordinate in point)
-    place = {"ha": "left" if side > 0.4 else "right" if side < -0.4 else "center", "va": "center"}
-    ax.annotate(words, point, (9 * side, 12 * up), textcoords="offset points", color=color, **place)
+    position = {"ha": "left" if side > 0.4 else "right" if side < -0.4 else "center", "va": "center"}
+    ax.annotate(words, point, (9 * side, 12 * up), textcoords="offset points", color=color, **position)
 
 
 def _point(name: str, point) -> list[float]:

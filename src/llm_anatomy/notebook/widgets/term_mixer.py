@@ -29,9 +29,9 @@ class TermMixer(PageWidget):
     Source: Dai et al. (2019), section 3.3, and He et al. (2021), section 3.1, whose scores are such sums; IITD-20,
     IITD-23.
 
-    >>> content, place = torch.tensor([[1.0, 0.5], [0.25, 2.0]]), torch.tensor([[0.0, -1.0], [-1.0, 0.0]])
-    >>> TermMixer({"content": content, "place": place}, ["a", "dog"])
-    content + place, query 2, dog, without the mask, scores: −0.75 on a, 2.00 on dog.
+    >>> content, position = torch.tensor([[1.0, 0.5], [0.25, 2.0]]), torch.tensor([[0.0, -1.0], [-1.0, 0.0]])
+    >>> TermMixer({"content": content, "position": position}, ["a", "dog"])
+    content + position, query 2, dog, without the mask, scores: −0.75 on a, 2.00 on dog.
     """
 
     tools = ("choice", "matrix")

@@ -18,7 +18,7 @@ def random_windows(
         ids: the corpus, at least ``n_tokens + 1`` long.
         n_tokens: how many tokens the model reads, from 1.
         batch: windows in a batch, from 1.
-        generator: of the places; the same seed gives the same batches.
+        generator: of the positions; the same seed gives the same batches.
 
     Raises:
         ValueError: for sizes below one, or a corpus shorter than a window.
@@ -29,7 +29,7 @@ def random_windows(
     >>> next(windows).shape
     torch.Size([2, 6])
     """
-    _refuse_misfits(ids, n_tokens)
+    _check_shapes(ids, n_tokens)
     if batch < 1:
         raise ValueError(f"{batch=} must be at least 1")
     return _draw(ids.unfold(0, n_tokens + 1, 1), batch, generator)
@@ -43,11 +43,11 @@ def _draw(windows: Tensor, batch: int, generator: torch.Generator) -> Iterator[T
 def windows_that_end_at(
     ids: Int[Tensor, "corpus"], ends: Sequence[int], n_tokens: int
 ) -> Int[Tensor, "windows window"]:
-    """One window before each of these places: the same last words, with as much text before them as is asked for.
+    """One window before each of these positions: the same last words, with as much text before them as is asked for.
 
     Args:
         ids: the corpus.
-        ends: the place of each window's last target, from ``n_tokens`` on.
+        ends: the position of each window's last target, from ``n_tokens`` on.
         n_tokens: how many tokens the model reads, from 1.
 
     Raises:
@@ -58,14 +58,14 @@ def windows_that_end_at(
     >>> windows_that_end_at(torch.arange(100), [9, 20], n_tokens=3).tolist()
     [[6, 7, 8, 9], [17, 18, 19, 20]]
     """
-    _refuse_misfits(ids, n_tokens)
+    _check_shapes(ids, n_tokens)
     for end in ends:
         if not n_tokens <= end < len(ids):
             raise ValueError(f"ends hold {end}; each must be from n_tokens={n_tokens} to {len(ids) - 1}, the last id")
     return torch.stack([ids[end - n_tokens : end + 1] for end in ends])
 
 
-def _refuse_misfits(ids: Tensor, n_tokens: int) -> None:
+def _check_shapes(ids: Tensor, n_tokens: int) -> None:
     if n_tokens < 1:
         raise ValueError(f"{n_tokens=} must be at least 1")
     if len(ids) <= n_tokens:

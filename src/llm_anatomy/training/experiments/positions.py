@@ -25,9 +25,9 @@ from tqdm import tqdm
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.evaluation.perplexity import next_token_loss
-from llm_anatomy.layers.attention import MultiHeadAttention
+from llm_anatomy.layers.attention import SelfAttention
 from llm_anatomy.layers.linear_attention import EluPlusOne, causal_linear_attention
-from llm_anatomy.layers.positions.base import PositionScheme
+from llm_anatomy.layers.positions.base import PositionContext, PositionScheme
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.shapes import Float, Int, Tensor
 from llm_anatomy.training.data.stories import story_text
@@ -57,19 +57,23 @@ SCHEMES = {
 SCALINGS = {
     "linear": lambda factor: {"rope_scaling": "linear", "rope_factor": factor},
     "ntk": lambda factor: {"rope_scaling": "ntk", "rope_factor": factor},
-    "yarn": lambda factor: {"rope_scaling": "yarn", "rope_factor": factor, "rope_n_trained": N_TRAINED},
+    "yarn": lambda factor: {
+        "rope_scaling": "yarn",
+        "rope_factor": factor,
+        "rope_original_max_position_embeddings": N_TRAINED,
+    },
 }
 """How RoPE is scaled at the test, for texts ``factor`` times as long as those of the training."""
 
 
-class LinearSelfAttention(MultiHeadAttention):
+class LinearSelfAttention(SelfAttention):
     r"""Causal linear attention behind the face of multi-head attention, so that it fits into a block.
 
     .. math:: o_m = \frac{\sum_{n \leq m} \left(R_m \phi(q_m)\right)^\top \left(R_n \phi(k_n)\right) v_n}
         {\sum_{n \leq m} \phi(q_m)^\top \phi(k_n)}
 
     Args:
-        d_model, n_heads, position: as in :class:`~llm_anatomy.layers.attention.MultiHeadAttention`.
+        d_model, n_heads, position: as in :class:`~llm_anatomy.layers.attention.SelfAttention`.
 
     Source: Katharopoulos et al. (2020); Su et al. (2021), section 3.3; IITD-31, GT-52.
 
@@ -79,15 +83,20 @@ class LinearSelfAttention(MultiHeadAttention):
 
     def __init__(self, d_model: int, n_heads: int, position: PositionScheme | None = None):
         super().__init__(d_model, n_heads, position=None)
-        self.turned_by, self.feature_map = position, EluPlusOne()
+        self.rotation, self.feature_map = position, EluPlusOne()
 
-    def forward(self, x: Float[Tensor, "batch tokens d_model"], **asked) -> Float[Tensor, "batch tokens d_model"]:
+    def forward(self, x: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens d_model"]:
+        """Attend from every token to those before it and to itself."""
+        return self.attend(x)[0]
+
+    def attend(self, x: Float[Tensor, "batch tokens d_model"], *_, **__) -> tuple[Tensor, None]:
+        """Compute the output as a block asks for it; there are no weights, and the mask is always causal."""
         query, key, value = (
             rearrange(linear(x), "batch tokens (heads d) -> batch heads tokens d", heads=self.n_heads)
             for linear in (self.w_query, self.w_key, self.w_value)
         )
-        output, _ = causal_linear_attention(query, key, value, self.feature_map, position=self.turned_by)
-        return self.w_output(rearrange(output, "batch heads tokens d -> batch tokens (heads d)"))
+        output, _ = causal_linear_attention(query, key, value, self.feature_map, position=self.rotation)
+        return self.w_output(rearrange(output, "batch heads tokens d -> batch tokens (heads d)")), None
 
 
 @cache
@@ -233,7 +242,7 @@ def losses_by_length(model: Transformer, scheme: str) -> Iterator[tuple[str, int
 
 @torch.no_grad()
 def mean_weights(model: Transformer, n_distances: int = 32) -> Float[Tensor, "layers heads distances"]:
-    """How much each head looks at the word so many places back, averaged over the held-out text.
+    """How much each head looks at the word so many positions back, averaged over the held-out text.
 
     Args:
         model: trained, with softmax attention.
@@ -246,7 +255,7 @@ def mean_weights(model: Transformer, n_distances: int = 32) -> Float[Tensor, "la
     """
     _, _, held_out = corpus()
     _, records = model(_test_windows(held_out, N_TRAINED)[:, :-1], return_records=True)
-    weights = torch.stack([record.weights for record in records])  # (layers, batch, heads, queries, keys)
+    weights = torch.stack([record.attention_weights for record in records])  # (layers, batch, heads, queries, keys)
     back = [weights.diagonal(-d, -2, -1)[..., n_distances - 1 - d :] for d in range(n_distances)]
     return torch.stack([w.mean((1, 3)) for w in back], -1)
 
@@ -281,11 +290,11 @@ def experiment(out: Path, seeds: Iterable[int] = range(5), n_steps: int = N_STEP
         if seed == seeds[0] and scheme == "learned":
             table = F.normalize(model.position.table.detach(), dim=-1)
             rows = [[i, *(f"{x:.2f}" for x in row)] for i, row in enumerate((table @ table.T).tolist())]
-            _write(out / "learned_positions.csv", ["place", *range(len(table))], rows)
+            _write(out / "learned_positions.csv", ["position", *range(len(table))], rows)
         if seed == seeds[0] and scheme == "t5":
-            places = torch.arange(N_TRAINED)[None]
+            at = PositionContext(torch.arange(N_TRAINED)[None])
             any_heads = torch.zeros(1, model.config.n_heads, N_TRAINED, 1)
-            bias = model.stack.blocks[0].attention.position.bias(any_heads, any_heads, places, places)[0]
+            bias = model.stack.blocks[0].attention.position.bias(any_heads, any_heads, at)[0]
             _write(out / "t5_biases.csv", ["head", "distance", "bias"], _rows([], bias[:, -1].flip(-1).detach()))
     _write(out / "position_experiment.csv", ["field", "value"], _settings(seeds, n_steps, time.monotonic() - began))
 

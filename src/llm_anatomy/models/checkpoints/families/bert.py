@@ -18,23 +18,23 @@ def rules(config: ModelConfig, model: str = "bert") -> list[Rule]:
 
     Source: Devlin et al. (2019), "BERT", the released code, in the layout of Hugging Face; GT-43.
 
-    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[0].theirs
+    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[0].hf
     ('bert.embeddings.word_embeddings.weight',)
     """
-    theirs, head = model + ".encoder.layer.{layer}.", "cls.predictions."
+    hf, head = model + ".encoder.layer.{layer}.", "cls.predictions."
     return [
         Rule(model + ".embeddings.word_embeddings.weight", "embedding.weight"),
         Rule(model + ".embeddings.position_embeddings.weight", "position.table"),
         Rule(model + ".embeddings.token_type_embeddings.weight", "segment_embedding.weight"),
         Rule(model + ".embeddings.LayerNorm.{kind}", "embedding_norm.{kind}"),
-        Rule(theirs + "attention.self.query.{kind}", AT + "attention.w_query.{kind}"),
-        Rule(theirs + "attention.self.key.{kind}", AT + "attention.w_key.{kind}"),
-        Rule(theirs + "attention.self.value.{kind}", AT + "attention.w_value.{kind}"),
-        Rule(theirs + "attention.output.dense.{kind}", AT + "attention.w_output.{kind}"),
-        Rule(theirs + "attention.output.LayerNorm.{kind}", AT + "around_attention.norm.{kind}"),
-        Rule(theirs + "intermediate.dense.{kind}", AT + "feedforward.w_up.{kind}"),
-        Rule(theirs + "output.dense.{kind}", AT + "feedforward.w_down.{kind}"),
-        Rule(theirs + "output.LayerNorm.{kind}", AT + "around_feedforward.norm.{kind}"),
+        Rule(hf + "attention.self.query.{kind}", AT + "attention.w_query.{kind}"),
+        Rule(hf + "attention.self.key.{kind}", AT + "attention.w_key.{kind}"),
+        Rule(hf + "attention.self.value.{kind}", AT + "attention.w_value.{kind}"),
+        Rule(hf + "attention.output.dense.{kind}", AT + "attention.w_output.{kind}"),
+        Rule(hf + "attention.output.LayerNorm.{kind}", AT + "attention_residual.norm.{kind}"),
+        Rule(hf + "intermediate.dense.{kind}", AT + "feedforward.w_up.{kind}"),
+        Rule(hf + "output.dense.{kind}", AT + "feedforward.w_down.{kind}"),
+        Rule(hf + "output.LayerNorm.{kind}", AT + "feedforward_residual.norm.{kind}"),
         Rule(head + "transform.dense.{kind}", "token_head.0.{kind}"),
         Rule(head + "transform.LayerNorm.{kind}", "token_head.2.{kind}"),
         Rule(head + "bias", "unembedding.bias"),

@@ -5,7 +5,7 @@ from llm_anatomy.models.checkpoints.family import Family
 from llm_anatomy.models.checkpoints.fields import Field, Must
 from llm_anatomy.models.checkpoints.rules import Rule, Split
 
-AT, THEIRS = "stack.blocks.{layer}.", "transformer.h.{layer}."
+AT, HF = "stack.blocks.{layer}.", "transformer.h.{layer}."
 
 
 def rules(config: ModelConfig) -> list[Rule]:
@@ -16,7 +16,7 @@ def rules(config: ModelConfig) -> list[Rule]:
 
     Source: BigScience (2022), "BLOOM", section 3.2, in the layout of Hugging Face; GT-43.
 
-    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[0].theirs
+    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[0].hf
     ('transformer.word_embeddings.weight',)
     """
     projections = tuple(f"{AT}attention.w_{name}.{{kind}}" for name in ("query", "key", "value"))
@@ -24,12 +24,12 @@ def rules(config: ModelConfig) -> list[Rule]:
     return [
         Rule("transformer.word_embeddings.weight", "embedding.weight"),
         Rule("transformer.word_embeddings_layernorm.{kind}", "embedding_norm.{kind}"),
-        Rule(THEIRS + "self_attention.query_key_value.{kind}", projections, fused),
-        Rule(THEIRS + "self_attention.dense.{kind}", AT + "attention.w_output.{kind}"),
-        Rule(THEIRS + "input_layernorm.{kind}", AT + "around_attention.norm.{kind}"),
-        Rule(THEIRS + "post_attention_layernorm.{kind}", AT + "around_feedforward.norm.{kind}"),
-        Rule(THEIRS + "mlp.dense_h_to_4h.{kind}", AT + "feedforward.w_up.{kind}"),
-        Rule(THEIRS + "mlp.dense_4h_to_h.{kind}", AT + "feedforward.w_down.{kind}"),
+        Rule(HF + "self_attention.query_key_value.{kind}", projections, fused),
+        Rule(HF + "self_attention.dense.{kind}", AT + "attention.w_output.{kind}"),
+        Rule(HF + "input_layernorm.{kind}", AT + "attention_residual.norm.{kind}"),
+        Rule(HF + "post_attention_layernorm.{kind}", AT + "feedforward_residual.norm.{kind}"),
+        Rule(HF + "mlp.dense_h_to_4h.{kind}", AT + "feedforward.w_up.{kind}"),
+        Rule(HF + "mlp.dense_4h_to_h.{kind}", AT + "feedforward.w_down.{kind}"),
         Rule("transformer.ln_f.{kind}", "stack.norm.{kind}"),
         Rule("lm_head.weight", "unembedding.embedding.weight"),
     ]
@@ -41,20 +41,20 @@ class FourTimesTheWidth:
     Source: BigScience (2022), table 3.
 
     >>> from llm_anatomy.tokenizers.base import Record
-    >>> FourTimesTheWidth().inward(Record("config.json", {"hidden_size": 8}))
+    >>> FourTimesTheWidth().from_hf(Record("config.json", {"hidden_size": 8}))
     {'d_ff': 32}
     """
 
     names = ("n_inner",)
 
-    def inward(self, record) -> dict[str, object]:
-        """Ours from theirs."""
+    def from_hf(self, record) -> dict[str, object]:
+        """Convert Hugging Face's fields to ours."""
         d_ff = 4 * (record.fields.get("hidden_size") or record.fields.get("n_embed") or 0)
         if record.fields.get("n_inner") not in (None, d_ff):
             record.refuse("n_inner", f"{record.fields['n_inner']!r} is not supported; it must be {d_ff}")
         return {"d_ff": d_ff}
 
-    def outward(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, object]:
         """Nothing: it is said by the width."""
         return {}
 

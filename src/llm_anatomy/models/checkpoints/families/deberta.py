@@ -1,4 +1,4 @@
-"""DeBERTa, version 1: content asks for places, and places for content, by matrices of their own."""
+"""DeBERTa, version 1: content asks for positions, and positions for content, by matrices of their own."""
 
 from dataclasses import dataclass
 
@@ -12,27 +12,27 @@ from llm_anatomy.models.checkpoints.rules import Change, Rule, Split
 from llm_anatomy.shapes import Tensor
 from llm_anatomy.tokenizers.base import Record
 
-AT, THEIRS = "stack.blocks.{layer}.", "deberta.encoder.layer.{layer}."
-ATTENTION, THEIR_ATTENTION = AT + "attention.", THEIRS + "attention.self."
+AT, HF = "stack.blocks.{layer}.", "deberta.encoder.layer.{layer}."
+ATTENTION, HF_ATTENTION = AT + "attention.", HF + "attention.self."
 
 
 class WithoutKeyBias(Change):
     """Biases of queries and values, where ours have those of keys too: zeros, which change nothing.
 
     Raises:
-        ValueError: from ``outward``, for a bias of keys other than zero, which cannot be said there.
+        ValueError: from ``to_hf``, for a bias of keys other than zero, which cannot be said there.
 
     Source: the code of He et al. (2021), version 1.
 
-    >>> WithoutKeyBias().inward(torch.ones(1), torch.ones(1))
+    >>> WithoutKeyBias().from_hf(torch.ones(1), torch.ones(1))
     (tensor([1.]), tensor([0.]), tensor([1.]))
     """
 
-    def inward(self, *theirs: Tensor) -> tuple[Tensor, ...]:
-        query, value = theirs
+    def from_hf(self, *hf: Tensor) -> tuple[Tensor, ...]:
+        query, value = hf
         return query, torch.zeros_like(query), value
 
-    def outward(self, *ours: Tensor) -> tuple[Tensor, ...]:
+    def to_hf(self, *ours: Tensor) -> tuple[Tensor, ...]:
         query, key, value = ours
         if not key.is_meta and bool(key.any()):
             raise ValueError("the family deberta cannot say biases of keys other than zero")
@@ -47,45 +47,45 @@ def rules(config: ModelConfig) -> list[Rule]:
 
     Source: He et al. (2021), section 3, and its code, in the layout of Hugging Face; IITD-23.
 
-    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[0].theirs
+    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[0].hf
     ('deberta.encoder.layer.{layer}.attention.self.in_proj.weight',)
     """
     parts = ("w_query", "w_key", "w_value")
     return [
         Rule(
-            THEIR_ATTENTION + "in_proj.weight",
+            HF_ATTENTION + "in_proj.weight",
             tuple(f"{ATTENTION}{part}.weight" for part in parts),
             Split((config.d_head,) * 3, config.n_heads),
         ),
         Rule(
-            (THEIR_ATTENTION + "q_bias", THEIR_ATTENTION + "v_bias"),
+            (HF_ATTENTION + "q_bias", HF_ATTENTION + "v_bias"),
             tuple(f"{ATTENTION}{part}.bias" for part in parts),
             WithoutKeyBias(),
         ),
-        Rule(THEIR_ATTENTION + "pos_q_proj.{kind}", ATTENTION + "position.projections.0.{kind}"),
-        Rule(THEIR_ATTENTION + "pos_proj.weight", ATTENTION + "position.projections.1.weight"),
+        Rule(HF_ATTENTION + "pos_q_proj.{kind}", ATTENTION + "position.projections.0.{kind}"),
+        Rule(HF_ATTENTION + "pos_proj.weight", ATTENTION + "position.projections.1.weight"),
         Rule("deberta.encoder.rel_embeddings.weight", ATTENTION + "position.table.weight"),
-        *around_attention(),
+        *attention_residual(),
     ]
 
 
-def around_attention() -> list[Rule]:
+def attention_residual() -> list[Rule]:
     """The rules for all but attention's own projections, which all versions share.
 
     Source: as :func:`rules`.
 
-    >>> around_attention()[0].ours
+    >>> attention_residual()[0].ours
     ('embedding.weight',)
     """
     return [
         Rule("deberta.embeddings.word_embeddings.weight", "embedding.weight"),
         Rule("deberta.embeddings.token_type_embeddings.weight", "segment_embedding.weight"),
         Rule("deberta.embeddings.LayerNorm.{kind}", "embedding_norm.{kind}"),
-        Rule(THEIRS + "attention.output.dense.{kind}", ATTENTION + "w_output.{kind}"),
-        Rule(THEIRS + "attention.output.LayerNorm.{kind}", AT + "around_attention.norm.{kind}"),
-        Rule(THEIRS + "intermediate.dense.{kind}", AT + "feedforward.w_up.{kind}"),
-        Rule(THEIRS + "output.dense.{kind}", AT + "feedforward.w_down.{kind}"),
-        Rule(THEIRS + "output.LayerNorm.{kind}", AT + "around_feedforward.norm.{kind}"),
+        Rule(HF + "attention.output.dense.{kind}", ATTENTION + "w_output.{kind}"),
+        Rule(HF + "attention.output.LayerNorm.{kind}", AT + "attention_residual.norm.{kind}"),
+        Rule(HF + "intermediate.dense.{kind}", AT + "feedforward.w_up.{kind}"),
+        Rule(HF + "output.dense.{kind}", AT + "feedforward.w_down.{kind}"),
+        Rule(HF + "output.LayerNorm.{kind}", AT + "feedforward_residual.norm.{kind}"),
         Rule("lm_predictions.lm_head.dense.{kind}", "token_head.0.{kind}"),
         Rule("lm_predictions.lm_head.LayerNorm.{kind}", "token_head.2.{kind}"),
         Rule("lm_predictions.lm_head.bias", "unembedding.bias"),
@@ -93,26 +93,27 @@ def around_attention() -> list[Rule]:
 
 
 class Stated(Must):
-    """One of theirs that must be there and have a certain value, because what they take by default is another.
+    """One of Hugging Face's fields that must be there and have a certain value, because what they take by default is
+    another.
 
     Args:
-        theirs: its name.
+        hf: its name.
         allowed: what it may hold; all must mean the same.
 
     Raises:
-        ValueError: from ``inward``, for another value, and where it is missing.
+        ValueError: from ``from_hf``, for another value, and where it is missing.
 
     Source: the configurations of Hugging Face's models.
 
-    >>> Stated("relative_attention", True).inward(Record("config.json", {}))
+    >>> Stated("relative_attention", True).from_hf(Record("config.json", {}))
     Traceback (most recent call last):
     ValueError: config.json, key 'relative_attention': it is missing
     """
 
-    def inward(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, object]:
         """Nothing, if all is well."""
         given(record, self.names, NEEDED)
-        return super().inward(record)
+        return super().from_hf(record)
 
 
 @dataclass(frozen=True)
@@ -121,19 +122,19 @@ class Reach:
 
     Source: the code of He et al. (2021).
 
-    >>> Reach().inward(Record("config.json", {"max_relative_positions": -1, "max_position_embeddings": 512}))
+    >>> Reach().from_hf(Record("config.json", {"max_relative_positions": -1, "max_position_embeddings": 512}))
     {'max_distance': 512}
     """
 
     names = ("max_relative_positions",)
 
-    def inward(self, record: Record) -> dict[str, object]:
-        """Ours from theirs."""
-        ours = Field(self.names, "max_distance", default=-1).inward(record)
-        return ours if ours["max_distance"] >= 1 else Field("max_position_embeddings", "max_distance").inward(record)
+    def from_hf(self, record: Record) -> dict[str, object]:
+        """Convert Hugging Face's fields to ours."""
+        ours = Field(self.names, "max_distance", default=-1).from_hf(record)
+        return ours if ours["max_distance"] >= 1 else Field("max_position_embeddings", "max_distance").from_hf(record)
 
-    def outward(self, config: ModelConfig) -> dict[str, object]:
-        """Theirs from ours."""
+    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+        """Convert our config to Hugging Face's fields."""
         return {"max_relative_positions": -1 if config.max_distance == config.n_ctx else config.max_distance}
 
 

@@ -1,13 +1,13 @@
-"""DeBERTa, versions 2 and 3: offsets in buckets that grow, and places through attention's own matrices."""
+"""DeBERTa, versions 2 and 3: offsets in buckets that grow, and positions through attention's own matrices."""
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints.families.deberta import (
     ATTENTION,
     FIELDS,
     FIXED,
-    THEIR_ATTENTION,
+    HF_ATTENTION,
     Stated,
-    around_attention,
+    attention_residual,
 )
 from llm_anatomy.models.checkpoints.families.deberta import FAMILY as V1
 from llm_anatomy.models.checkpoints.family import Family
@@ -24,14 +24,14 @@ def rules(config: ModelConfig) -> list[Rule]:
 
     Source: the code of He et al. (2021), version 2; He et al. (2023), "DeBERTaV3", in the layout of Hugging Face.
 
-    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[0].theirs
+    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[0].hf
     ('deberta.encoder.layer.{layer}.attention.self.query_proj.{kind}',)
     """
     return [
-        *(Rule(f"{THEIR_ATTENTION}{part}_proj.{{kind}}", f"{ATTENTION}w_{part}.{{kind}}") for part in _PARTS),
+        *(Rule(f"{HF_ATTENTION}{part}_proj.{{kind}}", f"{ATTENTION}w_{part}.{{kind}}") for part in _PARTS),
         Rule("deberta.encoder.rel_embeddings.weight", ATTENTION + "position.table.0.weight"),
         Rule("deberta.encoder.LayerNorm.{kind}", ATTENTION + "position.table.1.{kind}"),
-        *around_attention(),
+        *attention_residual(),
     ]
 
 
@@ -42,26 +42,26 @@ class Buckets:
     """How many buckets there are: they count those of one sign, we all.
 
     Raises:
-        ValueError: from ``inward``, where it is missing, and for other than an even number from 4.
+        ValueError: from ``from_hf``, where it is missing, and for other than an even number from 4.
 
     Source: the code of He et al. (2021), version 2.
 
-    >>> Buckets().inward(Record("config.json", {"position_buckets": 256}))
+    >>> Buckets().from_hf(Record("config.json", {"position_buckets": 256}))
     {'n_buckets': 512}
     """
 
     names = ("position_buckets",)
 
-    def inward(self, record: Record) -> dict[str, object]:
-        """Ours from theirs."""
+    def from_hf(self, record: Record) -> dict[str, object]:
+        """Convert Hugging Face's fields to ours."""
         name, n = given(record, self.names, NEEDED)
         n = of_right_type(record, name, "n_buckets", n)
         if n < 4 or n % 2:
             record.refuse(name, f"{n} is not supported; it must be even, from 4")
         return {"n_buckets": 2 * n}
 
-    def outward(self, config: ModelConfig) -> dict[str, object]:
-        """Theirs from ours."""
+    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+        """Convert our config to Hugging Face's fields."""
         return {"position_buckets": config.n_buckets // 2}
 
 

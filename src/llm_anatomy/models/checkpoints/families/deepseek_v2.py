@@ -13,8 +13,8 @@ from llm_anatomy.models.checkpoints.fields import NEEDED, Field, Must, Rope, giv
 from llm_anatomy.models.checkpoints.rules import Reversed, Rule, Split, Stacked
 from llm_anatomy.tokenizers.base import Record
 
-ATTENTION, THEIR_ATTENTION = "stack.blocks.{layer}.attention.", "model.layers.{layer}.self_attn."
-EXPERTS, THEIR_EXPERTS = "stack.blocks.{layer}.feedforward.", "model.layers.{layer}.mlp."
+ATTENTION, HF_ATTENTION = "stack.blocks.{layer}.attention.", "model.layers.{layer}.self_attn."
+EXPERTS, HF_EXPERTS = "stack.blocks.{layer}.feedforward.", "model.layers.{layer}.mlp."
 
 
 def rules(config: ModelConfig) -> list[Rule]:
@@ -31,16 +31,16 @@ def rules(config: ModelConfig) -> list[Rule]:
     """
     d_expert = config.d_expert or 0  # of a model without experts, where the rules for them say nothing
     d_shared = config.n_shared_experts * d_expert
-    expert = THEIR_EXPERTS + "experts.{expert}."
+    expert = HF_EXPERTS + "experts.{expert}."
     return [
         *llama_rules(config),  # those for keys and values say nothing here
-        Rule(THEIR_ATTENTION + "q_a_proj.{kind}", ATTENTION + "w_query.0.{kind}"),
-        Rule(THEIR_ATTENTION + "q_a_layernorm.weight", ATTENTION + "w_query.1.weight"),
-        Rule(THEIR_ATTENTION + "q_b_proj.weight", ATTENTION + "w_query.2.weight"),
-        Rule(THEIR_ATTENTION + "kv_a_proj_with_mqa.{kind}", ATTENTION + "w_down.{kind}"),
-        Rule(THEIR_ATTENTION + "kv_a_layernorm.weight", ATTENTION + "latent_norm.weight"),
+        Rule(HF_ATTENTION + "q_a_proj.{kind}", ATTENTION + "w_query.0.{kind}"),
+        Rule(HF_ATTENTION + "q_a_layernorm.weight", ATTENTION + "w_query.1.weight"),
+        Rule(HF_ATTENTION + "q_b_proj.weight", ATTENTION + "w_query.2.weight"),
+        Rule(HF_ATTENTION + "kv_a_proj_with_mqa.{kind}", ATTENTION + "w_down.{kind}"),
+        Rule(HF_ATTENTION + "kv_a_layernorm.weight", ATTENTION + "latent_norm.weight"),
         Rule(
-            THEIR_ATTENTION + "kv_b_proj.weight",
+            HF_ATTENTION + "kv_b_proj.weight",
             (ATTENTION + "w_up_key.weight", ATTENTION + "w_up_value.weight"),
             Split((config.d_head, config.d_value), config.n_heads),
         ),
@@ -51,45 +51,45 @@ def rules(config: ModelConfig) -> list[Rule]:
         ),
         Rule(expert + "down_proj.weight", EXPERTS + "experts.w_down", Stacked(config.n_experts)),
         Rule(
-            (THEIR_EXPERTS + "shared_experts.gate_proj.{kind}", THEIR_EXPERTS + "shared_experts.up_proj.{kind}"),
+            (HF_EXPERTS + "shared_experts.gate_proj.{kind}", HF_EXPERTS + "shared_experts.up_proj.{kind}"),
             EXPERTS + "shared.w_gate_up.{kind}",
             Reversed(Split((d_shared, d_shared))),
         ),
-        Rule(THEIR_EXPERTS + "shared_experts.down_proj.{kind}", EXPERTS + "shared.w_down.{kind}"),
-        Rule(THEIR_EXPERTS + "gate.weight", EXPERTS + "router.w_router.weight"),
-        Rule(THEIR_EXPERTS + "gate.e_score_correction_bias", EXPERTS + "router.selection_bias"),  # V3's alone
+        Rule(HF_EXPERTS + "shared_experts.down_proj.{kind}", EXPERTS + "shared.w_down.{kind}"),
+        Rule(HF_EXPERTS + "gate.weight", EXPERTS + "router.w_router.weight"),
+        Rule(HF_EXPERTS + "gate.e_score_correction_bias", EXPERTS + "router.selection_bias"),  # V3's alone
     ]
 
 
 @dataclass(frozen=True)
 class Repeats:
-    """One of theirs that repeats what others say, or their sum; it may be missing.
+    """One of Hugging Face's fields that repeats what others say, or their sum; it may be missing.
 
     Args:
-        theirs: its name.
+        hf: its name.
         of: the names of those whose sum it is.
         ours: that sum, of our config.
 
     Raises:
-        ValueError: from ``inward``, for another value.
+        ValueError: from ``from_hf``, for another value.
 
     Source: the configurations of Hugging Face's models.
 
     >>> heads = Repeats("num_key_value_heads", ("num_attention_heads",), lambda config: config.n_heads)
-    >>> heads.inward(Record("config.json", {"num_key_value_heads": 2, "num_attention_heads": 4}))
+    >>> heads.from_hf(Record("config.json", {"num_key_value_heads": 2, "num_attention_heads": 4}))
     Traceback (most recent call last):
     ValueError: config.json, key 'num_key_value_heads': 2 is not supported; it must be num_attention_heads = 4
     """
 
-    theirs: str
+    hf: str
     of: tuple[str, ...]
     ours: Callable[[ModelConfig], int]
 
     @property
     def names(self) -> tuple[str, ...]:
-        return (self.theirs,)
+        return (self.hf,)
 
-    def inward(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, object]:
         """Nothing, if all is well."""
         total = sum(given(record, (name,), NEEDED)[1] for name in self.of)
         name, value = given(record, self.names, total)
@@ -97,27 +97,27 @@ class Repeats:
             record.refuse(name, f"{value!r:.60} is not supported; it must be {' + '.join(self.of)} = {total}")
         return {}
 
-    def outward(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, object]:
         """The sum."""
-        return {self.theirs: self.ours(config)}
+        return {self.hf: self.ours(config)}
 
 
 class Queries:
     """The latent of queries, where null says that there is none, and biases, which queries without a latent lack.
 
     Raises:
-        ValueError: from ``inward``, for biases without a latent of queries.
+        ValueError: from ``from_hf``, for biases without a latent of queries.
 
     Source: DeepSeek-AI (2024), "DeepSeek-V2", section 2.1, in the layout of Hugging Face.
 
-    >>> Queries().inward(Record("config.json", {"q_lora_rank": None}))
+    >>> Queries().from_hf(Record("config.json", {"q_lora_rank": None}))
     {'d_query_latent': None, 'attention_bias': False}
     """
 
     names = ("q_lora_rank", "attention_bias")
 
-    def inward(self, record: Record) -> dict[str, object]:
-        """Ours from theirs."""
+    def from_hf(self, record: Record) -> dict[str, object]:
+        """Convert Hugging Face's fields to ours."""
         width = of_right_type(record, "q_lora_rank", "d_query_latent", record.fields.get("q_lora_rank", 1536))
         _, bias = given(record, ("attention_bias",), False)
         if bias and width is None:
@@ -125,8 +125,8 @@ class Queries:
         bias = of_right_type(record, "attention_bias", "attention_bias", bias)
         return {"d_query_latent": width, "attention_bias": bias}
 
-    def outward(self, config: ModelConfig) -> dict[str, object]:
-        """Theirs from ours."""
+    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+        """Convert our config to Hugging Face's fields."""
         return {"q_lora_rank": config.d_query_latent, "attention_bias": config.attention_bias}
 
 
@@ -137,27 +137,27 @@ class LatentRope(Rope):
         \mathrm{scale} = \frac{m(b)^2}{\sqrt{d_\mathrm{head} + d_\mathrm{rotary}}}
 
     Raises:
-        ValueError: from ``inward``, as for ``Rope``, and for one of the two alone: their codes then differ.
+        ValueError: from ``from_hf``, as for ``Rope``, and for one of the two alone: their codes then differ.
 
     Source: DeepSeek-AI (2024), "DeepSeek-V2", section 3.1.4 and its code, in the layout of Hugging Face; CMU-13.
 
     >>> scaling = {"type": "yarn", "factor": 40.0, "original_max_position_embeddings": 4096}
     >>> scaling |= {"mscale": 0.707, "mscale_all_dim": 0.707}
     >>> fields = {"rope_scaling": scaling, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64}
-    >>> found = LatentRope().inward(Record("config.json", fields))
-    >>> found["rope_temperature"], round(found["attention_scale"], 6)
+    >>> found = LatentRope().from_hf(Record("config.json", fields))
+    >>> found["rope_attention_factor"], round(found["attention_scale"], 6)
     (1.0, 0.114721)
     """
 
-    def inward(self, record: Record) -> dict[str, object]:
-        """Ours from theirs."""
+    def from_hf(self, record: Record) -> dict[str, object]:
+        """Convert Hugging Face's fields to ours."""
         name, said = given(record, ("rope_parameters", "rope_scaling"), {})
         kind = said.get("rope_type", said.get("type")) if isinstance(said, dict) else None
         if kind != "yarn":
-            return super().inward(record)
+            return super().from_hf(record)
         said = {key: value for key, value in said.items() if value is not None}
         more = {key: said.pop(key) for key in ("mscale", "mscale_all_dim") if key in said}
-        ours = super().inward(Record(record.name, {**record.fields, name: said}))
+        ours = super().from_hf(Record(record.name, {**record.fields, name: said}))
         for key, value in more.items():
             if of_right_type(record, name, "rope_factor", value, f"{key}=") <= 0:
                 record.refuse(name, f"{key}={value!r:.60} must be a number above 0")
@@ -168,28 +168,28 @@ class LatentRope(Rope):
         if more and "rope_factor" in ours:
             factor, width = ours["rope_factor"], sum(record.fields[part] for part in _HEAD)
             of_all = _magnitude(factor, more["mscale_all_dim"])
-            ours.setdefault("rope_temperature", _magnitude(factor, more["mscale"]) / of_all)
+            ours.setdefault("rope_attention_factor", _magnitude(factor, more["mscale"]) / of_all)
             ours["attention_scale"] = _scale(width, of_all)
         return ours
 
-    def outward(self, config: ModelConfig) -> dict[str, object]:
-        """Theirs from ours; the shortest numbers that give ours again."""
-        theirs = super().outward(config)
-        if config.rope_scaling != "yarn" or config.attention_scale is None or config.rope_temperature is None:
-            return theirs
+    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+        """Convert our config to Hugging Face's fields; the shortest numbers that give ours again."""
+        hf = super().to_hf(config)
+        if config.rope_scaling != "yarn" or config.attention_scale is None or config.rope_attention_factor is None:
+            return hf
         factor, width = config.rope_factor, config.d_head + (config.d_rotary or 0)
         of_all = math.sqrt(config.attention_scale * math.sqrt(width))
         more = {
             "mscale_all_dim": _shortest(factor, of_all, lambda m: _scale(width, m) == config.attention_scale),
         }
         of_all = _magnitude(factor, more["mscale_all_dim"])
-        temperature = config.rope_temperature
+        temperature = config.rope_attention_factor
         more["mscale"] = _shortest(factor, temperature * of_all, lambda m: m / of_all == temperature)
         for name in ("rope_parameters", "rope_scaling"):
-            theirs[name] |= more
+            hf[name] |= more
             if _magnitude(factor, more["mscale"]) / of_all == temperature:
-                del theirs[name]["attention_factor"]
-        return theirs
+                del hf[name]["attention_factor"]
+        return hf
 
 
 _HEAD = ("qk_nope_head_dim", "qk_rope_head_dim")
@@ -217,27 +217,27 @@ class Routing:
     """How experts are chosen: among all, or in the best groups.
 
     Raises:
-        ValueError: from ``inward``, for another way.
+        ValueError: from ``from_hf``, for another way.
 
     Source: DeepSeek-AI (2024), "DeepSeek-V2", section 2.2.2, in the layout of Hugging Face.
 
-    >>> Routing().inward(Record("config.json", {"topk_method": "greedy", "n_group": 1, "topk_group": 1}))
+    >>> Routing().from_hf(Record("config.json", {"topk_method": "greedy", "n_group": 1, "topk_group": 1}))
     {'router': 'top_k_of_softmax'}
     """
 
     names = ("topk_method", "n_group", "topk_group")
 
-    def inward(self, record: Record) -> dict[str, object]:
-        """Ours from theirs."""
+    def from_hf(self, record: Record) -> dict[str, object]:
+        """Convert Hugging Face's fields to ours."""
         values = {"greedy": "top_k_of_softmax", "group_limited_greedy": "top_k_of_softmax_in_groups"}
-        ours = Field("topk_method", "router", values, default="greedy").inward(record)
+        ours = Field("topk_method", "router", values, default="greedy").from_hf(record)
         if ours["router"] == "top_k_of_softmax_in_groups":
-            for theirs, name in {"n_group": "n_expert_groups", "topk_group": "n_open_groups"}.items():
-                ours |= Field(theirs, name).inward(record)
+            for hf, name in {"n_group": "n_expert_groups", "topk_group": "n_open_groups"}.items():
+                ours |= Field(hf, name).from_hf(record)
         return ours
 
-    def outward(self, config: ModelConfig) -> dict[str, object]:
-        """Theirs from ours."""
+    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+        """Convert our config to Hugging Face's fields."""
         if config.router == "top_k_of_softmax_in_groups":
             groups = {"n_group": config.n_expert_groups, "topk_group": config.n_open_groups}
             return {"topk_method": "group_limited_greedy", **groups}
@@ -282,7 +282,7 @@ FAMILY = Family(
         Must("scoring_func", "softmax"),
         Routing(),
     ),
-    fixed=FIXED | dict(rope_pairing="neighbours"),
+    fixed=FIXED | dict(rope_pairing="interleaved"),
     rules=rules,
     harmless="aux_loss_alpha seq_aux ep_size output_router_logits router_aux_loss_coef",
     prefix="model.",

@@ -16,16 +16,16 @@ def rules(config: ModelConfig) -> list[Rule]:
 
     Source: Gemma Team (2024b), "Gemma 2", section 2, in the layout of Hugging Face; UCL-13.
 
-    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[-1].theirs
+    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[-1].hf
     ('model.layers.{layer}.post_feedforward_layernorm.weight',)
     """
-    at, theirs = llama.AT, llama.THEIRS
+    at, hf = llama.AT, llama.HF
     return [
         *llama.rules(config),
-        Rule(theirs + "input_layernorm.weight", at + "around_attention.norm_in.weight"),
-        Rule(theirs + "post_attention_layernorm.weight", at + "around_attention.norm_out.weight"),
-        Rule(theirs + "pre_feedforward_layernorm.weight", at + "around_feedforward.norm_in.weight"),
-        Rule(theirs + "post_feedforward_layernorm.weight", at + "around_feedforward.norm_out.weight"),
+        Rule(hf + "input_layernorm.weight", at + "attention_residual.norm_in.weight"),
+        Rule(hf + "post_attention_layernorm.weight", at + "attention_residual.norm_out.weight"),
+        Rule(hf + "pre_feedforward_layernorm.weight", at + "feedforward_residual.norm_in.weight"),
+        Rule(hf + "post_feedforward_layernorm.weight", at + "feedforward_residual.norm_out.weight"),
     ]
 
 
@@ -35,22 +35,22 @@ class Windows:
     Source: Gemma Team (2024b), section 2; UCL-13.
 
     >>> from llm_anatomy.tokenizers.base import Record
-    >>> Windows().inward(Record("config.json", {"num_hidden_layers": 4, "sliding_window": 8}))
+    >>> Windows().from_hf(Record("config.json", {"num_hidden_layers": 4, "sliding_window": 8}))
     {'window': 8, 'global_every': 2}
     """
 
     names = ("sliding_window", "layer_types")
 
-    def inward(self, record) -> dict[str, object]:
-        """Ours from theirs."""
-        window = OrNull("sliding_window", "window", default=4096).inward(record)["window"]
+    def from_hf(self, record) -> dict[str, object]:
+        """Convert Hugging Face's fields to ours."""
+        window = OrNull("sliding_window", "window", default=4096).from_hf(record)["window"]
         n_layers = record.take("num_hidden_layers", int)
         alternating = [(windows.SLIDING, windows.FULL)[layer % 2] for layer in range(n_layers)]
         name, kinds = given(record, ("layer_types",), alternating)
         return windows.window_of(record, name, kinds, window, usual=2)
 
-    def outward(self, config: ModelConfig) -> dict[str, object]:
-        """Theirs from ours."""
+    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+        """Convert our config to Hugging Face's fields."""
         return {"sliding_window": config.window, "layer_types": windows.layer_types(config)}
 
 
@@ -58,28 +58,29 @@ class QueryScale:
     r"""The number under the root of the scores' factor; :math:`d_\mathrm{head}` is what we take by default.
 
     Raises:
-        ValueError: from ``inward``, for what is no number from 1.
+        ValueError: from ``from_hf``, for what is no number from 1.
 
     Source: Gemma Team (2024b), whose largest model has :math:`d_\mathrm{model} / n_\mathrm{heads}`; UCL-13.
 
     >>> from llm_anatomy.tokenizers.base import Record
-    >>> QueryScale().inward(Record("config.json", {"head_dim": 128, "query_pre_attn_scalar": 144}))
+    >>> QueryScale().from_hf(Record("config.json", {"head_dim": 128, "query_pre_attn_scalar": 144}))
     {'attention_scale': 0.08333333333333333}
-    >>> QueryScale().inward(Record("config.json", {"head_dim": 144, "query_pre_attn_scalar": 144}))
+    >>> QueryScale().from_hf(Record("config.json", {"head_dim": 144, "query_pre_attn_scalar": 144}))
     {'attention_scale': None}
     """
 
     names = ("query_pre_attn_scalar",)
 
-    def inward(self, record) -> dict[str, object]:
-        """Ours from theirs."""
+    def from_hf(self, record) -> dict[str, object]:
+        """Convert Hugging Face's fields to ours."""
         name, scalar = given(record, self.names, 256)
         if not isinstance(scalar, int) or isinstance(scalar, bool) or not 1 <= scalar < 2**31:
             record.refuse(name, f"{scalar!r:.60} must be a number without fraction, from 1")
         return {"attention_scale": None if scalar == given(record, ("head_dim",), 256)[1] else scalar**-0.5}
 
-    def outward(self, config: ModelConfig) -> dict[str, object]:
-        """Theirs from ours; a factor that is no such root is found to differ when the result is read again."""
+    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+        """Convert our config to Hugging Face's fields; a factor that is no such root is found to differ when the result
+        is read again."""
         scale = config.attention_scale
         return {self.names[0]: config.d_head if scale is None else max(1, round(scale**-2))}
 
@@ -95,8 +96,8 @@ FAMILY = Family(
         Field("rms_norm_eps", "norm_eps", default=1e-6),
         Field("tie_word_embeddings", "tie_embeddings", default=True),
         Shared("attention_bias", ("attention_bias", "output_bias"), default=False),
-        OrNull("attn_logit_softcapping", "attention_soft_cap", default=50.0),
-        OrNull("final_logit_softcapping", "logit_soft_cap", default=30.0),
+        OrNull("attn_logit_softcapping", "attn_logit_softcapping", default=50.0),
+        OrNull("final_logit_softcapping", "final_logit_softcapping", default=30.0),
         QueryScale(),
         Windows(),
         Must("use_bidirectional_attention", False),

@@ -5,7 +5,7 @@ from llm_anatomy.models.checkpoints.family import Family
 from llm_anatomy.models.checkpoints.fields import Field, Must
 from llm_anatomy.models.checkpoints.rules import Rule, Split, Then, Transpose
 
-AT, THEIRS = "stack.blocks.{layer}.", "transformer.h.{layer}."
+AT, HF = "stack.blocks.{layer}.", "transformer.h.{layer}."
 
 
 def rules(config: ModelConfig) -> list[Rule]:
@@ -24,12 +24,12 @@ def rules(config: ModelConfig) -> list[Rule]:
     return [
         Rule("transformer.wte.weight", "embedding.weight"),
         Rule("transformer.wpe.weight", "position.table"),
-        Rule(THEIRS + "attn.c_attn.{kind}", projections, Then(Transpose(), Split((width,) * 3))),
-        Rule(THEIRS + "attn.c_proj.{kind}", AT + "attention.w_output.{kind}", Transpose()),
-        Rule(THEIRS + "ln_1.{kind}", AT + "around_attention.norm.{kind}"),
-        Rule(THEIRS + "ln_2.{kind}", AT + "around_feedforward.norm.{kind}"),
-        Rule(THEIRS + "mlp.c_fc.{kind}", AT + "feedforward.w_up.{kind}", Transpose()),
-        Rule(THEIRS + "mlp.c_proj.{kind}", AT + "feedforward.w_down.{kind}", Transpose()),
+        Rule(HF + "attn.c_attn.{kind}", projections, Then(Transpose(), Split((width,) * 3))),
+        Rule(HF + "attn.c_proj.{kind}", AT + "attention.w_output.{kind}", Transpose()),
+        Rule(HF + "ln_1.{kind}", AT + "attention_residual.norm.{kind}"),
+        Rule(HF + "ln_2.{kind}", AT + "feedforward_residual.norm.{kind}"),
+        Rule(HF + "mlp.c_fc.{kind}", AT + "feedforward.w_up.{kind}", Transpose()),
+        Rule(HF + "mlp.c_proj.{kind}", AT + "feedforward.w_down.{kind}", Transpose()),
         Rule("transformer.ln_f.{kind}", "stack.norm.{kind}"),
         Rule("lm_head.weight", "unembedding.embedding.weight"),
     ]
@@ -45,7 +45,7 @@ FAMILY = Family(
         Field(("n_layer", "num_hidden_layers"), "n_layers"),
         Field(("n_head", "num_attention_heads"), "n_heads"),
         Field(("n_positions", "max_position_embeddings"), "n_ctx"),
-        Field("n_inner", "d_ff", default=lambda theirs: 4 * theirs.get("n_embd", theirs.get("hidden_size", 0))),
+        Field("n_inner", "d_ff", default=lambda hf: 4 * hf.get("n_embd", hf.get("hidden_size", 0))),
         Field("layer_norm_epsilon", "norm_eps", default=1e-5),
         Field(
             "activation_function",

@@ -8,7 +8,7 @@ from llm_anatomy.models.checkpoints.fields import NEEDED, Field, Must, given
 from llm_anatomy.models.checkpoints.rules import Rule
 from llm_anatomy.models.parts import rotary_width
 
-AT, THEIRS = "stack.blocks.{layer}.", "transformer.h.{layer}."
+AT, HF = "stack.blocks.{layer}.", "transformer.h.{layer}."
 WIDTH, HEADS = ("n_embd", "hidden_size"), ("n_head", "num_attention_heads")
 
 
@@ -20,18 +20,18 @@ def rules(config: ModelConfig) -> list[Rule]:
 
     Source: Wang and Komatsuzaki (2021), GPT-J, in the layout of Hugging Face; GT-43.
 
-    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[0].theirs
+    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[0].hf
     ('transformer.wte.weight',)
     """
     return [
         Rule("transformer.wte.weight", "embedding.weight"),
-        Rule(THEIRS + "attn.q_proj.{kind}", AT + "attention.w_query.{kind}"),
-        Rule(THEIRS + "attn.k_proj.{kind}", AT + "attention.w_key.{kind}"),
-        Rule(THEIRS + "attn.v_proj.{kind}", AT + "attention.w_value.{kind}"),
-        Rule(THEIRS + "attn.out_proj.{kind}", AT + "attention.w_output.{kind}"),
-        Rule(THEIRS + "ln_1.{kind}", AT + "attention_norm.{kind}"),
-        Rule(THEIRS + "mlp.fc_in.{kind}", AT + "feedforward.w_up.{kind}"),
-        Rule(THEIRS + "mlp.fc_out.{kind}", AT + "feedforward.w_down.{kind}"),
+        Rule(HF + "attn.q_proj.{kind}", AT + "attention.w_query.{kind}"),
+        Rule(HF + "attn.k_proj.{kind}", AT + "attention.w_key.{kind}"),
+        Rule(HF + "attn.v_proj.{kind}", AT + "attention.w_value.{kind}"),
+        Rule(HF + "attn.out_proj.{kind}", AT + "attention.w_output.{kind}"),
+        Rule(HF + "ln_1.{kind}", AT + "attention_norm.{kind}"),
+        Rule(HF + "mlp.fc_in.{kind}", AT + "feedforward.w_up.{kind}"),
+        Rule(HF + "mlp.fc_out.{kind}", AT + "feedforward.w_down.{kind}"),
         Rule("transformer.ln_f.{kind}", "stack.norm.{kind}"),
         Rule("lm_head.weight", "unembedding.embedding.weight"),
         Rule("lm_head.bias", "unembedding.bias"),
@@ -42,19 +42,19 @@ class RotaryDim:
     """How many entries of a head RoPE turns; ours says which fraction.
 
     Raises:
-        ValueError: from ``inward``, for a number that is odd or larger than a head, and for null.
+        ValueError: from ``from_hf``, for a number that is odd or larger than a head, and for null.
 
     Source: Wang and Komatsuzaki (2021), the released code; IITD-26.
 
     >>> from llm_anatomy.tokenizers.base import Record
-    >>> RotaryDim().inward(Record("config.json", {"n_embd": 4096, "n_head": 16, "rotary_dim": 64}))
+    >>> RotaryDim().from_hf(Record("config.json", {"n_embd": 4096, "n_head": 16, "rotary_dim": 64}))
     {'rope_fraction': 0.25}
     """
 
     names = ("rotary_dim",)
 
-    def inward(self, record) -> dict[str, object]:
-        """Ours from theirs."""
+    def from_hf(self, record) -> dict[str, object]:
+        """Convert Hugging Face's fields to ours."""
         turned = record.fields.get("rotary_dim", 64)
         d_head = given(record, WIDTH, NEEDED)[1] // max(1, given(record, HEADS, NEEDED)[1])
         if type(turned) is not int or turned not in range(2, d_head + 1, 2):
@@ -64,8 +64,8 @@ class RotaryDim:
             fraction = math.nextafter(fraction, 1)
         return {"rope_fraction": fraction}
 
-    def outward(self, config: ModelConfig) -> dict[str, object]:
-        """Theirs from ours."""
+    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+        """Convert our config to Hugging Face's fields."""
         return {"rotary_dim": rotary_width(config)}
 
 
@@ -79,7 +79,7 @@ FAMILY = Family(
         Field(("n_layer", "num_hidden_layers"), "n_layers"),
         Field(HEADS, "n_heads"),
         Field(("n_positions", "max_position_embeddings"), "n_ctx", default=2048),
-        Field("n_inner", "d_ff", default=lambda theirs: 4 * theirs.get("n_embd", theirs.get("hidden_size", 0))),
+        Field("n_inner", "d_ff", default=lambda hf: 4 * hf.get("n_embd", hf.get("hidden_size", 0))),
         RotaryDim(),
         Field(
             "activation_function",
@@ -92,7 +92,7 @@ FAMILY = Family(
         Must("rotary", True),
         Must("scale_attn_weights", True),
     ),
-    fixed=dict(position="rope", rope_pairing="neighbours", parallel_block=True, ff_bias=True, unembedding_bias=True),
+    fixed=dict(position="rope", rope_pairing="interleaved", parallel_block=True, ff_bias=True, unembedding_bias=True),
     rules=rules,
     harmless=(
         "resid_pdrop embd_pdrop attn_pdrop summary_type summary_use_proj summary_activation summary_proj_to_labels "

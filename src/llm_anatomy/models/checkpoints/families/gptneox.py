@@ -6,7 +6,7 @@ from llm_anatomy.models.checkpoints.family import Family
 from llm_anatomy.models.checkpoints.fields import Field, Rope, Shared, given, of_right_type
 from llm_anatomy.models.checkpoints.rules import Rule, Split
 
-AT, THEIRS = "stack.blocks.{layer}.", "gpt_neox.layers.{layer}."
+AT, HF = "stack.blocks.{layer}.", "gpt_neox.layers.{layer}."
 
 
 def rules(config: ModelConfig) -> list[Rule]:
@@ -17,21 +17,21 @@ def rules(config: ModelConfig) -> list[Rule]:
 
     Source: Black et al. (2022), "GPT-NeoX-20B", section 2.1, in the layout of Hugging Face; GT-43.
 
-    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[0].theirs
+    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[0].hf
     ('gpt_neox.embed_in.weight',)
     """
     projections = tuple(f"{AT}attention.w_{name}.{{kind}}" for name in ("query", "key", "value"))
-    attention_norm, feedforward_norm = "around_attention.norm.{kind}", "around_feedforward.norm.{kind}"
+    attention_norm, feedforward_norm = "attention_residual.norm.{kind}", "feedforward_residual.norm.{kind}"
     if config.parallel_block:
         attention_norm, feedforward_norm = "attention_norm.{kind}", "feedforward_norm.{kind}"
     return [
         Rule("gpt_neox.embed_in.weight", "embedding.weight"),
-        Rule(THEIRS + "attention.query_key_value.{kind}", projections, Split((config.d_head,) * 3, config.n_heads)),
-        Rule(THEIRS + "attention.dense.{kind}", AT + "attention.w_output.{kind}"),
-        Rule(THEIRS + "input_layernorm.{kind}", AT + attention_norm),
-        Rule(THEIRS + "post_attention_layernorm.{kind}", AT + feedforward_norm),
-        Rule(THEIRS + "mlp.dense_h_to_4h.{kind}", AT + "feedforward.w_up.{kind}"),
-        Rule(THEIRS + "mlp.dense_4h_to_h.{kind}", AT + "feedforward.w_down.{kind}"),
+        Rule(HF + "attention.query_key_value.{kind}", projections, Split((config.d_head,) * 3, config.n_heads)),
+        Rule(HF + "attention.dense.{kind}", AT + "attention.w_output.{kind}"),
+        Rule(HF + "input_layernorm.{kind}", AT + attention_norm),
+        Rule(HF + "post_attention_layernorm.{kind}", AT + feedforward_norm),
+        Rule(HF + "mlp.dense_h_to_4h.{kind}", AT + "feedforward.w_up.{kind}"),
+        Rule(HF + "mlp.dense_4h_to_h.{kind}", AT + "feedforward.w_down.{kind}"),
         Rule("gpt_neox.final_layer_norm.{kind}", "stack.norm.{kind}"),
         Rule("embed_out.weight", "unembedding.embedding.weight"),
     ]
@@ -43,20 +43,20 @@ class ParallelResidual:
     Source: Black et al. (2022), section 2.1.
 
     >>> from llm_anatomy.tokenizers.base import Record
-    >>> ParallelResidual().inward(Record("config.json", {"use_parallel_residual": False}))
+    >>> ParallelResidual().from_hf(Record("config.json", {"use_parallel_residual": False}))
     {'parallel_block': False, 'n_parallel_norms': 1}
     """
 
     names = ("use_parallel_residual",)
 
-    def inward(self, record) -> dict[str, object]:
-        """Ours from theirs."""
+    def from_hf(self, record) -> dict[str, object]:
+        """Convert Hugging Face's fields to ours."""
         name, parallel = given(record, self.names, True)
         parallel = of_right_type(record, name, "parallel_block", parallel)
         return {"parallel_block": parallel, "n_parallel_norms": 1 + parallel}
 
-    def outward(self, config: ModelConfig) -> dict[str, object]:
-        """Theirs from ours."""
+    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+        """Convert our config to Hugging Face's fields."""
         return {"use_parallel_residual": config.parallel_block}
 
 

@@ -6,7 +6,7 @@ from llm_anatomy.models.checkpoints.family import Family
 from llm_anatomy.models.checkpoints.fields import Field, OrNull, Rope, Shared
 from llm_anatomy.models.checkpoints.rules import Reversed, Rule, Split
 
-AT, THEIRS = "stack.blocks.{layer}.", "model.layers.{layer}."
+AT, HF = "stack.blocks.{layer}.", "model.layers.{layer}."
 
 
 def rules(config: ModelConfig) -> list[Rule]:
@@ -17,23 +17,23 @@ def rules(config: ModelConfig) -> list[Rule]:
 
     Source: Touvron et al. (2023), "LLaMA", section 2.2, in the layout of Hugging Face; GT-43.
 
-    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[0].theirs
+    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[0].hf
     ('model.embed_tokens.weight',)
     """
     return [
         Rule("model.embed_tokens.weight", "embedding.weight"),
-        Rule(THEIRS + "self_attn.q_proj.{kind}", AT + "attention.w_query.{kind}"),
-        Rule(THEIRS + "self_attn.k_proj.{kind}", AT + "attention.w_key.{kind}"),
-        Rule(THEIRS + "self_attn.v_proj.{kind}", AT + "attention.w_value.{kind}"),
-        Rule(THEIRS + "self_attn.o_proj.{kind}", AT + "attention.w_output.{kind}"),
-        Rule(THEIRS + "input_layernorm.{kind}", AT + "around_attention.norm.{kind}"),
-        Rule(THEIRS + "post_attention_layernorm.{kind}", AT + "around_feedforward.norm.{kind}"),
+        Rule(HF + "self_attn.q_proj.{kind}", AT + "attention.w_query.{kind}"),
+        Rule(HF + "self_attn.k_proj.{kind}", AT + "attention.w_key.{kind}"),
+        Rule(HF + "self_attn.v_proj.{kind}", AT + "attention.w_value.{kind}"),
+        Rule(HF + "self_attn.o_proj.{kind}", AT + "attention.w_output.{kind}"),
+        Rule(HF + "input_layernorm.{kind}", AT + "attention_residual.norm.{kind}"),
+        Rule(HF + "post_attention_layernorm.{kind}", AT + "feedforward_residual.norm.{kind}"),
         Rule(
-            (THEIRS + "mlp.gate_proj.{kind}", THEIRS + "mlp.up_proj.{kind}"),
+            (HF + "mlp.gate_proj.{kind}", HF + "mlp.up_proj.{kind}"),
             AT + "feedforward.w_gate_up.{kind}",
             Reversed(Split((config.d_ff, config.d_ff))),
         ),
-        Rule(THEIRS + "mlp.down_proj.{kind}", AT + "feedforward.w_down.{kind}"),
+        Rule(HF + "mlp.down_proj.{kind}", AT + "feedforward.w_down.{kind}"),
         Rule("model.norm.{kind}", "stack.norm.{kind}"),
         Rule("lm_head.weight", "unembedding.embedding.weight"),
     ]
@@ -59,7 +59,7 @@ def sizes(n_kv_heads: int) -> tuple[Field, ...]:
     Source: the configurations of Hugging Face's models; GT-43.
 
     >>> from llm_anatomy.tokenizers.base import Record
-    >>> sizes(8)[5].inward(Record("config.json", {}))
+    >>> sizes(8)[5].from_hf(Record("config.json", {}))
     {'n_kv_heads': 8}
     """
     kv_heads = OrNull("num_key_value_heads", "n_kv_heads", default=n_kv_heads)

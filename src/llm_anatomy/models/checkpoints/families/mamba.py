@@ -6,7 +6,7 @@ from llm_anatomy.models.checkpoints.fields import Field, Must, given
 from llm_anatomy.models.checkpoints.rules import Rule
 from llm_anatomy.tokenizers.base import Record
 
-AT, THEIRS = "blocks.{layer}.", "backbone.layers.{layer}.mixer."
+AT, HF = "blocks.{layer}.", "backbone.layers.{layer}.mixer."
 
 
 def rules(config: MambaConfig) -> list[Rule]:
@@ -17,14 +17,14 @@ def rules(config: MambaConfig) -> list[Rule]:
 
     Source: Gu and Dao (2023), "Mamba", section 3.4 and its code, in the layout of Hugging Face; UCL-16.
 
-    >>> rules(MambaConfig(n_vocab=5, d_model=8, n_layers=1))[0].theirs
+    >>> rules(MambaConfig(n_vocab=5, d_model=8, n_layers=1))[0].hf
     ('backbone.embeddings.weight',)
     """
     same = ("in_proj.weight", "conv1d.{kind}", "x_proj.weight", "dt_proj.{kind}", "A_log", "D", "out_proj.weight")
     return [
         Rule("backbone.embeddings.weight", "embedding.weight"),
-        *(Rule(THEIRS + name, AT + name) for name in same),
-        Rule("backbone.layers.{layer}.norm.weight", "around_blocks.{layer}.norm.weight"),
+        *(Rule(HF + name, AT + name) for name in same),
+        Rule("backbone.layers.{layer}.norm.weight", "block_residuals.{layer}.norm.weight"),
         Rule("backbone.norm_f.weight", "norm.weight"),
         Rule("lm_head.weight", "unembedding.embedding.weight"),
     ]
@@ -34,20 +34,20 @@ class Channels:
     """The width of the blocks, which their models find by ``expand`` alone, whatever others say.
 
     Raises:
-        ValueError: from ``inward``, if ``intermediate_size`` or ``d_inner`` says something else, and for an
+        ValueError: from ``from_hf``, if ``intermediate_size`` or ``d_inner`` says something else, and for an
             ``expand`` that is no whole number above 0.
 
     Source: Gu and Dao (2023), "Mamba", section 3.4, in the layout of Hugging Face.
 
-    >>> Channels().inward(Record("config.json", {"hidden_size": 24, "expand": 3}))
+    >>> Channels().from_hf(Record("config.json", {"hidden_size": 24, "expand": 3}))
     {'d_inner': 72}
     """
 
     names = ("expand", "intermediate_size", "d_inner")
 
-    def inward(self, record: Record) -> dict[str, object]:
-        """Ours from theirs."""
-        d_model = Field(("hidden_size", "d_model"), "d_model").inward(record)["d_model"]
+    def from_hf(self, record: Record) -> dict[str, object]:
+        """Convert Hugging Face's fields to ours."""
+        d_model = Field(("hidden_size", "d_model"), "d_model").from_hf(record)["d_model"]
         _, expand = given(record, ("expand",), 2)
         if isinstance(expand, bool) or not isinstance(expand, int | float) or not 1 <= expand < 1e6 or expand % 1:
             record.refuse("expand", f"{expand!r:.60} must be a whole number above 0")
@@ -58,8 +58,9 @@ class Channels:
                 record.refuse(name, f"{said!r:.60} must be expand * hidden_size = {d_inner}")
         return {"d_inner": d_inner}
 
-    def outward(self, config: MambaConfig) -> dict[str, object]:
-        """Theirs from ours; a width that is no multiple is found to be another when the result is read again."""
+    def to_hf(self, config: MambaConfig) -> dict[str, object]:
+        """Convert our config to Hugging Face's fields; a width that is no multiple is found to be another when the
+        result is read again."""
         expand = max(1, config.d_inner // config.d_model)
         return {"expand": expand, "intermediate_size": expand * config.d_model}
 
@@ -69,21 +70,21 @@ class StepRank:
 
     Source: Gu and Dao (2023), "Mamba", section 3.6, in the layout of Hugging Face.
 
-    >>> StepRank().inward(Record("config.json", {"time_step_rank": "auto"}))
+    >>> StepRank().from_hf(Record("config.json", {"time_step_rank": "auto"}))
     {'dt_rank': None}
     """
 
     names = ("time_step_rank",)
 
-    def inward(self, record: Record) -> dict[str, object]:
-        """Ours from theirs."""
+    def from_hf(self, record: Record) -> dict[str, object]:
+        """Convert Hugging Face's fields to ours."""
         name, rank = given(record, self.names, "auto")
         if rank != "auto" and (isinstance(rank, bool) or not isinstance(rank, int) or rank < 1):
             record.refuse(name, f"{rank!r:.60} must be a number without fraction, from 1, or 'auto'")
         return {"dt_rank": None if rank == "auto" else rank}
 
-    def outward(self, config: MambaConfig) -> dict[str, object]:
-        """Theirs from ours."""
+    def to_hf(self, config: MambaConfig) -> dict[str, object]:
+        """Convert our config to Hugging Face's fields."""
         return {"time_step_rank": config.dt_rank}
 
 

@@ -6,7 +6,7 @@ from llm_anatomy.models.checkpoints.family import Family
 from llm_anatomy.models.checkpoints.fields import Field, Rope
 from llm_anatomy.models.checkpoints.rules import Reversed, Rule, Split, Stacked
 
-AT, THEIRS = llama.AT + "feedforward.", llama.THEIRS + "block_sparse_moe."
+AT, HF = llama.AT + "feedforward.", llama.HF + "block_sparse_moe."
 
 
 def rules(config: ModelConfig) -> list[Rule]:
@@ -18,14 +18,14 @@ def rules(config: ModelConfig) -> list[Rule]:
     Source: Jiang et al. (2024), "Mixtral of Experts", section 2.1, in the layout of Hugging Face; GT-19.
 
     >>> sizes = dict(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5)
-    >>> rules(ModelConfig(feedforward="swiglu", n_experts=4, n_experts_per_token=2, **sizes))[-1].theirs
+    >>> rules(ModelConfig(feedforward="swiglu", n_experts=4, n_experts_per_token=2, **sizes))[-1].hf
     ('model.layers.{layer}.block_sparse_moe.experts.{expert}.w2.weight',)
     """
     gate_and_up = Reversed(Split((config.d_expert,) * 2))
-    expert = THEIRS + "experts.{expert}."
+    expert = HF + "experts.{expert}."
     return [
         *llama.rules(config),
-        Rule(THEIRS + "gate.weight", AT + "router.w_router.weight"),
+        Rule(HF + "gate.weight", AT + "router.w_router.weight"),
         Rule((expert + "w1.weight", expert + "w3.weight"), AT + "experts.w_up", Stacked(config.n_experts, gate_and_up)),
         Rule(expert + "w2.weight", AT + "experts.w_down", Stacked(config.n_experts)),
     ]

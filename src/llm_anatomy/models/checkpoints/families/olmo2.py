@@ -18,13 +18,13 @@ def rules(config: ModelConfig) -> list[Rule]:
     >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[-1].ours
     ('stack.blocks.{layer}.attention.key_norm.norm.{kind}',)
     """
-    at, theirs = llama.AT, llama.THEIRS
+    at, hf = llama.AT, llama.HF
     return [
-        *(rule for rule in llama.rules(config) if "layernorm" not in rule.theirs[0]),
-        Rule(theirs + "post_attention_layernorm.{kind}", at + "around_attention.norm.{kind}"),
-        Rule(theirs + "post_feedforward_layernorm.{kind}", at + "around_feedforward.norm.{kind}"),
-        Rule(theirs + "self_attn.q_norm.{kind}", at + "attention.query_norm.norm.{kind}"),
-        Rule(theirs + "self_attn.k_norm.{kind}", at + "attention.key_norm.norm.{kind}"),
+        *(rule for rule in llama.rules(config) if "layernorm" not in rule.hf[0]),
+        Rule(hf + "post_attention_layernorm.{kind}", at + "attention_residual.norm.{kind}"),
+        Rule(hf + "post_feedforward_layernorm.{kind}", at + "feedforward_residual.norm.{kind}"),
+        Rule(hf + "self_attn.q_norm.{kind}", at + "attention.query_norm.norm.{kind}"),
+        Rule(hf + "self_attn.k_norm.{kind}", at + "attention.key_norm.norm.{kind}"),
     ]
 
 

@@ -5,7 +5,7 @@ from llm_anatomy.models.checkpoints.family import Family
 from llm_anatomy.models.checkpoints.fields import Field, Must, Shared, WidthOfEmbeddings
 from llm_anatomy.models.checkpoints.rules import Rule
 
-AT, THEIRS = "stack.blocks.{layer}.", "model.decoder.layers.{layer}."
+AT, HF = "stack.blocks.{layer}.", "model.decoder.layers.{layer}."
 
 
 def rules(config: ModelConfig) -> list[Rule]:
@@ -16,20 +16,20 @@ def rules(config: ModelConfig) -> list[Rule]:
 
     Source: Zhang et al. (2022), "OPT", section 2, in the layout of Hugging Face; GT-43.
 
-    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[0].theirs
+    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[0].hf
     ('model.decoder.embed_tokens.weight',)
     """
     return [
         Rule("model.decoder.embed_tokens.weight", "embedding.weight"),
         Rule("model.decoder.embed_positions.weight", "position.table"),
-        Rule(THEIRS + "self_attn.q_proj.{kind}", AT + "attention.w_query.{kind}"),
-        Rule(THEIRS + "self_attn.k_proj.{kind}", AT + "attention.w_key.{kind}"),
-        Rule(THEIRS + "self_attn.v_proj.{kind}", AT + "attention.w_value.{kind}"),
-        Rule(THEIRS + "self_attn.out_proj.{kind}", AT + "attention.w_output.{kind}"),
-        Rule(THEIRS + "self_attn_layer_norm.{kind}", AT + "around_attention.norm.{kind}"),
-        Rule(THEIRS + "final_layer_norm.{kind}", AT + "around_feedforward.norm.{kind}"),
-        Rule(THEIRS + "fc1.{kind}", AT + "feedforward.w_up.{kind}"),
-        Rule(THEIRS + "fc2.{kind}", AT + "feedforward.w_down.{kind}"),
+        Rule(HF + "self_attn.q_proj.{kind}", AT + "attention.w_query.{kind}"),
+        Rule(HF + "self_attn.k_proj.{kind}", AT + "attention.w_key.{kind}"),
+        Rule(HF + "self_attn.v_proj.{kind}", AT + "attention.w_value.{kind}"),
+        Rule(HF + "self_attn.out_proj.{kind}", AT + "attention.w_output.{kind}"),
+        Rule(HF + "self_attn_layer_norm.{kind}", AT + "attention_residual.norm.{kind}"),
+        Rule(HF + "final_layer_norm.{kind}", AT + "feedforward_residual.norm.{kind}"),
+        Rule(HF + "fc1.{kind}", AT + "feedforward.w_up.{kind}"),
+        Rule(HF + "fc2.{kind}", AT + "feedforward.w_down.{kind}"),
         Rule("model.decoder.final_layer_norm.{kind}", "stack.norm.{kind}"),
         Rule("lm_head.weight", "unembedding.embedding.weight"),
     ]

@@ -11,23 +11,23 @@ class Windows:
     """Windows where a switch is on: of the layers that a list names, or else of all but the first few.
 
     Raises:
-        ValueError: from ``inward``, for windows that only some last layers have.
+        ValueError: from ``from_hf``, for windows that only some last layers have.
 
     Source: Yang et al. (2024), "Qwen2", section 2.2, in the words of Hugging Face's configurations.
 
     >>> from llm_anatomy.tokenizers.base import Record
-    >>> theirs = {"num_hidden_layers": 2, "use_sliding_window": True, "sliding_window": 8, "max_window_layers": 0}
-    >>> Windows().inward(Record("config.json", theirs))
+    >>> hf = {"num_hidden_layers": 2, "use_sliding_window": True, "sliding_window": 8, "max_window_layers": 0}
+    >>> Windows().from_hf(Record("config.json", hf))
     {'window': 8, 'global_every': None}
-    >>> Windows().inward(Record("config.json", theirs | {"use_sliding_window": False}))
+    >>> Windows().from_hf(Record("config.json", hf | {"use_sliding_window": False}))
     {'window': None, 'global_every': None}
     """
 
     names = ("use_sliding_window", "sliding_window", "max_window_layers", "layer_types")
 
-    def inward(self, record) -> dict[str, object]:
-        """Ours from theirs."""
-        window = OrNull("sliding_window", "window", default=4096).inward(record)["window"]
+    def from_hf(self, record) -> dict[str, object]:
+        """Convert Hugging Face's fields to ours."""
+        window = OrNull("sliding_window", "window", default=4096).from_hf(record)["window"]
         name, is_used = given(record, ("use_sliding_window",), False)
         if not isinstance(is_used, bool):
             record.refuse(name, f"{is_used!r:.60} must be true or false")
@@ -41,8 +41,8 @@ class Windows:
         name = "max_window_layers" if record.fields.get("layer_types") is None else "layer_types"
         return windows.window_of(record, name, given(record, ("layer_types",), kinds)[1], window)
 
-    def outward(self, config: ModelConfig) -> dict[str, object]:
-        """Theirs from ours."""
+    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+        """Convert our config to Hugging Face's fields."""
         kinds = windows.layer_types(config)
         return {
             "use_sliding_window": config.window is not None,

@@ -15,13 +15,13 @@ def rules(config: ModelConfig) -> list[Rule]:
 
     Source: Yang et al. (2025), "Qwen3 Technical Report", section 2, in the layout of Hugging Face; CMU-20.
 
-    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[-1].theirs
+    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[-1].hf
     ('model.layers.{layer}.self_attn.k_norm.weight',)
     """
     return [
         *llama.rules(config),
-        Rule(llama.THEIRS + "self_attn.q_norm.weight", llama.AT + "attention.query_norm.weight"),
-        Rule(llama.THEIRS + "self_attn.k_norm.weight", llama.AT + "attention.key_norm.weight"),
+        Rule(llama.HF + "self_attn.q_norm.weight", llama.AT + "attention.query_norm.weight"),
+        Rule(llama.HF + "self_attn.k_norm.weight", llama.AT + "attention.key_norm.weight"),
     ]
 
 

@@ -17,14 +17,14 @@ class Direction(Field):
 
     >>> from llm_anatomy.tokenizers.base import Record
     >>> direction = Direction("is_decoder", "kind", {False: "encoder", True: "decoder"}, default=False)
-    >>> direction.inward(Record("config.json", {"is_decoder": True}))
+    >>> direction.from_hf(Record("config.json", {"is_decoder": True}))
     {'kind': 'decoder'}
     """
 
-    def outward(self, config: ModelConfig) -> dict[str, object]:
-        """Theirs from ours."""
+    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+        """Convert our config to Hugging Face's fields."""
         architecture = ARCHITECTURES.get(config.kind)
-        return super().outward(config) | ({"architectures": [architecture]} if architecture else {})
+        return super().to_hf(config) | ({"architectures": [architecture]} if architecture else {})
 
 
 FAMILY = Family(
@@ -38,7 +38,7 @@ FAMILY = Family(
         WidthOfEmbeddings("embedding_size"),
         Must("rotary_value", False),
     ),
-    fixed=bert.FIXED | dict(position="rope", rope_pairing="neighbours"),
+    fixed=bert.FIXED | dict(position="rope", rope_pairing="interleaved"),
     rules=partial(bert.rules, model="roformer"),
     prefix="roformer.",
     renamed=bert.RENAMED,

@@ -14,7 +14,7 @@ def rules(config: ModelConfig) -> list[Rule]:
 
     Source: Raffel et al. (2020), section 2.1, in the layout of Hugging Face; GT-43.
 
-    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[0].theirs
+    >>> rules(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))[0].hf
     ('shared.weight',)
     """
     return [
@@ -25,10 +25,10 @@ def rules(config: ModelConfig) -> list[Rule]:
     ]
 
 
-def _stack(config: ModelConfig, theirs: str, ours: str, sublayers: list[str]) -> list[Rule]:
-    at = {name: f"{theirs}.block.{{layer}}.layer.{i}." for i, name in enumerate([*sublayers, "DenseReluDense"])}
+def _stack(config: ModelConfig, hf: str, ours: str, sublayers: list[str]) -> list[Rule]:
+    at = {name: f"{hf}.block.{{layer}}.layer.{i}." for i, name in enumerate([*sublayers, "DenseReluDense"])}
     here = f"{ours}.blocks.{{layer}}."
-    names = {"SelfAttention": "attention", "EncDecAttention": "source_attention", "DenseReluDense": "feedforward"}
+    names = {"SelfAttention": "attention", "EncDecAttention": "cross_attention", "DenseReluDense": "feedforward"}
     feedforward = at["DenseReluDense"] + "DenseReluDense."
     return [
         *(
@@ -36,7 +36,7 @@ def _stack(config: ModelConfig, theirs: str, ours: str, sublayers: list[str]) ->
             for sublayer in sublayers
             for letter, name in {"q": "query", "k": "key", "v": "value", "o": "output"}.items()
         ),
-        *(Rule(f"{at[name]}layer_norm.weight", f"{here}around_{names[name]}.norm.weight") for name in at),
+        *(Rule(f"{at[name]}layer_norm.weight", f"{here}{names[name]}_residual.norm.weight") for name in at),
         Rule(at["SelfAttention"] + "SelfAttention.relative_attention_bias.weight", here + "attention.position.table"),
         Rule(feedforward + "wi.weight", here + "feedforward.w_up.weight"),
         Rule(
@@ -45,7 +45,7 @@ def _stack(config: ModelConfig, theirs: str, ours: str, sublayers: list[str]) ->
             Reversed(Split((config.d_ff, config.d_ff))),
         ),
         Rule(feedforward + "wo.weight", here + "feedforward.w_down.weight"),
-        Rule(f"{theirs}.final_layer_norm.weight", f"{ours}.norm.weight"),
+        Rule(f"{hf}.final_layer_norm.weight", f"{ours}.norm.weight"),
     ]
 
 
@@ -58,20 +58,20 @@ class ScaledLogits:
     Source: Raffel et al. (2020), in the layout of Hugging Face.
 
     >>> from llm_anatomy.tokenizers.base import Record
-    >>> ScaledLogits().inward(Record("config.json", {"tie_word_embeddings": False}))
+    >>> ScaledLogits().from_hf(Record("config.json", {"tie_word_embeddings": False}))
     {'scale_logits': False}
     """
 
     names = ("tie_word_embeddings", "scale_decoder_outputs")
 
-    def inward(self, record) -> dict[str, object]:
-        """Ours from theirs."""
+    def from_hf(self, record) -> dict[str, object]:
+        """Convert Hugging Face's fields to ours."""
         name, tied = given(record, ("tie_word_embeddings",), True)
         name, scaled = given(record, ("scale_decoder_outputs",), of_right_type(record, name, "tie_embeddings", tied))
         return {"scale_logits": of_right_type(record, name, "scale_logits", scaled)}
 
-    def outward(self, config: ModelConfig) -> dict[str, object]:
-        """Theirs from ours."""
+    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+        """Convert our config to Hugging Face's fields."""
         return {"tie_word_embeddings": config.scale_logits, "scale_decoder_outputs": config.scale_logits}
 
 
@@ -91,7 +91,7 @@ FAMILY = Family(
     fields=(
         Field("vocab_size", "n_vocab"),
         Field(("d_model", "hidden_size"), "d_model"),
-        Field("num_decoder_layers", "n_layers", default=lambda theirs: theirs.get("num_layers")),
+        Field("num_decoder_layers", "n_layers", default=lambda hf: hf.get("num_layers")),
         Field("num_layers", "n_encoder_layers"),
         Field(("num_heads", "num_attention_heads"), "n_heads"),
         Field("d_kv", "d_head", default=64),

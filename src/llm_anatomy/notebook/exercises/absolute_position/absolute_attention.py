@@ -61,7 +61,7 @@ def property_tokens_may_stand_in_any_row(answer, generator):
     positions, order = torch.tensor([[0, 1, 2, 3], [4, 5, 6, 7]]), torch.tensor([2, 0, 3, 1])
     found = answer(x[:, order], positions[:, order], *matrices)
     assert close(found, answer(x, positions, *matrices)[:, order]), (
-        "Shuffling tokens together with their places should shuffle the output likewise and change nothing else."
+        "Shuffling tokens together with their positions should shuffle the output likewise and change nothing else."
     )
 
 
@@ -69,17 +69,17 @@ def property_the_order_of_words_matters(answer, generator):
     x, *matrices = drawn(generator)
     positions, order = torch.arange(4).expand(2, 4), torch.tensor([2, 0, 3, 1])
     assert not close(answer(x[:, order], positions, *matrices), answer(x, positions, *matrices)[:, order]), (
-        "Shuffling the words among the places only shuffles your output. What is attended to should change."
+        "Shuffling the words among the positions only shuffles your output. What is attended to should change."
     )
 
 
-def property_values_carry_their_places(answer, generator):
+def property_values_carry_their_positions(answer, generator):
     _, w_query, w_key, w_value = drawn(generator)
     alike = answer(torch.zeros(1, 3, 6), torch.tensor([[4, 4, 4]]), 0 * w_query, w_key, w_value)
     apart = answer(torch.zeros(1, 3, 6), torch.tensor([[4, 5, 6]]), 0 * w_query, w_key, w_value)
     assert not close(alike, apart), (
-        "With embeddings and queries of zero, your output is the same at places 4, 4, 4 as at 4, 5, 6. Values carry "
-        "their places too, so it should differ."
+        "With embeddings and queries of zero, your output is the same at positions 4, 4, 4 as at 4, 5, 6. Values carry "
+        "their positions too, so it should differ."
     )
 
 

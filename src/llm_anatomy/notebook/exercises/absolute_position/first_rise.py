@@ -1,8 +1,8 @@
 import torch
 
 
-def sinusoids(n_places, d_model):
-    angles = torch.arange(n_places)[:, None] / 10000 ** (torch.arange(0, d_model, 2) / d_model)
+def sinusoids(n_positions, d_model):
+    angles = torch.arange(n_positions)[:, None] / 10000 ** (torch.arange(0, d_model, 2) / d_model)
     return torch.cat((angles.sin(), angles.cos()), -1)
 
 
@@ -28,8 +28,8 @@ def property_sinusoids_of_width_512(answer, generator):
 
 
 def property_never(answer, generator):
-    places = torch.arange(8.0)
-    assert answer(-(places[:, None] - places).abs()).tolist() == [-1] * 8, (
+    positions = torch.arange(8.0)
+    assert answer(-(positions[:, None] - positions).abs()).tolist() == [-1] * 8, (
         "Where proximity falls with every step, there is no rise: −1 for all queries."
     )
 

@@ -24,40 +24,41 @@ def cases(generator):
     ]
 
 
-def refusal(answer, places):
+def refusal(answer, positions):
     try:
-        answer(torch.zeros(1, len(places), 4), torch.tensor([places]), torch.ones(4, 6))
+        answer(torch.zeros(1, len(positions), 4), torch.tensor([positions]), torch.ones(4, 6))
     except Exception as e:
         return e.__cause__ or e
     return None
 
 
-def property_a_place_beyond_the_table_is_refused(answer, generator):
+def property_a_position_beyond_the_table_is_refused(answer, generator):
     error = refusal(answer, [4, 5, 6])
     assert error is not None, (
-        "A table for 6 places, 0 to 5, was asked for place 6, and you answered. There is no vector for it: refuse."
+        "A table for 6 positions, 0 to 5, was asked for position 6, and you answered. There is no vector for it: "
+        "refuse."
     )
     assert isinstance(error, ValueError), (
-        f"Place 6 of a table for 6 ends in {type(error).__name__}. Raise a ValueError yourself, before you look up."
+        f"Position 6 of a table for 6 ends in {type(error).__name__}. Raise a ValueError yourself, before you look up."
     )
-    assert "6" in str(error), "Your refusal does not name the place that has no vector."
+    assert "6" in str(error), "Your refusal does not name the position that has no vector."
 
 
-def property_a_place_below_padding_is_refused(answer, generator):
+def property_a_position_below_padding_is_refused(answer, generator):
     assert isinstance(refusal(answer, [-2, 0, 1]), ValueError), (
-        "Place −2 is neither padding nor a place. It should be refused with a ValueError, too."
+        "Position −2 is neither padding nor a position. It should be refused with a ValueError, too."
     )
 
 
-def property_the_last_place_is_not_refused(answer, generator):
-    assert refusal(answer, [5, -1]) is None, "A table for 6 places has a vector for place 5, and −1 is padding."
+def property_the_last_position_is_not_refused(answer, generator):
+    assert refusal(answer, [5, -1]) is None, "A table for 6 positions has a vector for position 5, and −1 is padding."
 
 
 def property_one_hot_times_the_table(answer, generator):
     table = torch.randn(3, 5, generator=generator)
     found = answer(torch.zeros(1, 5, 3), torch.arange(5)[None], table)[0]
     assert torch.allclose(found, (table @ torch.eye(5)).T, atol=1e-6), (
-        "With embeddings of zero, token i should be the table times the one-hot vector of place i. Yours is not."
+        "With embeddings of zero, token i should be the table times the one-hot vector of position i. Yours is not."
     )
 
 

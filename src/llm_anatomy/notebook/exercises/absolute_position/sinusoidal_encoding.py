@@ -11,9 +11,9 @@ def cases(generator):
     return [slide, drawn(2, 3, 8), drawn(4, 2, 7), drawn(3, 8, 6, torch.int32)]
 
 
-def property_place_zero(answer, generator):
+def property_position_zero(answer, generator):
     assert torch.equal(answer(torch.zeros(1, 1, dtype=torch.long), 6).flatten(), torch.tensor([0.0, 1, 0, 1, 0, 1])), (
-        "At place 0 all sines are 0 and all cosines 1, so the code should be 0, 1, 0, 1, 0, 1."
+        "At position 0 all sines are 0 and all cosines 1, so the code should be 0, 1, 0, 1, 0, 1."
     )
 
 
@@ -32,8 +32,8 @@ def property_neighbours_on_the_slowest_pair(answer, generator):
     )
 
 
-def property_a_place_has_one_code(answer, generator):
+def property_a_position_has_one_code(answer, generator):
     codes = answer(torch.tensor([[3, 9, 3], [9, 3, 4]]), 8)
     assert torch.equal(codes[0, 0], codes[0, 2]) and torch.equal(codes[0, :2], codes[1, :2].flip(0)), (
-        "The same place should have the same code wherever it stands in the batch."
+        "The same position should have the same code wherever it stands in the batch."
     )

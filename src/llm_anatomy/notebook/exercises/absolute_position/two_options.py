@@ -11,7 +11,7 @@ def cases(generator):
     return [slide, {"is_word": batch([5, 1, 3], 6)}, {"is_word": batch([2, 7, 6, 4], 7)}]
 
 
-def property_place_two_on_the_slide(answer, generator):
+def property_position_two_on_the_slide(answer, generator):
     scaled = answer(batch([4, 31], 31))[1]
     short, long = scaled[0, 29].item(), scaled[1, 2].item()
     assert abs(short - 2 / 3) < 1e-5 and abs(long - 2 / 30) < 1e-5, (
@@ -26,7 +26,7 @@ def property_padding_has_no_influence(answer, generator):
         and torch.allclose(scaled, scaled_wide[:, 4:])
         and torch.allclose(step, step_wide)
     )
-    assert same, "Four more places of padding change what the words get. They should not."
+    assert same, "Four more positions of padding change what the words get. They should not."
 
 
 def property_the_step_is_the_difference_of_neighbours(answer, generator):

@@ -16,10 +16,10 @@ def cases(generator):
 def property_each_number_in_its_place(answer, generator):
     x = 10 * torch.arange(4.0).unsqueeze(1) + torch.arange(6)
     heads = answer(x, 2)
-    for head, token, place in torch.cartesian_prod(torch.arange(2), torch.arange(4), torch.arange(3)).tolist():
-        (found, found_column), column = divmod(int(heads[head, token, place]), 10), 3 * head + place
+    for head, token, index in torch.cartesian_prod(torch.arange(2), torch.arange(4), torch.arange(3)).tolist():
+        (found, found_column), column = divmod(int(heads[head, token, index]), 10), 3 * head + index
         assert (found, found_column) == (token, column), (
-            f"With 4 tokens and 2 heads of width 3, your place [{head}, {token}, {place}] has column {found_column} of "
+            f"With 4 tokens and 2 heads of width 3, your index [{head}, {token}, {index}] has column {found_column} of "
             f"token {found}; it should have column {column} of token {token}."
         )
 

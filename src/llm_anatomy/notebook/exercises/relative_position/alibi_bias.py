@@ -20,9 +20,9 @@ def slopes(answer, n_heads):
 
 
 def property_nothing_for_itself(answer, generator):
-    places = torch.randint(0, 50, (6,), generator=generator)
-    assert (answer(5, places, places).diagonal(dim1=1, dim2=2) == 0).all(), (
-        "A token pays a penalty for looking at its own place. It should pay none."
+    positions = torch.randint(0, 50, (6,), generator=generator)
+    assert (answer(5, positions, positions).diagonal(dim1=1, dim2=2) == 0).all(), (
+        "A token pays a penalty for looking at its own position. It should pay none."
     )
 
 
@@ -34,7 +34,7 @@ def property_never_a_reward(answer, generator):
 def property_moving_all(answer, generator):
     queries, keys = torch.randint(0, 50, (2, 6), generator=generator)
     assert torch.allclose(answer(3, queries, keys), answer(3, queries + 100, keys + 100)), (
-        "When all tokens move on by 100 places, what you add changes. It should depend on distances alone."
+        "When all tokens move on by 100 positions, what you add changes. It should depend on distances alone."
     )
 
 

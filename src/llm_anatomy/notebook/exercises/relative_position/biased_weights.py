@@ -41,7 +41,7 @@ def property_weights_add_up(answer, generator):
 def property_moving_all(answer, generator):
     parts = drawn(generator)
     assert close(answer(*parts, FIVE, FIVE), answer(*parts, FIVE + 30, FIVE + 30)), (
-        "When all tokens move on by 30 places, your weights change. Only the offsets should count."
+        "When all tokens move on by 30 positions, your weights change. Only the offsets should count."
     )
 
 
@@ -65,7 +65,8 @@ def property_far_is_far(answer, generator):
     parts = drawn(generator)
     near, far = answer(*parts, FIVE[:5], FIVE + 2), answer(*parts, FIVE[:5], FIVE + 200)
     assert close(near[:, 0], far[:, 0]), (
-        "For a table up to offset 2, keys at 2 to 6 places and keys at 200 to 204 places should get the same number."
+        "For a table up to offset 2, keys at 2 to 6 positions and keys at 200 to 204 positions should get the same "
+        "number."
     )
 
 

@@ -51,7 +51,7 @@ def close(a, b):
 def property_moving_all(answer, generator):
     parts, moved = drawn(generator), PLACES + torch.tensor([[3], [70]])
     assert close(answer(*parts, PLACES, PLACES, CAUSAL), answer(*parts, moved, moved, CAUSAL)), (
-        "When all tokens of a sequence move by the same number of places, your output changes. It should not."
+        "When all tokens of a sequence move by the same number of positions, your output changes. It should not."
     )
 
 

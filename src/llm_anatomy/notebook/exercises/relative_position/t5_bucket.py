@@ -49,5 +49,5 @@ def property_near_ones_alone(answer, generator):
 def property_never_back(answer, generator):
     buckets = answer(-torch.arange(200)[None], 32, 128)
     assert (buckets.diff() >= 0).all() and buckets.diff().max() == 1, (
-        "Going back into the past, one place at a time, the bucket should stay or rise by one."
+        "Going back into the past, one position at a time, the bucket should stay or rise by one."
     )

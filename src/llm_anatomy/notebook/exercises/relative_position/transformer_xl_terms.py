@@ -38,7 +38,7 @@ def close(a, b):
 def property_moving_all(answer, generator):
     parts = drawn(generator)
     assert close(answer(*parts, FIVE, FIVE), answer(*parts, FIVE + 30, FIVE + 30)), (
-        "When all tokens move on by 30 places, a term of yours changes. Only distances should count."
+        "When all tokens move on by 30 positions, a term of yours changes. Only distances should count."
     )
 
 

@@ -46,24 +46,24 @@ def cases(generator):
 def drawn(generator):
     """Two sequences, three heads of width 4; the queries are the last two of five tokens. No key is hidden."""
     tensors = [torch.randn(2, 3, *shape, generator=generator) for shape in ((2, 4), (5, 4), (5, 6))]
-    places = torch.tensor([[0, 1, 2, 3, 4], [10, 11, 13, 14, 20]])
-    return *tensors, places[:, 3:], places, torch.ones(2, 2, 5, dtype=torch.bool)
+    positions = torch.tensor([[0, 1, 2, 3, 4], [10, 11, 13, 14, 20]])
+    return *tensors, positions[:, 3:], positions, torch.ones(2, 2, 5, dtype=torch.bool)
 
 
 def property_only_the_offsets_matter(answer, generator):
     *tensors, query_positions, key_positions, mask = drawn(generator)
     moved = answer(*tensors, query_positions + 57, key_positions + 57, mask, 100)
     assert torch.allclose(answer(*tensors, query_positions, key_positions, mask, 100), moved, atol=1e-4), (
-        "Moving a whole sequence by 57 places changes your output. Offsets stay as they are, so it should not."
+        "Moving a whole sequence by 57 positions changes your output. Offsets stay as they are, so it should not."
     )
 
 
-def property_same_place_is_plain_attention(answer, generator):
+def property_same_position_is_plain_attention(answer, generator):
     queries, keys, values, query_positions, key_positions, mask = drawn(generator)
     plain = torch.nn.functional.scaled_dot_product_attention(queries, keys, values)
     same = answer(queries, keys, values, 0 * query_positions + 6, 0 * key_positions + 6, mask, 100)
     assert torch.allclose(same, plain, atol=1e-4), (
-        "With all tokens at one place, RoPE should change nothing, and plain attention should come out."
+        "With all tokens at one position, RoPE should change nothing, and plain attention should come out."
     )
 
 
@@ -106,7 +106,7 @@ def property_positions_matter(answer, generator):
     *tensors, query_positions, key_positions, mask = drawn(generator)
     here = answer(*tensors, query_positions, key_positions, mask, 100)
     assert not torch.allclose(here, answer(*tensors, query_positions + 1, key_positions, mask, 100), atol=1e-3), (
-        "Moving the queries alone by one place changes every offset, but your output stays the same."
+        "Moving the queries alone by one position changes every offset, but your output stays the same."
     )
 
 

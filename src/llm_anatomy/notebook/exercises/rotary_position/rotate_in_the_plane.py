@@ -24,9 +24,9 @@ def property_quarter_turn(answer, generator):
     )
 
 
-def property_place_zero(answer, generator):
+def property_position_zero(answer, generator):
     x = torch.randn(3, 2, generator=generator)
-    assert torch.equal(answer(x, torch.tensor([4, 0, 9]), 0.7)[1], x[1]), "A token at place 0 should not be turned."
+    assert torch.equal(answer(x, torch.tensor([4, 0, 9]), 0.7)[1], x[1]), "A token at position 0 should not be turned."
 
 
 def property_length_is_kept(answer, generator):
@@ -40,7 +40,8 @@ def property_only_the_difference_matters(answer, generator):
     x = torch.randn(2, 2, generator=generator)
     scores = [answer(x, torch.tensor([m, m + 4]), 0.7).prod(0).sum() for m in (0, 3, 11)]
     assert torch.allclose(torch.stack(scores), scores[0], atol=1e-5), (
-        "Moving query and key by the same number of places changes their product. It should depend on the offset alone."
+        "Moving query and key by the same number of positions changes their product. It should depend on the offset "
+        "alone."
     )
 
 

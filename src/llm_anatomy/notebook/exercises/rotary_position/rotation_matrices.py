@@ -28,14 +28,14 @@ def property_only_the_difference_matters(answer, generator):
     theta = torch.tensor([1.0, 0.2, 0.04])
     query, key, offset = answer(torch.tensor([[5.0], [12.0], [7.0]]) * theta)
     assert torch.allclose(query.transpose(-2, -1) @ key, offset, atol=1e-5), (
-        "The transpose of the matrix at place 5 times that at place 12 should be the matrix of the offset, 7."
+        "The transpose of the matrix at position 5 times that at position 12 should be the matrix of the offset, 7."
     )
 
 
 def property_powers(answer, generator):
     once, seven = answer(torch.tensor([[1.0], [7.0]]) * torch.tensor([0.9, 0.3]))
     assert torch.allclose(torch.linalg.matrix_power(once, 7), seven, atol=1e-4), (
-        "The matrix of place 7 should be the seventh power of that of place 1."
+        "The matrix of position 7 should be the seventh power of that of position 1."
     )
 
 

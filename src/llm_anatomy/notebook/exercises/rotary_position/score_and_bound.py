@@ -41,8 +41,9 @@ def property_roles_exchanged(answer, generator):
 def property_one_plane_ahead(answer, generator):
     scores, _ = answer(torch.tensor([1.0, 0.0]), torch.tensor([0.6, 0.8]), torch.tensor([1, -1]), 10000)
     assert scores[1] > 0.6 > scores[0], (
-        "This key is ahead of its query by 0.93 radians. One place after the query it should be turned away from it, "
-        "one place before it should come closer."
+        "This key is ahead of its query by 0.93 radians. One position after the query it should be turned away from "
+        "it, "
+        "one position before it should come closer."
     )
 
 

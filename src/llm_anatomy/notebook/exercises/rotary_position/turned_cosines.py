@@ -18,7 +18,8 @@ WORDS, PLACES = torch.tensor([0.3, 1.5, 0.9, 4.0]), torch.tensor([2, 3, 5, 9])
 
 def property_moved_together(answer, generator):
     assert torch.allclose(answer(WORDS, PLACES, 0.25), answer(WORDS, PLACES + 40, 0.25), atol=1e-4), (
-        "Moving the whole sentence by 40 places changes your cosines. Only the differences of places should matter."
+        "Moving the whole sentence by 40 positions changes your cosines. Only the differences of positions should "
+        "matter."
     )
 
 
@@ -32,6 +33,6 @@ def property_a_turn_can_bring_closer(answer, generator):
     ahead = answer(torch.tensor([0.0, 1.0]), torch.tensor([0, 1]), 0.5)[0, 1]
     behind = answer(torch.tensor([0.0, 1.0]), torch.tensor([1, 0]), 0.5)[0, 1]
     assert ahead < torch.tensor(1.0).cos() < behind, (
-        "Two arrows differ by 1 radian. Where the one ahead comes a place later it should turn away from the other; "
-        "where it comes a place earlier, the other should catch up."
+        "Two arrows differ by 1 radian. Where the one ahead comes a position later it should turn away from the other; "
+        "where it comes a position earlier, the other should catch up."
     )

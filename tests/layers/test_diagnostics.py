@@ -7,9 +7,9 @@ import torch
 from randomness import randn
 from torch import nn
 
-from llm_anatomy.layers.attention import MultiHeadAttention
+from llm_anatomy.layers.attention import SelfAttention
+from llm_anatomy.layers.diagnostics import gradient_norms
 from llm_anatomy.layers.normalization import BatchNorm, LayerNorm, RMSNorm
-from llm_anatomy.layers.probes import gradient_norms
 from llm_anatomy.layers.residual import PostNorm, PostSublayerNorm, PreNorm, Residual, ReZero, SandwichNorm
 
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
@@ -22,23 +22,23 @@ def stack(dtype=torch.float32, device="cpu"):
 
 
 class Block(nn.Module):
-    """One Transformer block, its placements made by ``place``."""
+    """One Transformer block, its placements made by ``position``."""
 
-    def __init__(self, place, d_model, n_heads):
+    def __init__(self, position, d_model, n_heads):
         super().__init__()
-        self.attention = MultiHeadAttention(d_model, n_heads)
+        self.attention = SelfAttention(d_model, n_heads)
         self.feedforward = nn.Sequential(nn.Linear(d_model, 4 * d_model), nn.ReLU(), nn.Linear(4 * d_model, d_model))
-        self.around_attention, self.around_feedforward = place(), place()
+        self.attention_residual, self.feedforward_residual = position(), position()
         for parameter in [*self.attention.parameters(), *self.feedforward.parameters()]:
             nn.init.xavier_uniform_(parameter) if parameter.ndim > 1 else nn.init.zeros_(parameter)
 
     def forward(self, x):
-        return self.around_feedforward(self.around_attention(x, self.attention), self.feedforward)
+        return self.feedforward_residual(self.attention_residual(x, self.attention), self.feedforward)
 
 
-def norms_at_start(place, n_layers=12, d_model=32, final=None):
+def norms_at_start(position, n_layers=12, d_model=32, final=None):
     torch.manual_seed(0)
-    blocks = [Block(place, d_model, 2) for _ in range(n_layers)]
+    blocks = [Block(position, d_model, 2) for _ in range(n_layers)]
     head = nn.Sequential(final or nn.Identity(), nn.Linear(d_model, 50, bias=False))
     nn.init.normal_(head[1].weight, std=d_model**-0.5)
     targets = torch.randint(50, (4 * 8,), generator=torch.Generator().manual_seed(2))
@@ -167,7 +167,7 @@ def test_near_the_output_post_norm_has_larger_gradients_than_pre_norm():
 
 @pytest.mark.syllabus("GT-19")
 @pytest.mark.parametrize(
-    "place",
+    "position",
     [
         lambda: SandwichNorm(LayerNorm(32), LayerNorm(32)),
         lambda: PostSublayerNorm(RMSNorm(32)),
@@ -176,8 +176,8 @@ def test_near_the_output_post_norm_has_larger_gradients_than_pre_norm():
         lambda: ReZero(RMSNorm(32)),
     ],
 )
-def test_every_placement_that_keeps_the_stream_carries_the_gradient_to_the_first_layer(place):
-    found = norms_at_start(place, final=LayerNorm(32))
+def test_every_placement_that_keeps_the_stream_carries_the_gradient_to_the_first_layer(position):
+    found = norms_at_start(position, final=LayerNorm(32))
     assert found.states[0] > 0.2 * found.states[-1] > 0
 
 
@@ -186,7 +186,7 @@ def test_under_rezero_only_alpha_learns_at_first():
     torch.manual_seed(0)
     blocks = [Block(ReZero, 8, 2) for _ in range(3)]
     found = gradient_norms(blocks, randn(2, 5, 8), lambda y: y.square().sum())
-    alphas = [[b.around_attention.alpha, b.around_feedforward.alpha] for b in blocks]
+    alphas = [[b.attention_residual.alpha, b.feedforward_residual.alpha] for b in blocks]
     x = randn(2, 5, 8)
     for block, pair, norm in zip(blocks, alphas, found.parameters, strict=True):
         expected = [(2 * x * f(x)).sum().item() for f in (block.attention, block.feedforward)]  # y = x at first

@@ -4,7 +4,7 @@ from einops import rearrange
 from llm_anatomy.shapes import Float, Tensor
 
 
-def halves_to_neighbours(
+def half_split_to_interleaved(
     weight: Float[Tensor, "n_heads·d_head d_model"], n_heads: int, d_rotary: int
 ) -> Float[Tensor, "n_heads·d_head d_model"]:
     """The same projection for code that pairs neighbours among the first d_rotary entries of a head."""

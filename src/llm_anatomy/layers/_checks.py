@@ -5,13 +5,13 @@ import torch
 from llm_anatomy.shapes import Tensor
 
 
-def _refuse_below_one(**sizes: int) -> None:
+def _check_at_least_one(**sizes: int) -> None:
     for name, size in sizes.items():
         if size < 1:
             raise ValueError(f"{name}={size} must be at least 1")
 
 
-def _refuse_other_than_integers(**positions: Tensor) -> None:
+def _check_integers(**positions: Tensor) -> None:
     for name, tensor in positions.items():
         if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
             raise TypeError(f"{name} have dtype {tensor.dtype}; they must be integers")

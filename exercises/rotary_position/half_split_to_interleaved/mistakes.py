@@ -14,7 +14,7 @@ def _joined(turned, heads, d_rotary):
     return torch.cat((turned, heads[:, d_rotary:]), 1).flatten(0, 1)
 
 
-def neighbours_to_halves(weight, n_heads, d_rotary):
+def interleaved_to_half_split(weight, n_heads, d_rotary):
     """You go the other way, from neighbours to halves, as the chapter does. For 4 turned entries both are alike."""
     heads = _heads(weight, n_heads)
     turned = heads[:, :d_rotary]

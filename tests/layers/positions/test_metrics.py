@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from llm_anatomy.layers.positions import measures
+from llm_anatomy.layers.positions import metrics
 from llm_anatomy.layers.positions.absolute import (
     BinaryCounter,
     IntegerIndex,
@@ -17,7 +17,7 @@ from llm_anatomy.layers.positions.absolute import (
 )
 from llm_anatomy.layers.positions.base import PositionScheme
 from llm_anatomy.layers.positions.buckets import Clip
-from llm_anatomy.layers.positions.measures import (
+from llm_anatomy.layers.positions.metrics import (
     asymmetry,
     half_distance,
     mean_by_distance,
@@ -35,8 +35,8 @@ def randn(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def dots(scheme, n_places):
-    code = scheme.encoding(torch.arange(n_places), torch.float64)
+def dots(scheme, n_positions):
+    code = scheme.encoding(torch.arange(n_positions), torch.float64)
     return code @ code.T
 
 
@@ -81,11 +81,11 @@ def slow_half(phi):
 
 
 @pytest.mark.syllabus("IITD-14")
-@pytest.mark.parametrize("n_places", [2, 3, 6, 7])
+@pytest.mark.parametrize("n_positions", [2, 3, 6, 7])
 @pytest.mark.parametrize("kind", ["noise", "ties", "decay", "flat"])
-def test_measures_equal_their_definitions(kind, n_places):
-    noise = randn(n_places, n_places, seed=n_places)
-    away = (torch.arange(n_places) - torch.arange(n_places)[:, None]).abs()
+def test_measures_equal_their_definitions(kind, n_positions):
+    noise = randn(n_positions, n_positions, seed=n_positions)
+    away = (torch.arange(n_positions) - torch.arange(n_positions)[:, None]).abs()
     phi = {"noise": noise, "ties": noise.round(), "decay": 0.2 * noise - away, "flat": torch.zeros_like(noise)}[kind]
     rows = phi.tolist()
     assert monotonicity(phi) == pytest.approx(slow_monotonicity(rows))
@@ -187,15 +187,15 @@ class Everything(PositionScheme):
     def embed(self, x, positions):
         return x + positions[..., None].to(x.dtype) / 10
 
-    def rotate(self, x, positions):
+    def rotate(self, x, positions, tables=None):
         return x * (1 + positions)[:, None, :, None].to(x.dtype)
 
     def scale(self, d_head):
         return 1 / d_head
 
-    def bias(self, query, key, query_positions, key_positions, projections=None):
+    def bias(self, query, key, context):
         heads = torch.arange(query.shape[1], dtype=query.dtype)[:, None, None]
-        return (heads * (2 * query_positions[:, :, None] + key_positions[:, None]))[None]
+        return (heads * (2 * context.query_positions[:, :, None] + context.key_positions[:, None]))[None]
 
 
 @pytest.mark.syllabus("IITD-16")
@@ -209,7 +209,7 @@ def test_score_matrix_calls_every_hook():
 
 
 @pytest.mark.syllabus("IITD-14", "IITD-16")
-def test_score_matrix_of_nothing_but_places_is_their_dot_products():
+def test_score_matrix_of_nothing_but_positions_is_their_dot_products():
     zeros = torch.zeros(1, 10, dtype=torch.float64)
     result = score_matrix(Sinusoidal(10), zeros, zeros, 23)[0]
     torch.testing.assert_close(result, dots(Sinusoidal(10), 23) / math.sqrt(10))
@@ -226,7 +226,7 @@ def test_score_matrix_of_nothing_but_places_is_their_dot_products():
     ("phi", "sentence"),
     [
         (torch.zeros(3, 4), r"proximity has shape \(3, 4\); it must be square"),
-        (torch.zeros(1, 1), r"proximity has shape \(1, 1\).*at least 2 places"),
+        (torch.zeros(1, 1), r"proximity has shape \(1, 1\).*at least 2 positions"),
         (torch.zeros(2, 3, 3), r"proximity has shape \(2, 3, 3\)"),
         (torch.tensor([[0.0, -math.inf], [0.0, 0.0]]), "proximity must be finite"),
         (torch.tensor([[0.0, math.nan], [0.0, 0.0]]), "proximity must be finite"),
@@ -239,17 +239,17 @@ def test_matrices_that_do_not_fit_are_refused(measure, phi, sentence):
 
 
 @pytest.mark.parametrize(
-    ("query", "key", "n_places", "sentence"),
+    ("query", "key", "n_positions", "sentence"),
     [
-        (torch.zeros(2, 3), torch.zeros(2, 3), 0, "n_places=0 must be at least 1"),
+        (torch.zeros(2, 3), torch.zeros(2, 3), 0, "n_positions=0 must be at least 1"),
         (torch.zeros(2, 3), torch.zeros(2, 4), 5, r"query \(2, 3\) and key \(2, 4\) must both be \(heads, width\)"),
         (torch.zeros(3), torch.zeros(3), 5, r"query \(3,\)"),
     ],
 )
-def test_contents_that_do_not_fit_are_refused(query, key, n_places, sentence):
+def test_contents_that_do_not_fit_are_refused(query, key, n_positions, sentence):
     bare = getattr(score_matrix, "__wrapped__", score_matrix)
     with pytest.raises(ValueError, match=sentence):
-        bare(PositionScheme(), query, key, n_places)
+        bare(PositionScheme(), query, key, n_positions)
 
 
 @pytest.mark.parametrize("fault", ["rows as keys", "ties count", "one diagonal left out"])
@@ -266,6 +266,6 @@ def test_the_definitions_see_planted_faults(fault, monkeypatch):
         phi[0, 4], phi[1, 5] = 1.0, -1.0
         expected = slow_translation_variance(phi.tolist())
         monkeypatch.setattr(
-            measures, "range", lambda first, last: [r for r in range(first, last) if r != 4], raising=False
+            metrics, "range", lambda first, last: [r for r in range(first, last) if r != 4], raising=False
         )
         assert translation_variance(phi) != pytest.approx(expected)

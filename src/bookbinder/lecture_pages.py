@@ -1,0 +1,167 @@
+"""The pages that are generated from the syllabus: the lecture map, the errata page, and the note on a draft chapter."""
+
+import html
+import re
+from collections import Counter
+from os.path import relpath
+from pathlib import Path
+
+from bookbinder import ROOT
+from bookbinder.syllabus import ITEM, KINDS, Entry, Syllabus, collect, header
+
+FACTS = {  # on the errata page, by the first letter of a slip's number: name → column of its table
+    "E": {"Shown": "shown", "Right": "right", "Evidence": "evidence"},
+    "D": {"Topic": "topic", "Positions": "positions", "This book": "the_book"},
+}
+
+
+def escape(text: str) -> str:
+    """Escape a text for a Markdown page; formulas between dollars stay as they are."""
+    parts = re.split(r"(\$[^$]+\$)", text)
+    return "".join(part if n % 2 else re.sub(r"([\\`*_{}\[\]<>#|^~$])", r"\\\1", part) for n, part in enumerate(parts))
+
+
+def shown(entry: Entry, code: bool = False) -> str:
+    """An entry on a page of ``book/``: its name, as a link if there is somewhere to go."""
+    text = f"<code>{html.escape(entry.text)}</code>" if code else entry.text
+    if not entry.link:
+        return text
+    link = entry.link if "://" in entry.link else relpath(entry.link, "book").replace("\\", "/")
+    return f'<a href="{html.escape(link)}">{text}</a>'
+
+
+def count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'s' * (number != 1)}"
+
+
+def lecture_map(book: Syllabus) -> str:
+    covered = {name for name in book.items if not book.missing(name)}
+    begun = {name for name in book.items if name not in covered and "section" not in book.missing(name)}
+    lectures = Counter(item["lecture"] for item in book.items.values())
+    lines = [
+        f"**{len(covered)} of {count(len(book.items), 'item')} are covered**, and {len(begun)} more are begun.",
+        "",
+        ":::{container} la-coverage",
+        "",
+        "| Lecture | Items | Covered | Begun |",
+        "| :-- | --: | --: | --: |",
+    ]
+    for lecture, total in lectures.items():
+        here = {name for name, item in book.items.items() if item["lecture"] == lecture}
+        lines.append(f"| {escape(lecture)} | {total} | {len(here & covered)} | {len(here & begun)} |")
+    lines += ["", ":::", ""]
+    for number, chapter in sorted(book.chapters.items()):
+        link = relpath(f"{chapter.docname}.html", "book").replace("\\", "/")
+        done, open_ = len(covered.intersection(chapter.items)), len(begun.intersection(chapter.items))
+        state = "a draft" if chapter.status == "draft" else "finished"
+        lines += [
+            f"## {number}. {escape(chapter.title)}",
+            "",
+            f'<a href="{link}">The chapter</a> is {state}: {done} of its {count(len(chapter.items), "item")} covered, '
+            f"{open_} begun.",
+            "",
+            "::::{container} la-facts",
+            "",
+        ]
+        for name in chapter.items:
+            lines.append(f"**{name}** {escape(book.items[name]['title'])}")
+            lines += [f": *{kind.capitalize()}:* {cell(book, name, kind)}" for kind in KINDS]
+            lines.append("")
+        lines += ["::::", ""]
+    to_come = {int(i["chapter"]): i["chapter_title"] for i in book.items.values()}
+    waiting = [n for n in sorted(to_come) if n not in book.chapters]
+    if waiting:
+        lines += ["## Chapters to come", ""]
+        for n in waiting:
+            items = [name for name, item in book.items.items() if item["chapter"] == str(n)]
+            ready = sum(bool(book.found(name, "source") and book.found(name, "test")) for name in items)
+            code = f", {ready} with code and tests in the package" if ready else ""
+            lines.append(f"- **{n}** {escape(to_come[n])}: {count(len(items), 'item')}{code}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def cell(book: Syllabus, name: str, kind: str) -> str:
+    found = book.found(name, kind)
+    if found:
+        return ", ".join(dict.fromkeys(shown(entry, code=kind in ("source", "test")) for entry in found))
+    if reason := book.reason(name, kind):
+        return f"— ({escape(reason)})"
+    return "to come"
+
+
+def errata(book: Syllabus) -> str:
+    numbers = {letter: [n for n in book.slips if n.startswith(letter)] for letter in "ED"}
+    treated = {letter: [n for n in numbers[letter] if n in book.boxes] for letter in "ED"}
+    lines = [
+        f"{len(treated['E'])} of {len(numbers['E'])} errata and {len(treated['D'])} of {len(numbers['D'])} "
+        "disagreements are treated in a chapter so far.",
+        "",
+        "## Errata",
+        "",
+    ]
+    lectures = [item["lecture"] for item in book.items.values()]  # in their order, then slips that several share
+    for lecture in dict.fromkeys(lectures + [book.slips[n]["lecture"] for n in numbers["E"]]):
+        if here := [n for n in treated["E"] if book.slips[n]["lecture"] == lecture]:
+            lines += [f"### {escape(lecture.replace(' / ', ', '))}", "", *slips(book, here)]
+    lines += waiting_list(book, numbers["E"], "### Errata to come")
+    lines += ["## Where the lectures disagree", "", *slips(book, treated["D"])]
+    lines += waiting_list(book, numbers["D"], "### Disagreements to come")
+    return "\n".join(lines)
+
+
+def slips(book: Syllabus, numbers: list[str]) -> list[str]:
+    """Slips that a chapter treats, each a term with its definitions, the last of them the section that shows it."""
+    lines = []
+    for number in numbers:
+        title, section = book.boxes[number]
+        chapter = next(n for n, chapter in book.chapters.items() if chapter.path == section.path)
+        facts = {name: book.slips[number][column] for name, column in FACTS[number[0]].items()}
+        lines += [f"**{number}:** {title}", *(f": *{name}:* {escape(text)}" for name, text in facts.items() if text)]
+        lines += [f": *Where:* chapter {chapter}, {shown(section)}", ""]
+    return ["::::{container} la-facts", "", *lines, "::::", ""] if lines else []
+
+
+def waiting_list(book: Syllabus, numbers: list[str], title: str) -> list[str]:
+    """What no chapter treats yet, under the first chapter that has an item which it concerns."""
+    groups: dict[int, list[str]] = {}
+    for number in numbers:
+        if number not in book.boxes:
+            chapters = [int(book.items[i]["chapter"]) for i in ITEM.findall(book.slips[number]["items"])]
+            groups.setdefault(min(chapters), []).append(number)
+    if not groups:
+        return []
+    whole = {n: ", ".join(f'<span class="la-whole">{number}</span>' for number in groups[n]) for n in sorted(groups)}
+    return [title, "", *(f"- Chapter {n}: {numbers}" for n, numbers in whole.items()), ""]
+
+
+PAGES = {"book/lecture_map": lecture_map, "book/errata": errata}
+
+
+def page(docname: str, root: Path = ROOT, book: Syllabus | None = None) -> str:
+    """A page named in ``PAGES``: its own title and introduction, then what is generated."""
+    introduction = (root / f"{docname}.md").read_text(encoding="utf-8")
+    return introduction.rstrip() + "\n\n" + PAGES[docname](book or collect(root))
+
+
+def draft_note(docname: str, root: Path = ROOT) -> str:
+    """For the page of a draft chapter, a note that names what is to come; for any other page nothing."""
+    if header(root / f"{docname}.nb.md").get("status") != "draft":
+        return ""  # nearly every page: nothing needs to be collected for it
+    book = collect(root)
+    chapter = next((c for c in book.chapters.values() if c.docname == docname), None)
+    if chapter is None:
+        return ""
+    absent = [name for name in chapter.items if "section" in book.missing(name)]
+    partial = {name: book.missing(name) for name in chapter.items if name not in absent and book.missing(name)}
+    lines = [":::{admonition} This chapter is a draft", ":class: note la-draft", ""]
+    if absent:
+        lines += ["To come, with their numbers in the lecture map:", ""]
+        lines += [f"- {name} {escape(book.items[name]['title'])}" for name in absent]
+        lines.append("")
+    if partial:
+        kinds = "; ".join(f"{name} ({', '.join(missing)})" for name, missing in partial.items())
+        lines += [f"Begun, and still without: {kinds}.", ""]
+    if not absent and not partial:
+        lines += ["All its items are there; it is being read and corrected.", ""]
+    return "\n".join([*lines, ":::", ""])

@@ -1,0 +1,219 @@
+r"""Scaled dot-product attention as functions: one path that forms the weights, and one that leaves them to a kernel.
+
+Legend of shapes: ``batch``, ``heads`` (of the queries), ``kv_heads`` (of keys and values), ``queries`` and ``keys``
+(numbers of tokens), ``d_head`` (width of a query or a key), ``d_value`` (width of a value). Rows are tokens. Boolean
+masks are True where a query may attend to a key.
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange, repeat
+
+from llm_anatomy.layers.masks import Mask
+from llm_anatomy.layers.positions.base import PositionContext
+from llm_anatomy.shapes import Bool, Float, Tensor
+
+ScoreMod = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
+"""PyTorch's signature: ``score_mod(score, batch, head, q_idx, kv_idx)``, in tensor operations only. Here it is called
+once with all scores, and with indices that broadcast to them."""
+
+
+def scaled_dot_product_attention(
+    query: Float[Tensor, "batch heads queries d_head"],
+    key: Float[Tensor, "batch kv_heads keys d_head"],
+    value: Float[Tensor, "batch kv_heads keys d_value"],
+    mask: Bool[Tensor, "*#mask"] | Mask | None = None,
+    *,
+    position_context: PositionContext | None = None,
+    bias: Float[Tensor, "#batch #heads queries keys"] | None = None,
+    scale: float | None = None,
+    score_mod: ScoreMod | None = None,
+    return_weights: bool = False,
+) -> (
+    Float[Tensor, "batch heads queries d_value"]
+    | tuple[Float[Tensor, "batch heads queries d_value"], Float[Tensor, "batch heads queries keys"]]
+):
+    r"""Average the values with weights that say how well each key matches the query.
+
+    .. math:: \mathrm{Attention}(Q, K, V) = \mathrm{softmax}(Q K^\top \cdot \mathrm{scale} + \mathrm{bias})\, V
+
+    There are two paths, which the tests hold equal. The fused path asks PyTorch's kernel for the output alone. The
+    explicit path forms the weights, which takes memory for queries x keys numbers, and can return them.
+
+    Args:
+        query, key, value: the heads of the query are as many as those of key and value, or a multiple: then query head
+            i reads key-value head ``i // (heads / kv_heads)``.
+        mask: boolean, True = may attend, broadcast to (batch, heads, queries, keys); or a rule over positions, such as
+            ``CausalMask()``. A query that may attend to no key gets zeros for weights and output.
+        position_context: the positions of queries and keys, for a rule. By default the tokens follow each other, and
+            the last query is at the position of the last key.
+        bias: is added to the scaled scores, such as the bias of a position scheme.
+        scale: factor of the scores, :math:`1/\sqrt{d_\mathrm{head}}` by default.
+        score_mod: changes the scores after the bias was added, with the signature of PyTorch's FlexAttention, such as
+            ``Softcapping(50.0)``. It takes the explicit path.
+        return_weights: whether to take the explicit path and return ``(output, weights)``.
+
+    Returns:
+        The output, or output and weights.
+
+    Raises:
+        ValueError: if numbers of heads do not divide, widths or lengths disagree, or mask or bias do not broadcast.
+        TypeError: if the mask is not boolean.
+
+    Source: Vaswani et al. (2017), section 3.2.1; UCL-18, UCL-19, UCL-20.
+
+    >>> query = torch.tensor([[[[0.8, 0.2]]]])
+    >>> key, value = torch.eye(2)[None, None], torch.tensor([[[[1.0, 1.0], [-1.0, 1.0]]]])
+    >>> output, weights = scaled_dot_product_attention(query, key, value, scale=1.0, return_weights=True)
+    >>> [round(w, 4) for w in weights.flatten().tolist()], [round(x, 4) for x in output.flatten().tolist()]
+    ([0.6457, 0.3543], [0.2913, 1.0])
+    """
+    output, weights = _attend(
+        query,
+        key,
+        value,
+        mask,
+        position_context=position_context,
+        bias=bias,
+        scale=scale,
+        score_mod=score_mod,
+        explicit=return_weights,
+    )
+    return output if weights is None or not return_weights else (output, weights)
+
+
+def _attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | Mask | None = None,
+    *,
+    position_context: PositionContext | None = None,
+    bias: Tensor | None = None,
+    scale: float | None = None,
+    score_mod: ScoreMod | None = None,
+    explicit: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """The output of :func:`scaled_dot_product_attention`, and the weights if they were formed."""
+    _check_shapes(query, key, value)
+    explicit = explicit or score_mod is not None
+    causal = False
+    if isinstance(mask, Mask):
+        mask, causal = _tensor_or_mode(mask, query, key, position_context, needs_tensor=explicit or bias is not None)
+    _check_broadcast((*query.shape[:3], key.shape[2]), mask=mask, bias=bias)
+    bias = None if bias is None else bias.to(query.dtype)
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    if not explicit:
+        return _fused(query, key, value, mask, bias, scale, causal), None
+    n_groups = query.shape[1] // key.shape[1]
+    key, value = (repeat(x, "batch heads keys d -> batch (heads group) keys d", group=n_groups) for x in (key, value))
+    weights = attention_weights(query, key, mask, bias=bias, scale=scale, score_mod=score_mod)
+    return weights @ value, weights
+
+
+def attention_weights(
+    query: Float[Tensor, "batch heads queries d_head"],
+    key: Float[Tensor, "batch heads keys d_head"],
+    mask: Bool[Tensor, "*#mask"] | None = None,
+    *,
+    bias: Float[Tensor, "#batch #heads queries keys"] | None = None,
+    scale: float | None = None,
+    score_mod: ScoreMod | None = None,
+) -> Float[Tensor, "batch heads queries keys"]:
+    r"""Compute how much each query attends to each key: the explicit path up to the average of the values.
+
+    .. math:: \mathrm{softmax}(Q K^\top \cdot \mathrm{scale} + \mathrm{bias})
+
+    Args:
+        query, key: with equally many heads.
+        mask, bias, scale, score_mod: as in :func:`scaled_dot_product_attention`; the mask is a tensor.
+
+    Source: Vaswani et al. (2017), section 3.2.1; UCL-19, UCL-20.
+
+    >>> x = torch.eye(2)[None, None]
+    >>> attention_weights(x, x, torch.tensor([[True, False], [True, True]]), scale=0.0).flatten().tolist()
+    [1.0, 0.0, 0.5, 0.5]
+    """
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = query @ key.transpose(-2, -1) * scale  # (batch, heads, queries, keys)
+    if bias is not None:
+        scores = scores + bias
+    if score_mod is not None:
+        scores = score_mod(scores, *_indices(scores))
+    if mask is None:
+        return scores.softmax(-1)
+    # the second fill gives a query that may attend to no key zeros instead of 0/0
+    return scores.masked_fill(~mask, -math.inf).softmax(-1).masked_fill(~mask, 0)
+
+
+def _indices(scores: Tensor) -> tuple[Tensor, ...]:
+    """The index along each axis (batch, head, query, key), in shapes that broadcast to the scores."""
+    n_axes = scores.ndim
+    return tuple(
+        torch.arange(n, device=scores.device).view(-1, *[1] * (n_axes - 1 - axis))
+        for axis, n in enumerate(scores.shape)
+    )
+
+
+def _tensor_or_mode(
+    mask: Mask, query: Tensor, key: Tensor, position_context: PositionContext | None, needs_tensor: bool
+) -> tuple[Tensor | None, bool]:
+    """The boolean tensor of a rule; or None, where nothing is hidden or the kernel's own causal mode (True) serves."""
+    n_queries, n_keys = query.shape[2], key.shape[2]
+    mode = mask.kernel_mode(n_queries, n_keys) if position_context is None or position_context.contiguous else None
+    if mode == "all" or (mode == "causal" and not needs_tensor):
+        return None, mode == "causal"
+    if position_context is None:
+        return mask.as_tensor(n_queries, n_keys, key.device), False
+    return position_context.mask(mask), False
+
+
+def _fused(query: Tensor, key: Tensor, value: Tensor, mask, bias, scale: float, causal: bool) -> Tensor:
+    """PyTorch's kernel, called in the way in which it is fast."""
+    (n_heads, n_queries, d_head), n_kv_heads, d_value = query.shape[1:], key.shape[1], value.shape[-1]
+    allowed = mask if bias is None else bias if mask is None else torch.where(mask, bias, -math.inf)
+    allowed = None if allowed is None else torch.atleast_2d(allowed)
+    if d_value < d_head:  # the kernel wants one width; zeros add nothing to scores, and zero values are cut off below
+        value = F.pad(value, (0, d_head - d_value))
+    elif d_head < d_value:
+        query, key = (F.pad(x, (0, d_value - d_head)) for x in (query, key))
+    if n_queries == 1 and n_kv_heads < n_heads:  # heads that share keys become the queries of one head
+        query = rearrange(query, "batch (kv_heads group) 1 d -> batch kv_heads group d", kv_heads=n_kv_heads)
+        if allowed is not None:
+            allowed = allowed.expand(len(query), n_heads, 1, key.shape[2])
+            allowed = rearrange(
+                allowed, "batch (kv_heads group) 1 keys -> batch kv_heads group keys", kv_heads=n_kv_heads
+            )
+    output = F.scaled_dot_product_attention(
+        query, key, value, attn_mask=allowed, scale=scale, is_causal=causal, enable_gqa=query.shape[1] != n_kv_heads
+    )
+    return output.reshape(len(output), n_heads, n_queries, -1)[..., :d_value]
+
+
+def _check_shapes(query: Tensor, key: Tensor, value: Tensor) -> None:
+    for name, tensor in {"query": query, "key": key, "value": value}.items():
+        if tensor.ndim != 4:
+            raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must be (batch, heads, tokens, width)")
+    if query.shape[0] != key.shape[0] or key.shape[:3] != value.shape[:3]:
+        raise ValueError(
+            f"query {tuple(query.shape)}, key {tuple(key.shape)} and value {tuple(value.shape)} must agree in batch, "
+            "and key and value in heads and tokens"
+        )
+    if query.shape[-1] != key.shape[-1]:
+        raise ValueError(f"query is {query.shape[-1]} wide and key {key.shape[-1]}; they must be equally wide")
+    if query.shape[1] % key.shape[1]:
+        raise ValueError(f"{query.shape[1]} query heads cannot share {key.shape[1]} key-value heads evenly")
+
+
+def _check_broadcast(scores_shape: tuple[int, ...], mask: Tensor | None, bias: Tensor | None = None) -> None:
+    if mask is not None and mask.dtype != torch.bool:
+        raise TypeError(f"mask has dtype {mask.dtype}; it must be torch.bool, True = may attend")
+    for name, tensor in {"mask": mask, "bias": bias}.items():
+        if tensor is not None and (
+            tensor.ndim > len(scores_shape)
+            or any(n not in (1, s) for n, s in zip(tensor.shape[::-1], scores_shape[::-1], strict=False))
+        ):
+            raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must broadcast to the scores {scores_shape}")

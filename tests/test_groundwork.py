@@ -1,0 +1,30 @@
+"""Files are written whole, or not at all."""
+
+import os
+import stat
+
+import pytest
+
+from groundwork import write_whole
+
+
+def test_a_file_is_replaced_and_has_its_mode(tmp_path):
+    path = tmp_path / "key.json"
+    path.write_bytes(b"old")
+    write_whole(path, b"new", mode=0o600)
+    assert path.read_bytes() == b"new" and stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_cannot_be_written_leaves_the_old_content_and_nothing_else(tmp_path, monkeypatch):
+    path = tmp_path / "marks.csv"
+    path.write_bytes(b"old")
+
+    def full(descriptor, *_):
+        os.close(descriptor)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fdopen", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_whole(path, b"new")
+    assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]

@@ -19,7 +19,7 @@ def write_whole(path: Path, content: bytes, mode: int = 0o644) -> None:
     Raises:
         OSError: It cannot be written; nothing is left then but what was there before.
     """
-    part = path.with_name(f".{path.name}.part")
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")  # two processes may write the same file
     part.unlink(missing_ok=True)
     try:
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:

@@ -138,10 +138,10 @@ def waiting_list(book: Syllabus, numbers: list[str], title: str) -> list[str]:
 PAGES = {"book/lecture_map": lecture_map, "book/errata": errata}
 
 
-def page(docname: str, root: Path = ROOT) -> str:
+def page(docname: str, root: Path = ROOT, book: Syllabus | None = None) -> str:
     """A page named in ``PAGES``: its own title and introduction, then what is generated."""
     introduction = (root / f"{docname}.md").read_text(encoding="utf-8")
-    return introduction.rstrip() + "\n\n" + PAGES[docname](collect(root))
+    return introduction.rstrip() + "\n\n" + PAGES[docname](book or collect(root))
 
 
 def draft_note(docname: str, root: Path = ROOT) -> str:

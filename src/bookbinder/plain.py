@@ -94,6 +94,12 @@ class Book:
                 found[key] = (authors or entry.fields.get("title", key), entry.fields.get("year", ""))
         return found
 
+    @cached_property
+    def reference(self):
+        from bookbinder.reference import Reference
+
+        return Reference(self.root)
+
     def page(self, docname: str, anchor: str = "") -> str:
         return f"{self.address.site}/{docname}.html" + (f"#{anchor}" if anchor else "")
 
@@ -292,6 +298,8 @@ class _Cell:
                 return f"[{shown or f'({number})'}]({self.book.page(docname, make_id(f'equation-{target}'))})"
             case "term":
                 return f"[{shown or target}]({self.book.page(GLOSSARY, make_id(f'term-{target}', case=True))})"
+            case "py:mod" | "py:class" | "py:func" | "py:meth" | "py:data" | "py:attr":
+                return self.documented(target, shown, called=role in ("py:func", "py:meth"))
             case "glue:text" | "glue:":
                 name, _, form = body.partition(":")
                 text = self.known(self.glued, name, f"no cell of this page glues {name!r}")
@@ -315,6 +323,15 @@ class _Cell:
         authors, year = self.known(self.book.works, key, f"{key!r} is not in book/references.bib")
         shown = form.format(authors, year) if year else authors
         return f"[{shown}]({self.book.page(BIBLIOGRAPHY, make_id(key))})"
+
+    def documented(self, target: str, shown: str, called: bool) -> str:
+        name = target.removeprefix("~")
+        try:
+            page = self.book.page(*self.book.reference.locate(name))
+        except Refusal as refusal:
+            self.refuse(str(refusal))
+        shown = shown or (name if name == target else name.rpartition(".")[2]) + "()" * called
+        return f"[`{shown}`]({page})"
 
     def equation(self, label: str) -> tuple[str, int]:
         return self.known(self.book.equations, label, f"there is no formula labelled {label!r}")

@@ -6,6 +6,8 @@ Colours come from the package's palette: for the style sheet, for symbols in for
 """
 
 import json
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 
 from docutils import nodes
@@ -15,10 +17,11 @@ from pygments.token import Name
 from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
 
-from bookbinder import anatomy, lecture_pages, syllabus
+from bookbinder import anatomy, lecture_pages, reference, syllabus
 from bookbinder.myst import TEXT_SUFFIX
 from bookbinder.notebooks import AGAIN, Page, same_code
 from bookbinder.plain import Book
+from bookbinder.syllabus import Syllabus
 from groundwork import Refusal
 
 PALETTE = "src/llm_anatomy/notebook/palette.json"
@@ -39,16 +42,16 @@ class Unbound(SphinxError):
     category = "The book cannot be bound"
 
 
-def read_source(app: Sphinx, docname: str, source: list[str]) -> None:
+def read_source(collect: Callable[[Path], Syllabus], app: Sphinx, docname: str, source: list[str]) -> None:
     root = Path(app.srcdir)
     text = root / f"{docname}{TEXT_SUFFIX}"
     try:
         if docname in lecture_pages.PAGES:
             app.env.note_reread()  # it depends on files that Sphinx does not know
-            source[0] = lecture_pages.page(docname, root)
+            source[0] = lecture_pages.page(docname, root, collect(root))
         elif docname == anatomy.PAGE:
             app.env.note_reread()
-            source[0] = anatomy.filled(source[0], syllabus.collect(root))
+            source[0] = anatomy.filled(source[0], collect(root))
         elif text.exists():
             app.env.note_dependency(str(text))
             source[0] = restored(Page(text, Book(root)), source[0], lecture_pages.draft_note(docname, root))
@@ -156,7 +159,9 @@ def prune(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> dict:
     app.add_lexer("python", coloured(PythonLexer))
     app.connect("builder-inited", add_palette, priority=400)  # before others that add to the configuration of MathJax
-    app.connect("source-read", read_source)
+    collect = cache(syllabus.collect)  # several pages show what it finds
+    app.connect("source-read", partial(read_source, collect))
+    reference.connect(app, collect)
     app.connect("doctree-read", set_items_apart, priority=400)  # before the tables of contents are made
     app.connect("build-finished", prune, priority=900)  # after the extension that copies MathJax
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -7,6 +7,8 @@ addEventListener("DOMContentLoaded", () => {
   }
   // A list of citations is written with roles that do not go together.
   for (const node of all(".citation-list, .citation")) node.removeAttribute("role");
+  // The parameters of a signature are written as definitions without terms.
+  for (const node of all("dt.sig dl, dt.sig dd")) node.setAttribute("role", "none");
   // Their visible text is their name; the label hides it.
   for (const summary of all("summary[aria-label='Toggle hidden content']")) summary.removeAttribute("aria-label");
 });

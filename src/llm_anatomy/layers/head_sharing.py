@@ -73,9 +73,9 @@ class RandomHead:
 def share_heads(attention: AnyAttention, n_kv_heads: int, pool: Callable[[Tensor], Tensor] = mean_head) -> AnyAttention:
     """Make a copy with fewer key-value heads, and the same queries, output, position scheme, dtype and device.
 
-    Neighbouring heads form a group, as in :class:`MultiHeadAttention`, where query head i reads key-value head
-    ``i // (n_heads / n_kv_heads)``. The number of keys stays, and their width shrinks (erratum E-33): the cache shrinks
-    by the factor ``attention.n_kv_heads / n_kv_heads``.
+    Neighbouring heads form a group, as in :class:`~llm_anatomy.layers.attention.MultiHeadAttention`, where query head i
+    reads key-value head ``i // (n_heads / n_kv_heads)``. The number of keys stays, and their width shrinks (erratum
+    E-33): the cache shrinks by the factor ``attention.n_kv_heads / n_kv_heads``.
 
     Args:
         attention: multi-head or grouped-query attention, which stays unchanged and shares no memory with the copy.

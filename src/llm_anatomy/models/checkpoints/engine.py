@@ -75,7 +75,9 @@ class Checkpoint:
 def load(
     name_or_folder: str | os.PathLike, *, dtype: torch.dtype | None = None, device: str | torch.device = "cpu"
 ) -> Checkpoint:
-    """A model with released weights, in one of the layouts of :func:`families`.
+    """A model with released weights, in one of the layouts of the families.
+
+    :func:`~llm_anatomy.models.checkpoints.families.families` lists them.
 
     Args:
         name_or_folder: a folder, or a name on the Hugging Face hub such as ``openai-community/gpt2``.

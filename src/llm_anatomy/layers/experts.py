@@ -109,10 +109,10 @@ class Router(nn.Module):
         precise = _wide(x.dtype)
         with torch.autocast(x.device.type, enabled=False):
             logits = F.linear(x.to(precise), self.w_router.weight.to(precise))
-        probabilities, weights, experts = self.choose(logits)
+        probabilities, weights, experts = self.select(logits)
         return logits, probabilities, weights, experts
 
-    def choose(
+    def select(
         self, logits: Float[Tensor, "tokens n_experts"]
     ) -> tuple[Float[Tensor, "tokens n_experts"], Float[Tensor, "tokens k"], Int[Tensor, "tokens k"]]:
         """Probabilities of all experts, weights and numbers of the chosen."""
@@ -130,12 +130,12 @@ class SoftmaxOfTopK(Router):
     Source: Shazeer et al. (2017), section 2.1; Jiang et al. (2024), "Mixtral", section 2.1; GT-19.
 
     >>> router = SoftmaxOfTopK(d_model=8, n_experts=4, k=2)
-    >>> _, weights, experts = router.choose(torch.tensor([[0.0, 2.0, 1.0, 2.0]]))
+    >>> _, weights, experts = router.select(torch.tensor([[0.0, 2.0, 1.0, 2.0]]))
     >>> weights.tolist(), sorted(experts[0].tolist())
     ([[0.5, 0.5]], [1, 3])
     """
 
-    def choose(
+    def select(
         self, logits: Float[Tensor, "tokens n_experts"]
     ) -> tuple[Float[Tensor, "tokens n_experts"], Float[Tensor, "tokens k"], Int[Tensor, "tokens k"]]:
         best, experts = logits.topk(self.k, dim=-1)
@@ -153,29 +153,31 @@ class TopKOfSoftmax(Router):
     Args:
         d_model, n_experts, k: as in :class:`Router`.
         renormalize: divide by the sum of the k before scaling.
-        scale: factor of the weights.
+        routed_scaling_factor: factor of the weights.
 
     Source: Fedus et al. (2022), section 2.1; Lepikhin et al. (2021), "GShard"; DeepSeek-AI (2024), "DeepSeek-V2",
     section 2.2; GT-19.
 
     >>> router = TopKOfSoftmax(d_model=8, n_experts=4, k=1)
-    >>> _, weights, experts = router.choose(torch.tensor([[0.0, 0.0, 0.0, 0.0]]))
+    >>> _, weights, experts = router.select(torch.tensor([[0.0, 0.0, 0.0, 0.0]]))
     >>> weights.tolist()
     [[0.25]]
     """
 
-    def __init__(self, d_model: int, n_experts: int, k: int, *, renormalize: bool = False, scale: float = 1.0):
+    def __init__(
+        self, d_model: int, n_experts: int, k: int, *, renormalize: bool = False, routed_scaling_factor: float = 1.0
+    ):
         super().__init__(d_model, n_experts, k)
-        self.renormalize, self.scale = renormalize, scale
+        self.renormalize, self.routed_scaling_factor = renormalize, routed_scaling_factor
 
-    def choose(
+    def select(
         self, logits: Float[Tensor, "tokens n_experts"]
     ) -> tuple[Float[Tensor, "tokens n_experts"], Float[Tensor, "tokens k"], Int[Tensor, "tokens k"]]:
         probabilities = logits.softmax(-1)
         weights, experts = probabilities.topk(self.k, dim=-1)
         if self.renormalize:
             weights = weights / weights.sum(-1, keepdim=True)
-        return probabilities, self.scale * weights, experts
+        return probabilities, self.routed_scaling_factor * weights, experts
 
 
 class TopKOfSoftmaxInGroups(TopKOfSoftmax):
@@ -187,39 +189,48 @@ class TopKOfSoftmaxInGroups(TopKOfSoftmax):
     Args:
         d_model, n_experts, k: as in :class:`Router`.
         n_groups: equal shares of the experts, one to a device, neighbours together.
-        n_open_groups: M, how many of them a token may reach; they must hold k experts.
-        scale: factor of the weights.
+        n_groups_per_token: M, how many of them a token may reach; they must hold k experts.
+        routed_scaling_factor: factor of the weights.
 
     Raises:
         ValueError: for groups that do not share out the experts, or hold too few.
 
     Source: DeepSeek-AI (2024), "DeepSeek-V2", section 2.2.2.
 
-    >>> router = TopKOfSoftmaxInGroups(d_model=8, n_experts=4, k=2, n_groups=2, n_open_groups=1)
-    >>> _, _, experts = router.choose(torch.tensor([[3.0, 0.0, 2.0, 1.0]]))
+    >>> router = TopKOfSoftmaxInGroups(d_model=8, n_experts=4, k=2, n_groups=2, n_groups_per_token=1)
+    >>> _, _, experts = router.select(torch.tensor([[3.0, 0.0, 2.0, 1.0]]))
     >>> experts.tolist()
     [[0, 1]]
     """
 
-    def __init__(self, d_model: int, n_experts: int, k: int, *, n_groups: int, n_open_groups: int, scale: float = 1.0):
-        super().__init__(d_model, n_experts, k, scale=scale)
-        _check_groups(n_experts, k, n_groups, n_open_groups)
-        self.n_groups, self.n_open_groups = n_groups, n_open_groups
+    def __init__(
+        self,
+        d_model: int,
+        n_experts: int,
+        k: int,
+        *,
+        n_groups: int,
+        n_groups_per_token: int,
+        routed_scaling_factor: float = 1.0,
+    ):
+        super().__init__(d_model, n_experts, k, routed_scaling_factor=routed_scaling_factor)
+        _check_groups(n_experts, k, n_groups, n_groups_per_token)
+        self.n_groups, self.n_groups_per_token = n_groups, n_groups_per_token
 
-    def choose(
+    def select(
         self, logits: Float[Tensor, "tokens n_experts"]
     ) -> tuple[Float[Tensor, "tokens n_experts"], Float[Tensor, "tokens k"], Int[Tensor, "tokens k"]]:
         probabilities = logits.softmax(-1)
         groups = rearrange(probabilities, "tokens (groups e) -> tokens groups e", groups=self.n_groups)
-        weights, experts = _in_best_groups(groups, groups.amax(-1), self.n_open_groups).topk(self.k, dim=-1)
-        return probabilities, self.scale * weights, experts
+        weights, experts = _in_best_groups(groups, groups.amax(-1), self.n_groups_per_token).topk(self.k, dim=-1)
+        return probabilities, self.routed_scaling_factor * weights, experts
 
 
-def _check_groups(n_experts: int, k: int, n_groups: int, n_open_groups: int) -> None:
+def _check_groups(n_experts: int, k: int, n_groups: int, n_groups_per_token: int) -> None:
     if n_groups < 1 or n_experts % n_groups:
         raise ValueError(f"{n_groups=} must be at least 1 and divide {n_experts=}")
-    if not k <= n_open_groups * (n_experts // n_groups) <= n_experts:
-        raise ValueError(f"{n_open_groups=} must be at most {n_groups=}, and hold {k=} experts")
+    if not k <= n_groups_per_token * (n_experts // n_groups) <= n_experts:
+        raise ValueError(f"{n_groups_per_token=} must be at most {n_groups=}, and hold {k=} experts")
 
 
 def _in_best_groups(
@@ -242,31 +253,31 @@ class TopKOfSigmoid(Router):
 
     Args:
         d_model, n_experts, k: as in :class:`Router`.
-        scale: factor of the weights.
+        routed_scaling_factor: factor of the weights.
 
     Source: Wang et al. (2024), "Auxiliary-loss-free load balancing", section 3; DeepSeek-AI (2024), "DeepSeek-V3",
     section 2.1.2; GT-19.
 
     >>> router = TopKOfSigmoid(d_model=8, n_experts=4, k=2)
     >>> router.selection_bias[3] = 1.0
-    >>> _, weights, experts = router.choose(torch.tensor([[0.0, 0.0, -9.0, 0.0]]))
+    >>> _, weights, experts = router.select(torch.tensor([[0.0, 0.0, -9.0, 0.0]]))
     >>> weights.tolist(), experts[0, 0].item()
     ([[0.5, 0.5]], 3)
     """
 
-    def __init__(self, d_model: int, n_experts: int, k: int, *, scale: float = 1.0):
+    def __init__(self, d_model: int, n_experts: int, k: int, *, routed_scaling_factor: float = 1.0):
         super().__init__(d_model, n_experts, k)
-        self.scale = scale
+        self.routed_scaling_factor = routed_scaling_factor
         self.register_buffer("selection_bias", torch.zeros(n_experts))
 
-    def choose(
+    def select(
         self, logits: Float[Tensor, "tokens n_experts"]
     ) -> tuple[Float[Tensor, "tokens n_experts"], Float[Tensor, "tokens k"], Int[Tensor, "tokens k"]]:
         scores = logits.sigmoid()
         experts = self.reachable(scores + self.selection_bias).topk(self.k, dim=-1).indices
         weights = scores.gather(-1, experts)
         weights = weights / (weights.sum(-1, keepdim=True) + 1e-20)
-        return scores / scores.sum(-1, keepdim=True), self.scale * weights, experts
+        return scores / scores.sum(-1, keepdim=True), self.routed_scaling_factor * weights, experts
 
     def reachable(self, judged: Float[Tensor, "tokens n_experts"]) -> Float[Tensor, "tokens n_experts"]:
         """What the best are chosen by."""
@@ -280,32 +291,41 @@ class TopKOfSigmoidInGroups(TopKOfSigmoid):
         \mathrm{chosen} = \mathrm{TopK}_{e \in \mathrm{open}}(s + b)
 
     Args:
-        d_model, n_experts, k, scale: as in :class:`TopKOfSigmoid`.
+        d_model, n_experts, k, routed_scaling_factor: as in :class:`TopKOfSigmoid`.
         n_groups: equal shares of the experts, neighbours together; of two experts at least.
-        n_open_groups: M, how many of them a token may reach; they must hold k experts.
+        n_groups_per_token: M, how many of them a token may reach; they must hold k experts.
 
     Raises:
         ValueError: for groups that do not share out the experts, are too small, or hold too few.
 
     Source: DeepSeek-AI (2024), "DeepSeek-V3", section 2.1.2, and its code.
 
-    >>> router = TopKOfSigmoidInGroups(d_model=8, n_experts=4, k=2, n_groups=2, n_open_groups=1)
-    >>> _, _, experts = router.choose(torch.tensor([[3.0, -9.0, 2.0, 1.0]]))
+    >>> router = TopKOfSigmoidInGroups(d_model=8, n_experts=4, k=2, n_groups=2, n_groups_per_token=1)
+    >>> _, _, experts = router.select(torch.tensor([[3.0, -9.0, 2.0, 1.0]]))
     >>> experts.tolist()
     [[2, 3]]
     """
 
-    def __init__(self, d_model: int, n_experts: int, k: int, *, n_groups: int, n_open_groups: int, scale: float = 1.0):
-        super().__init__(d_model, n_experts, k, scale=scale)
-        _check_groups(n_experts, k, n_groups, n_open_groups)
+    def __init__(
+        self,
+        d_model: int,
+        n_experts: int,
+        k: int,
+        *,
+        n_groups: int,
+        n_groups_per_token: int,
+        routed_scaling_factor: float = 1.0,
+    ):
+        super().__init__(d_model, n_experts, k, routed_scaling_factor=routed_scaling_factor)
+        _check_groups(n_experts, k, n_groups, n_groups_per_token)
         if n_experts < 2 * n_groups:
             raise ValueError(f"{n_groups=} must be at most half of {n_experts=}: the two best of a group are judged")
-        self.n_groups, self.n_open_groups = n_groups, n_open_groups
+        self.n_groups, self.n_groups_per_token = n_groups, n_groups_per_token
 
     def reachable(self, judged: Float[Tensor, "tokens n_experts"]) -> Float[Tensor, "tokens n_experts"]:
         """The same in the best groups, and nothing outside them."""
         groups = rearrange(judged, "tokens (groups e) -> tokens groups e", groups=self.n_groups)
-        return _in_best_groups(groups, groups.topk(2, dim=-1).values.sum(-1), self.n_open_groups)
+        return _in_best_groups(groups, groups.topk(2, dim=-1).values.sum(-1), self.n_groups_per_token)
 
 
 # --- Experts: feed-forward networks whose weights lie side by side ---
@@ -351,10 +371,10 @@ class Experts(nn.Module):
     ) -> Float[Tensor, "*block slots d_model"]:
         """Every row through its expert; ``counts`` says how many rows each has, where they come one after the other."""
         if counts is None:
-            return self.bend(x @ self.w_up.mT) @ self.w_down.mT
-        return grouped_linear(self.bend(grouped_linear(x, self.w_up, counts)), self.w_down, counts)
+            return self.activate(x @ self.w_up.mT) @ self.w_down.mT
+        return grouped_linear(self.activate(grouped_linear(x, self.w_up, counts)), self.w_down, counts)
 
-    def bend(self, hidden: Float[Tensor, "*rows d_up"]) -> Float[Tensor, "*rows d_ff"]:
+    def activate(self, hidden: Float[Tensor, "*rows d_up"]) -> Float[Tensor, "*rows d_ff"]:
         return self.activation(hidden)
 
 
@@ -377,7 +397,7 @@ class GatedExperts(Experts):
 
     n_projections_up = 2
 
-    def bend(self, hidden: Float[Tensor, "*rows d_up"]) -> Float[Tensor, "*rows d_ff"]:
+    def activate(self, hidden: Float[Tensor, "*rows d_up"]) -> Float[Tensor, "*rows d_ff"]:
         gate, up = hidden.chunk(2, dim=-1)
         return self.activation(gate) * up
 

@@ -304,7 +304,7 @@ def _lookup(name: str, n: int, n_read: int) -> Part:
 
 
 def _embedding_positions(config: ModelConfig, reading: _Reading) -> Part:
-    n_rows = config.n_ctx + config.position_offset if config.position == "learned" else 0
+    n_rows = config.n_ctx + config.learned.offset if config.learned else 0
     return _lookup("positions", n_rows * config.d_model, reading.n_new * config.d_model)
 
 
@@ -320,7 +320,7 @@ def _logits(config: ModelConfig, reading: _Reading) -> Part:
 def _stack(
     config: ModelConfig, n_layers: int, reading: _Reading, source: _Reading | None, only_visible: bool, *, causal: bool
 ) -> list[Part]:
-    n_all = n_layers // config.global_every if config.global_every else 0 if config.window else n_layers
+    n_all = sum(config.window_of(layer) is None for layer in range(n_layers))
     windowed = dataclasses.replace(reading, window=config.window)
     of_all = _self_attention(config, reading, only_visible, causal)
     of_windowed = _self_attention(config, windowed, only_visible, causal)
@@ -328,9 +328,9 @@ def _stack(
     parts[-1] += _shared_positions(config)
     if source is not None:
         parts += [part.times(n_layers) for part in _cross_attention(config, reading, source)]
-    n_dense = min(config.n_dense_layers, n_layers) if config.n_experts else n_layers
+    n_dense = min(config.moe.n_dense_layers, n_layers) if config.moe else n_layers
     parts.append(_feedforward(config, config.d_ff, reading.tokens).times(n_dense))
-    parts += [part.times(n_layers - n_dense) for part in _experts(config, reading.tokens)] if config.n_experts else []
+    parts += [part.times(n_layers - n_dense) for part in _experts(config, reading.tokens)] if config.moe else []
     return [*parts, _norms(config, n_layers, reading, n_sublayers=2 if source is None else 3)]
 
 
@@ -341,7 +341,7 @@ def _self_attention(config: ModelConfig, reading: _Reading, only_visible: bool, 
     pairs = reading.visible_pairs(causal) if only_visible else reading.pairs
     if config.attention == "latent":
         projections, pair_width = _latent_projections(config, reading)
-        slot_width = config.d_latent + (config.d_rotary or 0)
+        slot_width = config.latent.d_latent + (config.latent.d_rotary or 0)
     else:
         projections, pair_width = _projections(config, reading.tokens, reading.tokens), config.d_head + config.d_value
         slot_width = config.n_kv_heads * pair_width
@@ -391,23 +391,31 @@ def _projections(config: ModelConfig, tokens: int, asked: int) -> Part:
 def _latent_projections(config: ModelConfig, reading: _Reading) -> tuple[Part, int]:
     """And the widths of the products with them. Keys and values are formed of the latents of all tokens, or the
     matrices that would form them are absorbed: whichever takes fewer multiplications, by the layer's own rule."""
-    h, d, d_head, d_value, d_latent = config.n_heads, config.d_model, config.d_head, config.d_value, config.d_latent
-    d_rotary, bias, rows = config.d_rotary or 0, config.attention_bias, reading.tokens
+    h, d, d_head, d_value, d_latent = (
+        config.n_heads,
+        config.d_model,
+        config.d_head,
+        config.d_value,
+        config.latent.d_latent,
+    )
+    d_rotary, bias, rows = config.latent.d_rotary or 0, config.attention_bias, reading.tokens
     absorbed = _absorbing_saves(reading.n_new, reading.n_keys, d_latent, d_head + d_value)
     mapped_rows, d_query = rows if absorbed else reading.keys, h * (d_head + d_rotary)
     through_latent = [
-        (rows, d, config.d_query_latent, bias),
-        (rows, config.d_query_latent, d_query, False),
+        (rows, d, config.latent.d_query_latent, bias),
+        (rows, config.latent.d_query_latent, d_query, False),
     ]
     matrices = [
-        *([(rows, d, d_query, bias)] if config.d_query_latent is None else through_latent),
+        *([(rows, d, d_query, bias)] if config.latent.d_query_latent is None else through_latent),
         (rows, d, d_latent + d_rotary, bias),
         (mapped_rows, d_latent, h * d_head, False),
         (mapped_rows, d_latent, h * d_value, False),
         (rows, h * d_value, d, bias),
     ]
-    norms = _norm(config, d_latent) + (_norm(config, config.d_query_latent) if config.d_query_latent else 0)
-    kept = rows * (2 * d_latent + d_rotary + 2 * d_query + h * d_value + 2 * (config.d_query_latent or 0))
+    norms = _norm(config, d_latent) + (
+        _norm(config, config.latent.d_query_latent) if config.latent.d_query_latent else 0
+    )
+    kept = rows * (2 * d_latent + d_rotary + 2 * d_query + h * d_value + 2 * (config.latent.d_query_latent or 0))
     part = _matrices("attention projections", *matrices, vectors=norms, kept=kept)
     return part, 2 * (d_latent + d_rotary) if absorbed else d_head + d_rotary + d_value
 
@@ -416,17 +424,17 @@ def _shared_positions(config: ModelConfig) -> Part:
     """What all layers of a stack have together."""
     d, width = config.d_model, config.n_heads * config.d_head
     n = {
-        "t5": config.n_buckets * config.n_heads,
+        "t5": (config.get("buckets.n_buckets") or 0) * config.n_heads,
         "tupe": (config.n_ctx or 0) * d + 2 * d * width,
-        "deberta": 2 * config.max_distance * d,
-        "deberta_v2": config.n_buckets * d + _norm(config),
+        "deberta": 2 * (config.get("clipping.max_distance") or 0) * d,
+        "deberta_v2": (config.get("buckets.n_buckets") or 0) * d + _norm(config),
     }.get(config.position, 0)
     return Part("", n, n, n_read=n)
 
 
 def _positions(config: ModelConfig, reading: _Reading, causal: bool) -> Part:
     """What each layer has of its own, and its products with queries and keys."""
-    d, h, d_head, far = config.d_model, config.n_heads, config.d_head, config.max_distance
+    d, h, d_head, far = config.d_model, config.n_heads, config.d_head, config.get("clipping.max_distance")
     width, text_pairs = h * d_head, reading.n_new * reading.n_keys
     added = h * text_pairs  # to the scores, the same for all texts
     if config.position in ("t5", "alibi"):
@@ -450,9 +458,9 @@ def _positions(config: ModelConfig, reading: _Reading, causal: bool) -> Part:
         flops = 2 * (reading.tokens + reading.keys) * width * n_rows
         return part + Part("", flops=flops, flops_backward=2 * flops)
     if config.position == "deberta_v2":  # the same through attention's own matrices, which are counted there
-        matrices = [(config.n_buckets, d, width, False)] * 2
+        matrices = [(config.buckets.n_buckets, d, width, False)] * 2
         part = dataclasses.replace(_matrices("positions", *matrices), n_parameters=0, n_active=0, n_read=0)
-        flops = 2 * (reading.tokens + reading.keys) * width * config.n_buckets
+        flops = 2 * (reading.tokens + reading.keys) * width * config.buckets.n_buckets
         return part + Part("", flops=flops, flops_backward=2 * flops, n_kept=reading.batch * added)
     return Part("positions")
 
@@ -476,8 +484,8 @@ def _n_kept_widths(config: ModelConfig) -> int:
 def _experts(config: ModelConfig, tokens: int) -> list[Part]:
     """Router, experts, and those that all tokens pass. What a batch chooses is not known: as many experts are read as
     it could reach."""
-    d, k, n_experts = config.d_model, config.n_experts_per_token, config.n_experts
-    one = _feedforward(dataclasses.replace(config, ff_bias=False), config.d_expert, tokens * k)
+    d, k, n_experts = config.d_model, config.moe.n_experts_per_token, config.moe.n_experts
+    one = _feedforward(dataclasses.replace(config, ff_bias=False), config.moe.d_expert, tokens * k)
     weighing = Part("", flops=2 * tokens * k * d, flops_backward=4 * tokens * k * d, n_kept=2 * tokens * k * d)
     experts = weighing + Part("", 0, 0, one.flops, one.flops_backward, one.n_kept)
     reached = min(n_experts, tokens * k)
@@ -486,15 +494,15 @@ def _experts(config: ModelConfig, tokens: int) -> list[Part]:
         _matrices("router", (tokens, d, n_experts, False), kept=2 * tokens * n_experts),
         dataclasses.replace(experts, name="experts"),
     ]
-    if config.n_shared_experts:
-        shared = _feedforward(config, config.n_shared_experts * config.d_expert, tokens)
+    if config.moe.n_shared_experts:
+        shared = _feedforward(config, config.moe.n_shared_experts * config.moe.d_expert, tokens)
         parts.append(dataclasses.replace(shared, name="shared experts"))
     return parts
 
 
 def _norm(config: ModelConfig, width: int | None = None) -> int:
     width = config.d_model if width is None else width
-    return width * (config.norm_weight + config.norm_bias) if config.norm == "layernorm" else width
+    return width * (config.layernorm.weight + config.layernorm.bias) if config.layernorm else width
 
 
 def _norms(config: ModelConfig, n_layers: int, reading: _Reading, n_sublayers: int) -> Part:
@@ -567,8 +575,7 @@ def exponents(config: ModelConfig, n_tokens: int) -> dict[str, dict[str, float]]
     config = dataclasses.replace(config, n_ctx=None if config.n_ctx is None else max(config.n_ctx, 2 * n_tokens))
     wide = dict(d_head=2 * config.d_head, d_value=2 * config.d_value)
     many = dict(n_heads=2 * config.n_heads, d_head=config.d_head // 2, d_value=config.d_value // 2)
-    if config.attention == "multi_head":
-        many |= dict(n_kv_heads=2 * config.n_kv_heads)
+    many |= dict(n_kv_heads=2 * config.n_kv_heads)
     changes = {
         "d_model": dict(d_model=2 * config.d_model, **wide),
         "n_vocab": dict(n_vocab=2 * config.n_vocab),

@@ -162,8 +162,8 @@ def tiny(name: str) -> ModelConfig:
     Source: GT-43, GT-44.
 
     >>> config = tiny("gemma-2-9b")
-    >>> config.d_model, config.n_layers, config.n_heads, config.n_kv_heads, config.window, config.global_every
-    (48, 2, 4, 2, 8, 2)
+    >>> config.d_model, config.n_layers, config.n_heads, config.n_kv_heads, config.window, config.layer_types
+    (48, 2, 4, 2, 8, ('sliding_attention', 'full_attention'))
     """
     full = find(name)._buildable()
     d_model, n_heads = 48, 4
@@ -175,9 +175,10 @@ def tiny(name: str) -> ModelConfig:
         share = full["d_model"] / full["n_heads"]
         return d_model // n_heads + 4 * ((d_head > share) - (d_head < share))  # 12, wider 16, narrower 8
 
+    layer_types = full.get("layer_types", ())
     small = {
         "d_model": d_model,
-        "n_layers": max(2, full.get("global_every", 0), full.get("n_dense_layers", 0) + 1),
+        "n_layers": max(2, len(layer_types), full.get("moe.n_dense_layers", 0) + 1),
         "n_heads": n_heads,
         "n_kv_heads": {full["n_heads"]: n_heads, 1: 1}.get(full.get("n_kv_heads"), 2),
         "d_head": heads_width(full.get("d_head", 0)),
@@ -186,16 +187,17 @@ def tiny(name: str) -> ModelConfig:
         "n_vocab": 101,
         "n_ctx": 32,
         "window": 8,
-        "n_buckets": 8,
-        "max_distance": 16,
-        "rope_original_max_position_embeddings": 16,
-        "d_latent": 20,
-        "d_query_latent": 28,
-        "d_rotary": 6,
-        "n_experts": 8,
-        "n_experts_per_token": 3,
-        "n_expert_groups": 4,
-        "n_open_groups": 2,
-        "d_expert": scaled(full.get("d_expert", 0)),
+        "buckets.n_buckets": 8,
+        "buckets.max_distance": 16,
+        "clipping.max_distance": 16,
+        "rope.scaling.original_max_position_embeddings": 16,
+        "latent.d_latent": 20,
+        "latent.d_query_latent": 28,
+        "latent.d_rotary": 6,
+        "moe.n_experts": 8,
+        "moe.n_experts_per_token": 3,
+        "moe.n_groups": 4,
+        "moe.n_groups_per_token": 2,
+        "moe.d_expert": scaled(full.get("moe.d_expert", 0)),
     }
     return ModelConfig.of({field: small.get(field, value) for field, value in full.items()})

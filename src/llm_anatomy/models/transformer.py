@@ -166,7 +166,7 @@ class Transformer(nn.Module):
         elif positions is None:
             positions = torch.arange(ids.shape[1], device=ids.device)[None]
         x = self.embedding(ids)
-        x = self.position.embed(x, positions.clamp(min=0) + self.config.position_offset)
+        x = self.position.embed(x, positions.clamp(min=0) + (self.config.learned.offset if self.config.learned else 0))
         if self.segment_embedding is not None:
             x = x + self.segment_embedding(torch.zeros_like(ids) if segments is None else segments)
         return self.embedding_norm(x)

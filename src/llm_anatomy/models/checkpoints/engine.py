@@ -11,10 +11,10 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from llm_anatomy.config import Config, ModelConfig
 from llm_anatomy.models.checkpoints import storage, texts
 from llm_anatomy.models.checkpoints.families import families
 from llm_anatomy.models.checkpoints.family import Family
-from llm_anatomy.models.checkpoints.fields import Config
 from llm_anatomy.models.checkpoints.hub import locate
 from llm_anatomy.models.checkpoints.rules import Move, matches, moves
 from llm_anatomy.models.checkpoints.storage import Header
@@ -196,7 +196,8 @@ def _tensors(model: nn.Module) -> dict[str, Tensor]:
 
 def _plan(family: Family, model: nn.Module) -> list[Move]:
     config = model.config
-    return moves(family.rules(config), _tensors(model), getattr(config, "n_experts", 0))
+    n_experts = config.moe.n_experts if isinstance(config, ModelConfig) and config.moe else 0
+    return moves(family.rules(config), _tensors(model), n_experts)
 
 
 def _hf_shapes(model: nn.Module, plan: list[Move]) -> dict[str, tuple[int, ...]]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from torch import nn
 
-from llm_anatomy.config import ModelConfig
-from llm_anatomy.models.checkpoints.fields import HARMLESS, Config
+from llm_anatomy.config import Config, ModelConfig
+from llm_anatomy.models.checkpoints.fields import HARMLESS
 from llm_anatomy.models.checkpoints.rules import Rule
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.tokenizers.base import Record
@@ -29,7 +29,7 @@ class Family:
         ignored: names, with holes, of tensors that a file may hold and nobody needs.
         copies: names of tensors that may repeat another, and of which. A head that repeats nothing makes the model
             one without tied embeddings.
-        make_config: from our fields to our config.
+        config_class: the class of our config.
         build: from our config to our model.
 
     Source: the models of Hugging Face's library; GT-43, GT-44.
@@ -51,7 +51,7 @@ class Family:
     renamed: Mapping[str, str] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     copies: Mapping[str, str] = field(default_factory=dict)
-    make_config: Callable[..., Config] = ModelConfig
+    config_class: type[Config] = ModelConfig
     build: Callable[[Config], nn.Module] = Transformer
 
     @property
@@ -77,7 +77,7 @@ class Family:
         for entry in self.fields:
             ours |= entry.from_hf(record)
         try:
-            return self.make_config(**ours)
+            return self.config_class.of(ours)
         except ValueError as error:
             raise ValueError(f"{record.name}: {error}") from None
 

@@ -6,13 +6,11 @@ ours, ``to_hf`` fields of Hugging Face. A family may have entries of its own for
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import get_type_hints
 
-from llm_anatomy.config import ModelConfig
-from llm_anatomy.models.before_transformers import MambaConfig
+from llm_anatomy.config import Config, ModelConfig, types_of
 from llm_anatomy.tokenizers.base import Record
 
-Config = ModelConfig | MambaConfig
+TYPES = types_of()
 
 NEEDED = object()
 """In place of a default: the field must be there."""
@@ -28,7 +26,7 @@ chunk_size_feed_forward
 """
 """Fields that say nothing of the mathematics, in any family."""
 
-LARGEST = dict.fromkeys(("n_layers", "n_encoder_layers", "n_heads", "n_experts"), 10_000)
+LARGEST = dict.fromkeys(("n_layers", "n_encoder_layers", "n_heads", "moe.n_experts"), 10_000)
 """What is made one by one: a larger number would take all time and memory before anything else refuses it."""
 
 
@@ -74,7 +72,7 @@ class Field:
     def to_hf(self, config: Config) -> dict[str, object]:
         """Convert our config to Hugging Face's fields; what cannot be said there is left out, and found missing when
         the result is read again."""
-        value = getattr(config, self.ours)
+        value = config.get(self.ours)
         if self.values is not None:
             value = next((hf for hf, ours in self.values.items() if ours == value), None)
         return {} if value is None else {self.names[0]: value}
@@ -86,6 +84,7 @@ class OrNull(Field):
 
     Args:
         hf, ours, values, default: as in :class:`Field`.
+        null: what null means here.
 
     Source: the configurations of Hugging Face's models; later releases of Mistral 7B, whose window is null.
 
@@ -94,13 +93,15 @@ class OrNull(Field):
     ({'window': 4096}, {'window': None})
     """
 
+    null: object = None
+
     def from_hf(self, record: Record) -> dict[str, object]:
         """Convert Hugging Face's fields to ours."""
-        return {self.ours: None} if is_null(record, self.names[0]) else super().from_hf(record)
+        return {self.ours: self.null} if is_null(record, self.names[0]) else super().from_hf(record)
 
     def to_hf(self, config: ModelConfig) -> dict[str, object]:
         """Convert our config to Hugging Face's fields, null included."""
-        return {self.names[0]: getattr(config, self.ours)}
+        return {self.names[0]: config.get(self.ours)}
 
 
 SIZES = (
@@ -143,7 +144,7 @@ class Shared:
 
     def to_hf(self, config: Config) -> dict[str, object]:
         """Convert the first of our fields to theirs; where they differ, that is seen when the result is read again."""
-        return {self.hf: getattr(config, self.ours[0])}
+        return {self.hf: config.get(self.ours[0])}
 
 
 @dataclass(frozen=True)
@@ -237,7 +238,7 @@ class Rope:
 
     >>> old = {"rope_theta": 500.0, "rope_scaling": {"type": "linear", "factor": 2.0}}
     >>> Rope().from_hf(Record("config.json", old))
-    {'rope_scaling': 'linear', 'rope_factor': 2.0, 'rope_base': 500.0, 'rope_fraction': 1.0}
+    {'rope.scaling.type': 'linear', 'rope.scaling.factor': 2.0, 'rope.base': 500.0, 'rope.fraction': 1.0}
     """
 
     base: float = 10000.0
@@ -245,23 +246,13 @@ class Rope:
     base_name: str = "rope_theta"
     fraction_name: str | None = None
 
-    kinds = {
-        "default": {},
-        "linear": {"factor": "rope_factor"},
-        "llama3": {
-            "factor": "rope_factor",
-            "original_max_position_embeddings": "rope_original_max_position_embeddings",
-            "low_freq_factor": "rope_beta_slow",
-            "high_freq_factor": "rope_beta_fast",
-        },
-        "yarn": {
-            "factor": "rope_factor",
-            "original_max_position_embeddings": "rope_original_max_position_embeddings",
-            "beta_slow": "rope_beta_slow",
-            "beta_fast": "rope_beta_fast",
-            "attention_factor": "rope_attention_factor",
-        },
+    options = {
+        "default": (),
+        "linear": ("factor",),
+        "llama3": ("factor", "original_max_position_embeddings", "low_freq_factor", "high_freq_factor"),
+        "yarn": ("factor", "original_max_position_embeddings", "beta_slow", "beta_fast", "attention_factor"),
     }
+    ours = {"low_freq_factor": "beta_slow", "high_freq_factor": "beta_fast"}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -285,33 +276,32 @@ class Rope:
         fraction = said.pop("partial_rotary_factor", fraction)
         if not self.fraction_name and fraction != 1:
             record.refuse(name, f"partial_rotary_factor={fraction!r} is not supported; it must be 1")
-        kind = _one_of(record, name, said.pop("rope_type", said.pop("type", "default")), self.kinds)
+        kind = _one_of(record, name, said.pop("rope_type", said.pop("type", "default")), self.options)
         said.pop("type", None)
-        unknown = set(said) - set(self.kinds[kind])
+        unknown = set(said) - set(self.options[kind])
         if unknown:
             key = min(unknown)
             record.refuse(name, f"{key}={said[key]!r} is not supported with {kind!r}")
-        scaling = {} if kind == "default" else {"rope_scaling": kind}
-        values = {ours: said[key] for key, ours in self.kinds[kind].items() if key in said}
-        values |= {"rope_base": base, "rope_fraction": fraction}
-        their_names = {"rope_base": "rope_theta", "rope_fraction": "partial_rotary_factor"}
-        their_names |= {ours: key for key, ours in self.kinds[kind].items()}
-        checked = {o: of_right_type(record, name, o, value, f"{their_names[o]}=") for o, value in values.items()}
-        return scaling | checked
+        theirs = {self._ours(key): (key, value) for key, value in said.items()}
+        theirs |= {"rope.base": ("rope_theta", base), "rope.fraction": ("partial_rotary_factor", fraction)}
+        values = {ours: of_right_type(record, name, ours, value, f"{key}=") for ours, (key, value) in theirs.items()}
+        return values if kind == "default" else {"rope.scaling.type": kind, **values}
 
     def to_hf(self, config: Config) -> dict[str, object]:
         """Convert our config to Hugging Face's fields."""
-        kind = config.rope_scaling or "default"
-        values = {key: getattr(config, ours) for key, ours in self.kinds.get(kind, {}).items()}
+        kind, base, fraction = config.get("rope.scaling.type") or "default", config.get("rope.base"), {}
+        values = {key: config.get(self._ours(key)) for key in self.options.get(kind, ())}
         scaling = {key: value for key, value in values.items() if value is not None}
-        fraction = {"partial_rotary_factor": config.rope_fraction} if self.fraction_name else {}
-        new = {"rope_type": kind, "rope_theta": config.rope_base, **scaling, **fraction}
-        old = {self.base_name: config.rope_base}
+        old = {self.base_name: base}
         if kind != "default":
             old["rope_scaling"] = {"rope_type": kind, "type": kind, **scaling}
         if self.fraction_name:
-            old[self.fraction_name] = config.rope_fraction
-        return {"rope_parameters": new, **old}
+            old[self.fraction_name] = config.get("rope.fraction")
+            fraction = {"partial_rotary_factor": config.get("rope.fraction")}
+        return {"rope_parameters": {"rope_type": kind, "rope_theta": base, **scaling, **fraction}, **old}
+
+    def _ours(self, key: str) -> str:
+        return f"rope.scaling.{self.ours.get(key, key)}"
 
 
 def is_null(record: Record, name: str) -> bool:
@@ -372,7 +362,7 @@ def of_right_type(record: Record, name: str, ours: str, value: object, before: s
     Traceback (most recent call last):
     ValueError: config.json, key 'hidden_size': 2.5 must be a number without fraction
     """
-    kind = get_type_hints(ModelConfig).get(ours, object)
+    kind = TYPES.get(ours, object)
     names = {int: "a number without fraction", float: "a number", str: "a text", bool: "true or false"}
     for base, said in names.items():
         if kind in (base, base | None):

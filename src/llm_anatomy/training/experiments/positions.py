@@ -23,7 +23,7 @@ from einops import rearrange
 from torch import nn
 from tqdm import tqdm
 
-from llm_anatomy.config import ModelConfig
+from llm_anatomy.config import ModelConfig, RopeConfig, RopeScaling
 from llm_anatomy.evaluation.perplexity import next_token_loss
 from llm_anatomy.layers.attention import MultiHeadAttention
 from llm_anatomy.layers.linear_attention import EluPlusOne, causal_linear_attention
@@ -44,9 +44,10 @@ SCHEMES = {
     "none": {},
     "sinusoidal": {"position": "sinusoidal"},
     "learned": {"position": "learned", "n_ctx": N_TRAINED},
-    "shaw": {"position": "shaw", "max_distance": 16},
+    "shaw": {"position": "shaw", "clipping.max_distance": 16},
     "transformer_xl": {"position": "transformer_xl"},
-    "t5": {"position": "t5", "n_buckets": 16, "max_distance": 32},  # the last bucket is seen in training, as T5's was
+    # T5's last bucket is seen in training, as it was for T5
+    "t5": {"position": "t5", "buckets.n_buckets": 16, "buckets.max_distance": 32},
     "alibi": {"position": "alibi"},
     "rope": {"position": "rope"},
     "linear": {},
@@ -55,13 +56,9 @@ SCHEMES = {
 """What the config of each says of positions. The last two read with linear attention in place of the softmax."""
 
 SCALINGS = {
-    "linear": lambda factor: {"rope_scaling": "linear", "rope_factor": factor},
-    "ntk": lambda factor: {"rope_scaling": "ntk", "rope_factor": factor},
-    "yarn": lambda factor: {
-        "rope_scaling": "yarn",
-        "rope_factor": factor,
-        "rope_original_max_position_embeddings": N_TRAINED,
-    },
+    "linear": lambda factor: RopeScaling(type="linear", factor=factor),
+    "ntk": lambda factor: RopeScaling(type="ntk", factor=factor),
+    "yarn": lambda factor: RopeScaling(type="yarn", factor=factor, original_max_position_embeddings=N_TRAINED),
 }
 """How RoPE is scaled at the test, for texts ``factor`` times as long as those of the training."""
 
@@ -136,7 +133,7 @@ def small_config(scheme: str, n_vocab: int, **changes) -> ModelConfig:
         raise ValueError(f"{scheme=} must be one of {', '.join(SCHEMES)}")
     sizes = dict(d_model=64, n_layers=2, n_heads=4, d_ff=256, n_vocab=n_vocab)
     parts = dict(norm="rmsnorm", feedforward="gelu", tie_embeddings=True, scale_embeddings=True)
-    return ModelConfig(**(sizes | parts | SCHEMES[scheme] | changes))
+    return ModelConfig.of(sizes | parts | SCHEMES[scheme] | changes)
 
 
 def small_model(scheme: str, seed: int = 0, **changes) -> Transformer:
@@ -229,10 +226,11 @@ def losses_by_length(model: Transformer, scheme: str) -> Iterator[tuple[str, int
         windows = _test_windows(held_out, n_tokens)
         yield "", n_tokens, next_token_loss(model, windows, last=N_TRAINED)
         if scheme == "rope" and n_tokens > N_TRAINED:
-            for scaling, changes in SCALINGS.items():
-                scaled = Transformer(dataclasses.replace(model.config, **changes(n_tokens / N_TRAINED)))
+            for name, scaling in SCALINGS.items():
+                rope = RopeConfig(scaling=scaling(n_tokens / N_TRAINED))
+                scaled = Transformer(dataclasses.replace(model.config, rope=rope))
                 scaled.load_state_dict(model.state_dict())
-                yield scaling, n_tokens, next_token_loss(scaled, windows, last=N_TRAINED)
+                yield name, n_tokens, next_token_loss(scaled, windows, last=N_TRAINED)
 
 
 @torch.no_grad()

@@ -1,6 +1,7 @@
 """DeBERTa, version 1: content asks for positions, and positions for content, by matrices of their own."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
@@ -117,25 +118,32 @@ class Stated(Must):
 
 
 @dataclass(frozen=True)
-class Reach:
-    """How far offsets are told apart: where it is below 1, as far as the longest text reaches.
+class MaxDistance:
+    """The largest distance that is told apart: below 1 it is the length of the longest text.
+
+    Args:
+        ours: the name of our field.
 
     Source: the code of He et al. (2021).
 
-    >>> Reach().from_hf(Record("config.json", {"max_relative_positions": -1, "max_position_embeddings": 512}))
-    {'max_distance': 512}
+    >>> record = Record("config.json", {"max_relative_positions": -1, "max_position_embeddings": 512})
+    >>> MaxDistance("clipping.max_distance").from_hf(record)
+    {'clipping.max_distance': 512}
     """
 
-    names = ("max_relative_positions",)
+    ours: str
+
+    names: ClassVar = ("max_relative_positions",)
 
     def from_hf(self, record: Record) -> dict[str, object]:
         """Convert Hugging Face's fields to ours."""
-        ours = Field(self.names, "max_distance", default=-1).from_hf(record)
-        return ours if ours["max_distance"] >= 1 else Field("max_position_embeddings", "max_distance").from_hf(record)
+        found = Field(self.names, self.ours, default=-1).from_hf(record)
+        return found if found[self.ours] >= 1 else Field("max_position_embeddings", self.ours).from_hf(record)
 
     def to_hf(self, config: ModelConfig) -> dict[str, object]:
         """Convert our config to Hugging Face's fields."""
-        return {"max_relative_positions": -1 if config.max_distance == config.n_ctx else config.max_distance}
+        max_distance = config.get(self.ours)
+        return {"max_relative_positions": -1 if max_distance == config.n_ctx else max_distance}
 
 
 FIELDS = (
@@ -144,7 +152,6 @@ FIELDS = (
     Field("type_vocab_size", "n_segments", default=0),
     Field("hidden_act", "feedforward", {"gelu": "gelu", "gelu_new": "gelu_tanh", "relu": "relu"}, default="gelu"),
     Field("layer_norm_eps", "norm_eps", default=1e-7),
-    Reach(),
     Stated("relative_attention", True),
     Stated("position_biased_input", False),
     Stated("pos_att_type", ["c2p", "p2c"], ["p2c", "c2p"], "c2p|p2c", "p2c|c2p"),
@@ -161,7 +168,7 @@ FAMILY = Family(
     name="deberta",
     architectures=("DebertaForMaskedLM",),
     model_type="deberta",
-    fields=FIELDS,
+    fields=(*FIELDS, MaxDistance("clipping.max_distance")),
     fixed=FIXED | dict(position="deberta"),
     rules=rules,
     harmless="pooler_dropout pooler_hidden_act pooler_hidden_size pooling padding_idx",

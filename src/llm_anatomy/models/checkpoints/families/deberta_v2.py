@@ -6,6 +6,7 @@ from llm_anatomy.models.checkpoints.families.deberta import (
     FIELDS,
     FIXED,
     HF_ATTENTION,
+    MaxDistance,
     Stated,
     attention_residual,
 )
@@ -47,7 +48,7 @@ class Buckets:
     Source: the code of He et al. (2021), version 2.
 
     >>> Buckets().from_hf(Record("config.json", {"position_buckets": 256}))
-    {'n_buckets': 512}
+    {'buckets.n_buckets': 512}
     """
 
     names = ("position_buckets",)
@@ -55,14 +56,14 @@ class Buckets:
     def from_hf(self, record: Record) -> dict[str, object]:
         """Convert Hugging Face's fields to ours."""
         name, n = given(record, self.names, NEEDED)
-        n = of_right_type(record, name, "n_buckets", n)
+        n = of_right_type(record, name, "buckets.n_buckets", n)
         if n < 4 or n % 2:
             record.refuse(name, f"{n} is not supported; it must be even, from 4")
-        return {"n_buckets": 2 * n}
+        return {"buckets.n_buckets": 2 * n}
 
     def to_hf(self, config: ModelConfig) -> dict[str, object]:
         """Convert our config to Hugging Face's fields."""
-        return {"position_buckets": config.n_buckets // 2}
+        return {"position_buckets": config.buckets.n_buckets // 2} if config.buckets else {}
 
 
 FAMILY = Family(
@@ -71,6 +72,7 @@ FAMILY = Family(
     model_type="deberta-v2",
     fields=(
         *FIELDS,
+        MaxDistance("buckets.max_distance"),
         Buckets(),
         Stated("share_att_key", True),
         Stated("norm_rel_ebd", "layer_norm"),

@@ -1,6 +1,6 @@
 """Gemma 2: Gemma with norms on both sides, bounds of scores and logits, and a window in every other layer."""
 
-from llm_anatomy.config import ModelConfig
+from llm_anatomy.config import FULL, SLIDING, ModelConfig
 from llm_anatomy.models.checkpoints import windows
 from llm_anatomy.models.checkpoints.families import llama
 from llm_anatomy.models.checkpoints.family import Family
@@ -36,7 +36,7 @@ class Windows:
 
     >>> from llm_anatomy.tokenizers.base import Record
     >>> Windows().from_hf(Record("config.json", {"num_hidden_layers": 4, "sliding_window": 8}))
-    {'window': 8, 'global_every': 2}
+    {'window': 8, 'layer_types': ('sliding_attention', 'full_attention')}
     """
 
     names = ("sliding_window", "layer_types")
@@ -45,9 +45,9 @@ class Windows:
         """Convert Hugging Face's fields to ours."""
         window = OrNull("sliding_window", "window", default=4096).from_hf(record)["window"]
         n_layers = record.take("num_hidden_layers", int)
-        alternating = [(windows.SLIDING, windows.FULL)[layer % 2] for layer in range(n_layers)]
-        name, kinds = given(record, ("layer_types",), alternating)
-        return windows.window_of(record, name, kinds, window, usual=2)
+        alternating = [(SLIDING, FULL)[layer % 2] for layer in range(n_layers)]
+        name, types = given(record, ("layer_types",), alternating)
+        return windows.window_of(record, name, types, window)
 
     def to_hf(self, config: ModelConfig) -> dict[str, object]:
         """Convert our config to Hugging Face's fields."""

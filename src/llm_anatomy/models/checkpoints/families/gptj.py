@@ -48,7 +48,7 @@ class RotaryDim:
 
     >>> from llm_anatomy.tokenizers.base import Record
     >>> RotaryDim().from_hf(Record("config.json", {"n_embd": 4096, "n_head": 16, "rotary_dim": 64}))
-    {'rope_fraction': 0.25}
+    {'rope.fraction': 0.25}
     """
 
     names = ("rotary_dim",)
@@ -62,7 +62,7 @@ class RotaryDim:
         fraction = turned / d_head
         if d_head * fraction < turned:  # rounded down, it would lose a pair
             fraction = math.nextafter(fraction, 1)
-        return {"rope_fraction": fraction}
+        return {"rope.fraction": fraction}
 
     def to_hf(self, config: ModelConfig) -> dict[str, object]:
         """Convert our config to Hugging Face's fields."""
@@ -92,7 +92,13 @@ FAMILY = Family(
         Must("rotary", True),
         Must("scale_attn_weights", True),
     ),
-    fixed=dict(position="rope", rope_pairing="interleaved", parallel_block=True, ff_bias=True, unembedding_bias=True),
+    fixed={
+        "position": "rope",
+        "rope.pairing": "interleaved",
+        "parallel_block": True,
+        "ff_bias": True,
+        "unembedding_bias": True,
+    },
     rules=rules,
     harmless=(
         "resid_pdrop embd_pdrop attn_pdrop summary_type summary_use_proj summary_activation summary_proj_to_labels "

@@ -44,7 +44,7 @@ GATES = {"silu": "swiglu", "gelu": "geglu", "gelu_pytorch_tanh": "geglu_tanh", "
 
 SIZES = (
     *fields.SIZES,
-    Field("num_key_value_heads", "n_kv_heads", default=None),
+    Field("num_key_value_heads", "n_kv_heads", default=0),
     Field("max_position_embeddings", "n_ctx", default=None),
 )
 """The fields that most families after Llama share."""
@@ -62,7 +62,7 @@ def sizes(n_kv_heads: int) -> tuple[Field, ...]:
     >>> sizes(8)[5].from_hf(Record("config.json", {}))
     {'n_kv_heads': 8}
     """
-    kv_heads = OrNull("num_key_value_heads", "n_kv_heads", default=n_kv_heads)
+    kv_heads = OrNull("num_key_value_heads", "n_kv_heads", default=n_kv_heads, null=0)
     return tuple(kv_heads if field.ours == kv_heads.ours else field for field in SIZES)
 
 
@@ -72,7 +72,7 @@ FAMILY = Family(
     model_type="llama",
     fields=(
         *SIZES,
-        Field("head_dim", "d_head", default=None),
+        Field("head_dim", "d_head", default=0),
         Field("hidden_act", "feedforward", GATES, default="silu"),
         Field("rms_norm_eps", "norm_eps", default=1e-6),
         Field("tie_word_embeddings", "tie_embeddings", default=False),

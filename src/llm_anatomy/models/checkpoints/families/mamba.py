@@ -115,6 +115,6 @@ FAMILY = Family(
     prefix="backbone.",
     renamed={"backbone.embedding.": "backbone.embeddings."},
     copies={"lm_head.weight": "backbone.embeddings.weight"},
-    make_config=MambaConfig,
+    config_class=MambaConfig,
     build=MambaLM.of,
 )

@@ -38,7 +38,7 @@ FAMILY = Family(
         WidthOfEmbeddings("embedding_size"),
         Must("rotary_value", False),
     ),
-    fixed=bert.FIXED | dict(position="rope", rope_pairing="interleaved"),
+    fixed=bert.FIXED | {"position": "rope", "rope.pairing": "interleaved"},
     rules=partial(bert.rules, model="roformer"),
     prefix="roformer.",
     renamed=bert.RENAMED,

@@ -70,7 +70,7 @@ class Config:
                 changed[self.prefix + field.name] = value
         return changed
 
-    def get(self, name: str) -> object:
+    def get(self, name: str) -> Any:
         """The value of a field by its dotted name, such as ``rope.base``; None where there is no such nested config."""
         value = self
         for part in name.split("."):
@@ -97,7 +97,9 @@ class Config:
             given[outer] = {**(before if isinstance(before, dict) else {}), inner: value} if inner else value
         unknown = [cls.prefix + name for name in given if name not in fields]
         if unknown:
-            raise ValueError(f"unknown fields {', '.join(unknown)}; allowed are {cls.prefix}{', '.join(fields)}")
+            raise ValueError(
+                f"unknown fields {', '.join(unknown)}; allowed are {', '.join(map(cls.prefix.__add__, fields))}"
+            )
         required = [name for name, field in fields.items() if field.default is dataclasses.MISSING]
         missing = [cls.prefix + name for name in required if name not in given]
         if missing:
@@ -421,16 +423,15 @@ class ModelConfig(Config):
     def _settle_options(self, field: dataclasses.Field) -> None:
         """Fill in the options of a part that is named, and refuse those of one that is not, unless they say nothing."""
         owner, names, options = field.metadata["owner"], field.metadata["names"], getattr(self, field.name)
-        here = f"{owner}={getattr(self, owner)!r}"
-        if getattr(self, owner) in names and options is None:
-            try:
-                self._set(field.name, _nested(field.type)())
-            except TypeError:  # an option that has no default
-                raise ValueError(f"{field.name}=None must be given with {here}") from None
-        elif getattr(self, owner) not in names and options is not None:
+        named, made = getattr(self, owner), _nested(field.type)
+        if named in names and options is None and made:
+            required = [option for option in dataclasses.fields(made) if option.default is dataclasses.MISSING]
+            self._require(not required, field.name, f"be given with {owner}={named!r}")
+            self._set(field.name, made())
+        elif named not in names and options is not None:
             for name, value in options.changed().items():
                 belongs = " or ".join(f"{owner}={other!r}" for other in names)
-                raise ValueError(f"{name}={value!r} must be left out with {here}; it belongs to {belongs}")
+                raise ValueError(f"{name}={value!r} must be left out with {owner}={named!r}; it belongs to {belongs}")
             self._set(field.name, None)
 
     def _derive_sizes(self) -> None:

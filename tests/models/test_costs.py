@@ -475,9 +475,9 @@ def test_a_source_is_asked_for_where_there_is_one():
 @pytest.mark.parametrize(
     ("name", "fault"),
     [
-        ("GATES", {}),
-        ("_norm", lambda config, width=None: 2 * (width or config.d_model)),
-        ("_shared_positions", lambda config: module.Part("", n_parameters=1)),
+        ("_on_meta", lambda config: Transformer(dataclasses.replace(config, ff_bias=True))),
+        ("_of_activations", lambda *args: iter(())),
+        ("_flops", lambda forward: dict(flops=forward // 2, flops_backward=forward)),
     ],
 )
 def test_planted_faults_are_seen(monkeypatch, name, fault):

@@ -268,6 +268,7 @@ class TopKOfSigmoid(Router):
     def __init__(self, d_model: int, n_experts: int, k: int, *, routed_scaling_factor: float = 1.0):
         super().__init__(d_model, n_experts, k)
         self.routed_scaling_factor = routed_scaling_factor
+        self.selection_bias: Tensor
         self.register_buffer("selection_bias", torch.zeros(n_experts))
 
     def select(
@@ -579,7 +580,7 @@ class MixtureOfExperts(nn.Module):
             kept = real[:, None].expand_as(experts)
             answers = self._answer_all(tokens, experts)
         else:
-            answers, kept = self._answer_within_capacity(tokens, experts, real)
+            answers, kept = self._answer_within_capacity(tokens, experts, real, self.capacity_factor)
         output = torch.einsum("t k d, t k -> t d", answers.to(weights.dtype), weights * kept).to(x.dtype).view_as(x)
         if self.shared is not None:
             output = output + self.shared(x)
@@ -595,12 +596,16 @@ class MixtureOfExperts(nn.Module):
         return answers.index_select(0, order.argsort()).unflatten(0, experts.shape)
 
     def _answer_within_capacity(
-        self, tokens: Float[Tensor, "tokens d_model"], experts: Int[Tensor, "tokens k"], real: Bool[Tensor, "tokens"]
+        self,
+        tokens: Float[Tensor, "tokens d_model"],
+        experts: Int[Tensor, "tokens k"],
+        real: Bool[Tensor, "tokens"],
+        capacity_factor: float,
     ) -> tuple[Float[Tensor, "tokens k d_model"], Bool[Tensor, "tokens k"]]:
-        """Fill a block of slots per expert; who finds no slot meets a row of zeros."""
+        """Fill a block of slots per expert; a choice without a slot gets a row of zeros."""
         n_tokens, k = experts.shape
         n_experts = self.router.n_experts
-        capacity = math.ceil(round(self.capacity_factor * k * n_tokens / n_experts, 6))  # 0.07 * 100 is above 7
+        capacity = math.ceil(round(capacity_factor * k * n_tokens / n_experts, 6))  # 0.07 * 100 is above 7
         # In the order of arrival, first choices before second: how many came to this expert before?
         chosen = F.one_hot(rearrange(experts, "tokens k -> (k tokens)"), n_experts) * real.repeat(k)[:, None]
         position = rearrange(((chosen.cumsum(0) - 1) * chosen).sum(-1), "(k tokens) -> tokens k", k=k)

@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.resources import files
+from typing import Any
 
 from llm_anatomy.config import ModelConfig
 
@@ -42,7 +43,7 @@ class Preset:
     year: int
     paper: str
     items: tuple[str, ...]
-    values: dict[str, object]
+    values: dict[str, Any]
     sources: dict[str, str]
     unknown: tuple[str, ...] = ()
     builder: str | None = None
@@ -62,7 +63,7 @@ class Preset:
         """In full size; refused, with what is unknown, for a model that cannot be built."""
         return ModelConfig.of(self._buildable())
 
-    def _buildable(self) -> dict[str, object]:
+    def _buildable(self) -> dict[str, Any]:
         if self.builder:
             raise ValueError(f"name={self.name!r} has no ModelConfig: it is built by {self.builder}")
         if self.unknown:

@@ -14,7 +14,7 @@ from torch import nn
 from llm_anatomy.config import Config, ModelConfig
 from llm_anatomy.models.checkpoints import storage, texts
 from llm_anatomy.models.checkpoints.families import families
-from llm_anatomy.models.checkpoints.family import Family
+from llm_anatomy.models.checkpoints.family import Family, LanguageModel
 from llm_anatomy.models.checkpoints.hub import locate
 from llm_anatomy.models.checkpoints.rules import Move, matches, moves
 from llm_anatomy.models.checkpoints.storage import Header
@@ -46,7 +46,7 @@ class Checkpoint:
     8
     """
 
-    model: nn.Module
+    model: LanguageModel
     family: str
     texts: Texts = Texts(note="there is no tokenizer beside the weights")
     more: dict = field(default_factory=dict)
@@ -159,7 +159,7 @@ def _without_copies(family: Family, config: Config, found: dict[str, Header]) ->
     found = dict(found)
     for copy, original in family.copies.items():
         is_head = any(rule.hf == (copy,) and rule.ours == (HEAD,) for rule in family.rules(config))
-        if copy not in found or is_head and not config.tie_embeddings:
+        if copy not in found or is_head and not config.get("tie_embeddings"):
             continue
         if original not in found:
             found[original] = found.pop(copy)
@@ -179,7 +179,7 @@ def _are_equal(first: Header, second: Header) -> bool:
     return all(equal)
 
 
-def _empty_model(family: Family, config: Config) -> nn.Module:
+def _empty_model(family: Family, config: Config) -> LanguageModel:
     try:
         with torch.device("meta"):
             return family.build(config)
@@ -187,20 +187,20 @@ def _empty_model(family: Family, config: Config) -> nn.Module:
         raise ValueError(f"config.json describes no model: {str(error).splitlines()[0]}") from None
 
 
-def _tensors(model: nn.Module) -> dict[str, Tensor]:
+def _tensors(model: LanguageModel) -> dict[str, Tensor]:
     """All that a file has to hold, each tensor under one name: parameters, and buffers that are saved."""
     repeated = {name for name, _ in model.named_parameters(remove_duplicate=False)}
     buffers = {name: tensor for name, tensor in model.state_dict().items() if name not in repeated}
-    return dict(model.named_parameters()) | buffers
+    return {**dict(model.named_parameters()), **buffers}
 
 
-def _plan(family: Family, model: nn.Module) -> list[Move]:
+def _plan(family: Family, model: LanguageModel) -> list[Move]:
     config = model.config
     n_experts = config.moe.n_experts if isinstance(config, ModelConfig) and config.moe else 0
     return moves(family.rules(config), _tensors(model), n_experts)
 
 
-def _hf_shapes(model: nn.Module, plan: list[Move]) -> dict[str, tuple[int, ...]]:
+def _hf_shapes(model: LanguageModel, plan: list[Move]) -> dict[str, tuple[int, ...]]:
     """By their names; found by sending empty tensors of ours through ``to_hf``."""
     ours = {name: torch.empty(tensor.shape, device="meta") for name, tensor in _tensors(model).items()}
     return {
@@ -210,7 +210,7 @@ def _hf_shapes(model: nn.Module, plan: list[Move]) -> dict[str, tuple[int, ...]]
     }
 
 
-def _check_shapes(folder: Path, model: nn.Module, plan: list[Move], found: dict[str, Header], ignored) -> None:
+def _check_shapes(folder: Path, model: LanguageModel, plan: list[Move], found: dict[str, Header], ignored) -> None:
     wanted = _hf_shapes(model, plan)
     missing = [f"{name} {shape}" for name, shape in wanted.items() if name not in found]
     others = [name for name in found if name not in wanted]
@@ -225,13 +225,13 @@ def _check_shapes(folder: Path, model: nn.Module, plan: list[Move], found: dict[
 
 
 def _most_frequent_dtype(found: dict[str, Header], plan: list[Move]) -> torch.dtype:
-    n_bytes = {}
+    n_bytes: dict[str, int] = {}
     for header in (found[name] for move in plan for name in move.hf):
         n_bytes[header.dtype] = n_bytes.get(header.dtype, 0) + header.n_bytes
-    return storage.DTYPES[max(n_bytes, key=n_bytes.get)]
+    return storage.DTYPES[max(n_bytes, key=n_bytes.__getitem__)]
 
 
-def _check_memory(model: nn.Module, dtype: torch.dtype, device: torch.device) -> None:
+def _check_memory(model: LanguageModel, dtype: torch.dtype, device: torch.device) -> None:
     needed, free = sum(p.numel() for p in model.parameters()) * dtype.itemsize, free_bytes(device)
     if free is not None and needed > free:
         raise ValueError(
@@ -265,7 +265,7 @@ def free_bytes(device: torch.device) -> int | None:
     return min(free, bound + int(reclaimable))
 
 
-def _assign(model: nn.Module, move: Move, hf: tuple[Tensor, ...], dtype: torch.dtype, device: torch.device) -> None:
+def _assign(model: LanguageModel, move: Move, hf: tuple[Tensor, ...], dtype: torch.dtype, device: torch.device) -> None:
     """Copy into memory of the model's own: the file may change later, and its pages shall go."""
     for name, tensor in zip(move.ours, move.change.from_hf(*hf), strict=True):
         owner, _, last = name.rpartition(".")
@@ -325,15 +325,15 @@ def save(checkpoint: Checkpoint, folder: str | os.PathLike, *, shard: int = SHAR
         whole.mkdir()  # with the rights that new folders have, which a temporary one has not
         (whole / "config.json").write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
         storage.write(whole, _groups(model, plan), shard)
-        for name in (*texts.FILES, "generation_config.json") if checkpoint.folder else ():
-            if (checkpoint.folder / name).is_file():
+        for name in (*texts.FILES, "generation_config.json"):
+            if checkpoint.folder and (checkpoint.folder / name).is_file():
                 shutil.copy(checkpoint.folder / name, whole / name)
         if folder.exists():  # Windows puts no folder in place of another
             folder.rmdir()
         os.replace(whole, folder)
 
 
-def _groups(model: nn.Module, plan: list[Move]):
+def _groups(model: LanguageModel, plan: list[Move]):
     """For each move the sizes of their tensors, and a function that makes them."""
     ours, shapes = _tensors(model), _hf_shapes(model, plan)
     for move in plan:

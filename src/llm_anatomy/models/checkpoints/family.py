@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-
-from torch import nn
+from typing import Any
 
 from llm_anatomy.config import Config, ModelConfig
+from llm_anatomy.models.before_transformers import MambaLM
 from llm_anatomy.models.checkpoints.fields import HARMLESS
 from llm_anatomy.models.checkpoints.rules import Rule
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.tokenizers.base import Record
+
+LanguageModel = Transformer | MambaLM
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,14 +47,14 @@ class Family:
     model_type: str
     fields: tuple
     fixed: Mapping[str, object]
-    rules: Callable[[Config], Sequence[Rule]]
+    rules: Callable[[Any], Sequence[Rule]]
     harmless: str = ""
     prefix: str = ""
     renamed: Mapping[str, str] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     copies: Mapping[str, str] = field(default_factory=dict)
     config_class: type[Config] = ModelConfig
-    build: Callable[[Config], nn.Module] = Transformer
+    build: Callable[[Any], LanguageModel] = Transformer
 
     @property
     def said(self) -> set[str]:
@@ -81,7 +83,7 @@ class Family:
         except ValueError as error:
             raise ValueError(f"{record.name}: {error}") from None
 
-    def hf_config(self, config: Config) -> dict[str, object]:
+    def hf_config(self, config: Config) -> dict[str, Any]:
         """The fields of Hugging Face from our config, which must be one that the family can say."""
         hf = {"architectures": [self.architectures[0]], "model_type": self.model_type}
         for entry in self.fields:

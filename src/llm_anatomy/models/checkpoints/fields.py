@@ -6,6 +6,7 @@ ours, ``to_hf`` fields of Hugging Face. A family may have entries of its own for
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from llm_anatomy.config import Config, ModelConfig, types_of
 from llm_anatomy.tokenizers.base import Record
@@ -26,7 +27,7 @@ chunk_size_feed_forward
 """
 """Fields that say nothing of the mathematics, in any family."""
 
-LARGEST = dict.fromkeys(("n_layers", "n_encoder_layers", "n_heads", "moe.n_experts"), 10_000)
+LARGEST: dict[str, int] = dict.fromkeys(("n_layers", "n_encoder_layers", "n_heads", "moe.n_experts"), 10_000)
 """What is made one by one: a larger number would take all time and memory before anything else refuses it."""
 
 
@@ -62,14 +63,14 @@ class Field:
     def names(self) -> tuple[str, ...]:
         return (self.hf,) if isinstance(self.hf, str) else self.hf
 
-    def from_hf(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         name, value = given(record, self.names, self.default)
         if self.values is None:
             return {self.ours: of_right_type(record, name, self.ours, value)}
         return {self.ours: self.values[_one_of(record, name, value, self.values)]}
 
-    def to_hf(self, config: Config) -> dict[str, object]:
+    def to_hf(self, config: Config) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields; what cannot be said there is left out, and found missing when
         the result is read again."""
         value = config.get(self.ours)
@@ -95,11 +96,11 @@ class OrNull(Field):
 
     null: object = None
 
-    def from_hf(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         return {self.ours: self.null} if is_null(record, self.names[0]) else super().from_hf(record)
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields, null included."""
         return {self.names[0]: config.get(self.ours)}
 
@@ -137,12 +138,12 @@ class Shared:
     def names(self) -> tuple[str, ...]:
         return (self.hf,)
 
-    def from_hf(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         name, value = given(record, self.names, self.default)
         return {ours: of_right_type(record, name, ours, value) for ours in self.ours}
 
-    def to_hf(self, config: Config) -> dict[str, object]:
+    def to_hf(self, config: Config) -> dict[str, Any]:
         """Convert the first of our fields to theirs; where they differ, that is seen when the result is read again."""
         return {self.hf: config.get(self.ours[0])}
 
@@ -176,12 +177,12 @@ class Must:
     def names(self) -> tuple[str, ...]:
         return (self.hf,)
 
-    def from_hf(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, Any]:
         """Nothing, if all is well."""
         _one_of(record, *given(record, self.names, self.allowed[0]), self.allowed)
         return {}
 
-    def to_hf(self, config: Config) -> dict[str, object]:
+    def to_hf(self, config: Config) -> dict[str, Any]:
         """The value."""
         return {self.hf: self.allowed[0]}
 
@@ -210,14 +211,14 @@ class WidthOfEmbeddings:
     def names(self) -> tuple[str, ...]:
         return (self.hf,)
 
-    def from_hf(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, Any]:
         """Nothing, if all is well."""
         width, d_model = record.fields.get(self.hf), record.fields.get("hidden_size")
         if width not in (None, d_model):
             record.refuse(self.hf, f"{width!r:.60} is not supported; it must be hidden_size={d_model!r}")
         return {}
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """The width of the stream."""
         return {self.hf: config.d_model}
 
@@ -259,7 +260,7 @@ class Rope:
         more = (self.fraction_name,) if self.fraction_name else ()
         return ("rope_parameters", "rope_scaling", self.base_name, *more)
 
-    def from_hf(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours; where both fields are there, they must agree."""
         new, old = (record.fields.get(name) for name in ("rope_parameters", "rope_scaling"))
         if isinstance(new, dict) and isinstance(old, dict):
@@ -287,7 +288,7 @@ class Rope:
         values = {ours: of_right_type(record, name, ours, value, f"{key}=") for ours, (key, value) in theirs.items()}
         return values if kind == "default" else {"rope.scaling.type": kind, **values}
 
-    def to_hf(self, config: Config) -> dict[str, object]:
+    def to_hf(self, config: Config) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
         kind, base, fraction = config.get("rope.scaling.type") or "default", config.get("rope.base"), {}
         values = {key: config.get(self._ours(key)) for key in self.options.get(kind, ())}
@@ -319,7 +320,7 @@ def is_null(record: Record, name: str) -> bool:
     return name in record.fields and record.fields[name] is None
 
 
-def given(record: Record, names: tuple[str, ...], default: object) -> tuple[str, object]:
+def given(record: Record, names: tuple[str, ...], default: object) -> tuple[str, Any]:
     """The first of these fields that is there and not null, with its name; the default where none is.
 
     Args:
@@ -343,7 +344,7 @@ def given(record: Record, names: tuple[str, ...], default: object) -> tuple[str,
     return names[0], default(record.fields) if callable(default) else default
 
 
-def of_right_type(record: Record, name: str, ours: str, value: object, before: str = "") -> object:
+def of_right_type(record: Record, name: str, ours: str, value: Any, before: str = "") -> Any:
     """The value, if a field of our config may hold such a one; a float where that wants one and an integer is given.
 
     Args:
@@ -362,20 +363,20 @@ def of_right_type(record: Record, name: str, ours: str, value: object, before: s
     Traceback (most recent call last):
     ValueError: config.json, key 'hidden_size': 2.5 must be a number without fraction
     """
-    kind = TYPES.get(ours, object)
+    kind, largest = TYPES.get(ours, object), LARGEST.get(ours, 2**31 - 1)
     names = {int: "a number without fraction", float: "a number", str: "a text", bool: "true or false"}
     for base, said in names.items():
         if kind in (base, base | None):
             fits = isinstance(value, (int, float) if base is float else base)
             if not (fits and (base is bool or not isinstance(value, bool)) or value is None and kind != base):
                 record.refuse(name, f"{before}{value!r:.60} must be {said}")
-            if isinstance(value, int | float) and not abs(value) <= LARGEST.get(ours, 2**31 - 1):
-                record.refuse(name, f"{before}{value!r:.60} must be at most {LARGEST.get(ours, 2**31 - 1)}")
+            if isinstance(value, int | float) and not abs(value) <= largest:
+                record.refuse(name, f"{before}{value!r:.60} must be at most {largest}")
             return float(value) if base is float and value is not None else value
     return value
 
 
-def _one_of(record: Record, name: str, value: object, allowed) -> object:
+def _one_of(record: Record, name: str, value: Any, allowed) -> Any:
     # 1 is no True here: JSON tells them apart
     if not any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in allowed):
         record.refuse(name, f"{value!r:.60} is not supported; it must be {' or '.join(map(repr, allowed))}")

@@ -1,7 +1,7 @@
 """From text to a checkpoint's model and back: its tokenizer, the tokens that stand around a text, and writing."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,9 +50,12 @@ class Texts:
 
     def encode(self, text: str, whole: bool = True) -> list[int]:
         """The ids of a text, with those around it; ``whole=False`` for one that shall go on, without those after it."""
+        return [*self.before, *self._known_tokenizer().encode(text), *(self.after if whole else ())]
+
+    def _known_tokenizer(self) -> Tokenizer:
         if self.tokenizer is None:
             raise ValueError(f"a text cannot be read: {self.note}")
-        return [*self.before, *self.tokenizer.encode(text), *(self.after if whole else ())]
+        return self.tokenizer
 
     def write(self, model: Transformer | MambaLM, prompt: str, **settings) -> Iterator[str]:
         """Go on after a prompt, or answer it where the model is an encoder-decoder, piece by piece.
@@ -78,17 +81,18 @@ class Texts:
 
     def _pieces(self, steps, known: list[int]) -> Iterator[str]:
         """What each step adds to the text; a character whose bytes are not yet all there waits for them."""
-        ids, said = list(known), len(self.tokenizer.decode(known))
+        tokenizer, ids = self._known_tokenizer(), list(known)
+        said = len(tokenizer.decode(known))
         for step in steps:
             if step.ids[0] in self.stop:
                 break
-            if step.ids[0] < self.tokenizer.n_vocab:  # tables often have more rows than there are tokens
+            if step.ids[0] < tokenizer.n_vocab:  # tables often have more rows than there are tokens
                 ids.append(step.ids[0])
-            text = self.tokenizer.decode(ids)
+            text = tokenizer.decode(ids)
             if not text.endswith("\N{REPLACEMENT CHARACTER}"):
                 yield text[said:]
                 said = len(text)
-        yield self.tokenizer.decode(ids)[said:]
+        yield tokenizer.decode(ids)[said:]
 
 
 def read_texts(folder: str | os.PathLike, fields: dict) -> Texts:
@@ -109,12 +113,15 @@ def read_texts(folder: str | os.PathLike, fields: dict) -> Texts:
     folder = Path(folder)
     tokenizer, notes, settings = None, [], _fields_of(folder / "tokenizer_config.json")
     t5 = _t5_settings(settings)
-    for needed, reader in (
-        (("tokenizer.json",), read_hugging_face),
-        (("vocab.json", "merges.txt"), lambda *files: read_gpt2(*files, _made_by_no_merge(folder, settings))),
-        (("tokenizer.model",), read_sentencepiece),
-        (("spiece.model",), lambda path: read_sentencepiece(path, t5.get("additional_special_tokens", ()))),
-    ):
+    readers: dict[tuple[str, ...], Callable[..., Tokenizer]] = {
+        ("tokenizer.json",): read_hugging_face,
+        ("vocab.json", "merges.txt"): lambda vocab, merges: read_gpt2(
+            vocab, merges, _made_by_no_merge(folder, settings)
+        ),
+        ("tokenizer.model",): read_sentencepiece,
+        ("spiece.model",): lambda path: read_sentencepiece(path, t5.get("additional_special_tokens", ())),
+    }
+    for needed, reader in readers.items():
         if tokenizer is None and all((folder / name).is_file() for name in needed):
             try:
                 tokenizer = reader(*(folder / name for name in needed))
@@ -139,7 +146,8 @@ def _made_by_no_merge(folder: Path, settings: dict) -> list[str]:
     settings = _fields_of(folder / "special_tokens_map.json") | settings
     named = [value for name, value in settings.items() if name.endswith("_token")] + ["<|endoftext|>"]
     texts = {value.get("content") if isinstance(value, dict) else value for value in named if value}
-    return [word for word in _fields_of(folder / "vocab.json") if word in texts or word.startswith("madeupword")]
+    words: list[str] = list(_fields_of(folder / "vocab.json"))
+    return [word for word in words if word in texts or word.startswith("madeupword")]
 
 
 def _t5_settings(settings: dict) -> dict:

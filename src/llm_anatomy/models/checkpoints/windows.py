@@ -1,5 +1,7 @@
 """Sliding windows: which layers of a ``config.json`` have one."""
 
+from typing import Any
+
 from llm_anatomy.config import FULL, SLIDING, ModelConfig
 from llm_anatomy.tokenizers.base import Record
 
@@ -19,7 +21,7 @@ def layer_types(config: ModelConfig) -> list[str]:
     return [FULL if config.window_of(layer) is None else SLIDING for layer in range(config.n_layers)]
 
 
-def window_of(record: Record, key: str, types: object, window: int | None) -> dict[str, object]:
+def window_of(record: Record, key: str, types: object, window: int | None) -> dict[str, Any]:
     """Our fields for layers of these types, which are listed as briefly as they repeat.
 
     Args:

@@ -1,5 +1,7 @@
 """BLOOM: ALiBi, a norm right after the embeddings, projections fused by head."""
 
+from typing import Any
+
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints.family import Family
 from llm_anatomy.models.checkpoints.fields import Field, Must
@@ -47,14 +49,14 @@ class FourTimesTheWidth:
 
     names = ("n_inner",)
 
-    def from_hf(self, record) -> dict[str, object]:
+    def from_hf(self, record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         d_ff = 4 * (record.fields.get("hidden_size") or record.fields.get("n_embed") or 0)
         if record.fields.get("n_inner") not in (None, d_ff):
             record.refuse("n_inner", f"{record.fields['n_inner']!r} is not supported; it must be {d_ff}")
         return {"d_ff": d_ff}
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Nothing: it is said by the width."""
         return {}
 

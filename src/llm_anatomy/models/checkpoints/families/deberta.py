@@ -1,7 +1,7 @@
 """DeBERTa, version 1: content asks for positions, and positions for content, by matrices of their own."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 
@@ -111,7 +111,7 @@ class Stated(Must):
     ValueError: config.json, key 'relative_attention': it is missing
     """
 
-    def from_hf(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, Any]:
         """Nothing, if all is well."""
         given(record, self.names, NEEDED)
         return super().from_hf(record)
@@ -135,12 +135,12 @@ class MaxDistance:
 
     names: ClassVar = ("max_relative_positions",)
 
-    def from_hf(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         found = Field(self.names, self.ours, default=-1).from_hf(record)
         return found if found[self.ours] >= 1 else Field("max_position_embeddings", self.ours).from_hf(record)
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
         max_distance = config.get(self.ours)
         return {"max_relative_positions": -1 if max_distance == config.n_ctx else max_distance}

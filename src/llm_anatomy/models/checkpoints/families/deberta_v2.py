@@ -1,5 +1,7 @@
 """DeBERTa, versions 2 and 3: offsets in buckets that grow, and positions through attention's own matrices."""
 
+from typing import Any
+
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints.families.deberta import (
     ATTENTION,
@@ -53,7 +55,7 @@ class Buckets:
 
     names = ("position_buckets",)
 
-    def from_hf(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         name, n = given(record, self.names, NEEDED)
         n = of_right_type(record, name, "buckets.n_buckets", n)
@@ -61,7 +63,7 @@ class Buckets:
             record.refuse(name, f"{n} is not supported; it must be even, from 4")
         return {"buckets.n_buckets": 2 * n}
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
         return {"position_buckets": config.buckets.n_buckets // 2} if config.buckets else {}
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints import fields
@@ -91,7 +92,7 @@ class Repeats:
     def names(self) -> tuple[str, ...]:
         return (self.hf,)
 
-    def from_hf(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, Any]:
         """Nothing, if all is well."""
         total = sum(given(record, (name,), NEEDED)[1] for name in self.of)
         name, value = given(record, self.names, total)
@@ -99,7 +100,7 @@ class Repeats:
             record.refuse(name, f"{value!r:.60} is not supported; it must be {' + '.join(self.of)} = {total}")
         return {}
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """The sum."""
         return {self.hf: self.ours(config)}
 
@@ -118,7 +119,7 @@ class Queries:
 
     names = ("q_lora_rank", "attention_bias")
 
-    def from_hf(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         width = of_right_type(record, "q_lora_rank", "latent.d_query_latent", record.fields.get("q_lora_rank", 1536))
         _, bias = given(record, ("attention_bias",), False)
@@ -127,7 +128,7 @@ class Queries:
         bias = of_right_type(record, "attention_bias", "attention_bias", bias)
         return {"latent.d_query_latent": width, "attention_bias": bias}
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
         return {"q_lora_rank": config.get("latent.d_query_latent"), "attention_bias": config.attention_bias}
 
@@ -151,7 +152,7 @@ class LatentRope(Rope):
     (1.0, 0.114721)
     """
 
-    def from_hf(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         name, said = given(record, ("rope_parameters", "rope_scaling"), {})
         kind = said.get("rope_type", said.get("type")) if isinstance(said, dict) else None
@@ -174,9 +175,9 @@ class LatentRope(Rope):
             ours["attention_scale"] = _scale(width, of_all)
         return ours
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields; the shortest numbers that give ours again."""
-        hf = super().to_hf(config)
+        hf: dict[str, Any] = super().to_hf(config)
         scaling = config.rope.scaling if config.rope else None
         if not scaling or not scaling.attention_factor or not config.attention_scale or scaling.type != "yarn":
             return hf
@@ -238,7 +239,7 @@ class Routing:
 
     names = ("topk_method", "n_group", "topk_group")
 
-    def from_hf(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         values = {"greedy": "top_k_of_softmax", "group_limited_greedy": "top_k_of_softmax_in_groups"}
         ours = Field("topk_method", "moe.router", values, default="greedy").from_hf(record)
@@ -247,7 +248,7 @@ class Routing:
                 ours |= Field(hf, name).from_hf(record)
         return ours
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
         if config.moe and config.moe.router == "top_k_of_softmax_in_groups":
             groups = {"n_group": config.moe.n_groups, "topk_group": config.moe.n_groups_per_token}

@@ -1,5 +1,7 @@
 """DeepSeek-V3 and R1: V2's layers, and a router that judges each expert by itself, with a bias that no loss trains."""
 
+from typing import Any
+
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints.families.deepseek_v2 import FAMILY as V2
 from llm_anatomy.models.checkpoints.families.deepseek_v2 import FIXED, SIZES
@@ -19,7 +21,7 @@ class SigmoidRouting:
 
     names = ("n_group", "topk_group")
 
-    def from_hf(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         groups = Field("n_group", "moe.n_groups", default=8).from_hf(record)
         groups |= Field("topk_group", "moe.n_groups_per_token", default=4).from_hf(record)
@@ -28,7 +30,7 @@ class SigmoidRouting:
         Must("topk_group", 1).from_hf(record)
         return {"moe.router": "top_k_of_sigmoid"}
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
         return {"n_group": config.get("moe.n_groups") or 1, "topk_group": config.get("moe.n_groups_per_token") or 1}
 

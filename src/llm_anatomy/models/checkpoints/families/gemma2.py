@@ -1,5 +1,7 @@
 """Gemma 2: Gemma with norms on both sides, bounds of scores and logits, and a window in every other layer."""
 
+from typing import Any
+
 from llm_anatomy.config import FULL, SLIDING, ModelConfig
 from llm_anatomy.models.checkpoints import windows
 from llm_anatomy.models.checkpoints.families import llama
@@ -41,7 +43,7 @@ class Windows:
 
     names = ("sliding_window", "layer_types")
 
-    def from_hf(self, record) -> dict[str, object]:
+    def from_hf(self, record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         window = OrNull("sliding_window", "window", default=4096).from_hf(record)["window"]
         n_layers = record.take("num_hidden_layers", int)
@@ -49,7 +51,7 @@ class Windows:
         name, types = given(record, ("layer_types",), alternating)
         return windows.window_of(record, name, types, window)
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
         return {"sliding_window": config.window, "layer_types": windows.layer_types(config)}
 
@@ -71,14 +73,14 @@ class QueryScale:
 
     names = ("query_pre_attn_scalar",)
 
-    def from_hf(self, record) -> dict[str, object]:
+    def from_hf(self, record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         name, scalar = given(record, self.names, 256)
         if not isinstance(scalar, int) or isinstance(scalar, bool) or not 1 <= scalar < 2**31:
             record.refuse(name, f"{scalar!r:.60} must be a number without fraction, from 1")
         return {"attention_scale": None if scalar == given(record, ("head_dim",), 256)[1] else scalar**-0.5}
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields; a factor that is no such root is found to differ when the result
         is read again."""
         scale = config.attention_scale

@@ -1,6 +1,7 @@
 """GPT-J: sublayers side by side behind one norm, RoPE that turns neighbours in a part of each head."""
 
 import math
+from typing import Any
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints.family import Family
@@ -53,7 +54,7 @@ class RotaryDim:
 
     names = ("rotary_dim",)
 
-    def from_hf(self, record) -> dict[str, object]:
+    def from_hf(self, record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         turned = record.fields.get("rotary_dim", 64)
         d_head = given(record, WIDTH, NEEDED)[1] // max(1, given(record, HEADS, NEEDED)[1])
@@ -64,7 +65,7 @@ class RotaryDim:
             fraction = math.nextafter(fraction, 1)
         return {"rope.fraction": fraction}
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
         return {"rotary_dim": rotary_width(config)}
 

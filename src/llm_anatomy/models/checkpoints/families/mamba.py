@@ -1,5 +1,7 @@
 """Mamba: selective state spaces in place of attention and feed-forward layers."""
 
+from typing import Any
+
 from llm_anatomy.models.before_transformers import MambaConfig, MambaLM
 from llm_anatomy.models.checkpoints.family import Family
 from llm_anatomy.models.checkpoints.fields import Field, Must, given
@@ -45,7 +47,7 @@ class Channels:
 
     names = ("expand", "intermediate_size", "d_inner")
 
-    def from_hf(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         d_model = Field(("hidden_size", "d_model"), "d_model").from_hf(record)["d_model"]
         _, expand = given(record, ("expand",), 2)
@@ -58,10 +60,10 @@ class Channels:
                 record.refuse(name, f"{said!r:.60} must be expand * hidden_size = {d_inner}")
         return {"d_inner": d_inner}
 
-    def to_hf(self, config: MambaConfig) -> dict[str, object]:
+    def to_hf(self, config: MambaConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields; a width that is no multiple is found to be another when the
         result is read again."""
-        expand = max(1, config.d_inner // config.d_model)
+        expand = max(1, config.get("d_inner") // config.d_model)
         return {"expand": expand, "intermediate_size": expand * config.d_model}
 
 
@@ -76,14 +78,14 @@ class StepRank:
 
     names = ("time_step_rank",)
 
-    def from_hf(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         name, rank = given(record, self.names, "auto")
         if rank != "auto" and (isinstance(rank, bool) or not isinstance(rank, int) or rank < 1):
             record.refuse(name, f"{rank!r:.60} must be a number without fraction, from 1, or 'auto'")
         return {"dt_rank": None if rank == "auto" else rank}
 
-    def to_hf(self, config: MambaConfig) -> dict[str, object]:
+    def to_hf(self, config: MambaConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
         return {"time_step_rank": config.dt_rank}
 

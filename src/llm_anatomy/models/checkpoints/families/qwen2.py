@@ -1,5 +1,7 @@
 """Qwen 1.5, 2 and 2.5: Llama's layout with biases at queries, keys and values, and windows from some layer on."""
 
+from typing import Any
+
 from llm_anatomy.config import FULL, SLIDING, ModelConfig
 from llm_anatomy.models.checkpoints import windows
 from llm_anatomy.models.checkpoints.families import llama
@@ -22,7 +24,7 @@ class Windows:
 
     names = ("use_sliding_window", "sliding_window", "max_window_layers", "layer_types")
 
-    def from_hf(self, record) -> dict[str, object]:
+    def from_hf(self, record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         window = OrNull("sliding_window", "window", default=4096).from_hf(record)["window"]
         name, is_used = given(record, ("use_sliding_window",), False)
@@ -38,7 +40,7 @@ class Windows:
         name = "max_window_layers" if record.fields.get("layer_types") is None else "layer_types"
         return windows.window_of(record, name, given(record, ("layer_types",), types)[1], window)
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
         types = windows.layer_types(config)
         return {

@@ -1,6 +1,7 @@
 """RoFormer: BERT with RoPE that turns neighbours in place of learned positions; also read from left to right."""
 
 from functools import partial
+from typing import Any
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints.families import bert
@@ -21,7 +22,7 @@ class Direction(Field):
     {'kind': 'decoder'}
     """
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
         architecture = ARCHITECTURES.get(config.kind)
         return super().to_hf(config) | ({"architectures": [architecture]} if architecture else {})

@@ -1,5 +1,7 @@
 """T5 and T5 1.1: two stacks, a bias by distance that all layers of a stack share, scores that are not scaled."""
 
+from typing import Any
+
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints.family import Family
 from llm_anatomy.models.checkpoints.fields import Field, given, of_right_type
@@ -64,13 +66,13 @@ class ScaledLogits:
 
     names = ("tie_word_embeddings", "scale_decoder_outputs")
 
-    def from_hf(self, record) -> dict[str, object]:
+    def from_hf(self, record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         name, tied = given(record, ("tie_word_embeddings",), True)
         name, scaled = given(record, ("scale_decoder_outputs",), of_right_type(record, name, "tie_embeddings", tied))
         return {"scale_logits": of_right_type(record, name, "scale_logits", scaled)}
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
         return {"tie_word_embeddings": config.scale_logits, "scale_decoder_outputs": config.scale_logits}
 

@@ -25,7 +25,7 @@ def list_models(args) -> None:
         return _print_json([_summary(record) for record in records])
     rows = [list(_row(record).values()) for record in records]
     _print_table(list(_row(records[0])), rows, right=("layers", "width", "parameters"))
-    print("\nA dash: not public, or not of this kind. More of one: python -m llm_anatomy models show NAME")
+    print("\nA dash means not public, or not applicable. For one model: python -m llm_anatomy models show NAME")
 
 
 def show(args) -> None:
@@ -43,7 +43,7 @@ def show(args) -> None:
         sentences.insert(0, f"Built by {record.builder}.")
     print()
     if record.known:
-        print(f"parameters, by formula: {_n_parameters(record.config()):,}")
+        print(f"parameters, counted:    {_n_parameters(record.config()):,}")
     if record.exact:
         print(f"parameters, exactly:    {record.exact:,} ({record.exact_source})")
     if record.printed:
@@ -90,7 +90,7 @@ def _n_parameters(config: ModelConfig) -> int:
 
 
 def _row(record: Preset) -> dict[str, str]:
-    """What the list says of a model, in words and numbers that fit a line."""
+    """The row of a model in the list."""
     values = record.values
     heads, kv_heads = values.get("n_heads"), values.get("n_kv_heads", values.get("n_heads"))
     attention = {"latent": f"{heads} latent"}.get(values.get("attention"), f"{heads}/{kv_heads}")
@@ -111,7 +111,7 @@ def _row(record: Preset) -> dict[str, str]:
 
 
 def _summary(record: Preset) -> dict:
-    """All that there is to say of a model."""
+    """Everything that is known about a model."""
     return {
         **{name: value for name, value in vars(record).items() if value is not None},
         "parameters": _n_parameters(record.config()) if record.known else None,
@@ -141,7 +141,7 @@ def parser() -> argparse.ArgumentParser:
         epilog="examples: models diff gpt-2 llama-3-8b; experiment positions --seeds 0 1",
     )
     commands = top.add_subparsers(required=True, metavar="COMMAND")
-    says = "list the models of the lectures: what each is made of, and how many parameters it has"
+    says = "list the models of the lectures, with their parts and numbers of parameters"
     models = commands.add_parser(
         "models",
         help=says,
@@ -161,8 +161,8 @@ def parser() -> argparse.ArgumentParser:
         made.set_defaults(action=function)
 
     named = "a name from the list, such as gpt-2"
-    action(show, "show", "all that is known of one model, and where each value comes from", name=named)
-    action(diff, "diff", "what changes from one model to another", first=named, second="such as llama-3-8b")
+    action(show, "show", "show all that is known about one model, and the source of each value", name=named)
+    action(diff, "diff", "show what changes from one model to another", first=named, second="such as llama-3-8b")
 
     says = "go on after a prompt with released weights, piece by piece as they are written"
     writer = commands.add_parser(

@@ -614,7 +614,7 @@ def test_compiles_without_a_graph_break(run_without_shape_checks):
         (lambda: Experts(0, 8, 16, nn.ReLU()), "n_experts=0, d_model=8, d_ff=16: each must be >= 1"),
         (
             lambda: MixtureOfExperts(SoftmaxOfTopK(8, 4, 2), Experts(3, 8, 16, nn.ReLU())),
-            "the router knows 4 experts, and there are 3",
+            "experts.n_experts=3 must be router.n_experts=4",
         ),
         (lambda: mixture(capacity_factor=0.0), "capacity_factor=0.0 must be above 0 and finite"),
         (lambda: mixture(capacity_factor=math.inf), "capacity_factor=inf must be above 0 and finite"),

@@ -308,7 +308,7 @@ class RecurrentEncoderDecoder(nn.Module):
 
 @dataclass(frozen=True, kw_only=True)
 class MambaConfig(Config):
-    """What a Mamba is made of.
+    """The architecture of a Mamba model.
 
     Args:
         n_vocab, d_model, n_layers, d_inner, d_state, d_conv, dt_rank, norm_eps: as in :class:`MambaLM`.

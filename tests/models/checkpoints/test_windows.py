@@ -96,7 +96,7 @@ def test_null_and_missing_are_two_things():
 )
 def test_a_config_that_a_family_cannot_say_is_refused(family, changes, said):
     values = config_of(family).changed() | changes
-    with pytest.raises(ValueError, match=f"the family {family} cannot say {said}"):
+    with pytest.raises(ValueError, match=f"the family {family} cannot represent {said}"):
         families()[family].hf_config(ModelConfig.of(values))
 
 

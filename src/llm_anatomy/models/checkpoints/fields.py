@@ -1,7 +1,8 @@
-"""Entries of the table that translates a ``config.json`` to our config and back.
+"""Entries of the table that converts a ``config.json`` to our config and back.
 
-An entry knows ``names``, the fields of Hugging Face that it reads, and two directions: ``from_hf`` gives fields of
-ours, ``to_hf`` fields of Hugging Face. A family may have entries of its own for what no plain one can say.
+An entry has ``names``, the fields of Hugging Face's config that it reads, and converts in two directions: ``from_hf``
+returns fields of our config by their dotted names, ``to_hf`` returns fields of Hugging Face's. A family may define
+entries of its own where these do not suffice.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +15,7 @@ from llm_anatomy.tokenizers.base import Record
 TYPES = types_of()
 
 NEEDED = object()
-"""In place of a default: the field must be there."""
+"""In place of a default: the field is required."""
 
 HARMLESS = """
 architectures model_type transformers_version torch_dtype dtype _name_or_path use_cache initializer_range
@@ -25,25 +26,24 @@ problem_type id2label label2id num_labels _num_labels finetuning_task auto_map m
 _attn_implementation attn_implementation attention_probs_dropout_prob hidden_dropout_prob tokenizer_class torchscript
 chunk_size_feed_forward
 """
-"""Fields that say nothing of the mathematics, in any family."""
+"""Fields that do not affect what a model computes, in any family."""
 
 LARGEST: dict[str, int] = dict.fromkeys(("n_layers", "n_encoder_layers", "n_heads", "moe.n_experts"), 10_000)
-"""What is made one by one: a larger number would take all time and memory before anything else refuses it."""
+"""Bounds for numbers of modules: a larger number would exhaust time and memory before anything else refuses it."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """One of Hugging Face's fields is one of ours.
+    """A field of Hugging Face's config that corresponds to one of ours.
 
     Args:
-        hf: its name there, or several: the first is written, all are read.
-        ours: its name in ``ModelConfig``.
-        values: from what it may hold there to what it means here; the value itself by default.
-        default: what the architecture takes where the field is missing or null, or a function of all of Hugging Face's
-            fields.
+        hf: its name there, or several names: all are read, and the first is written.
+        ours: its dotted name in our config.
+        values: our value for each of theirs; by default the values are the same.
+        default: the value for a field that is missing or null, or a function of all of Hugging Face's fields.
 
     Raises:
-        ValueError: from ``from_hf``, for a field that is missing, and for a value that is not among ``values``.
+        ValueError: from ``from_hf``, for a required field that is missing, and for a value that is not in ``values``.
 
     Source: the configurations of Hugging Face's models; GT-43.
 
@@ -71,8 +71,8 @@ class Field:
         return {self.ours: self.values[_one_of(record, name, value, self.values)]}
 
     def to_hf(self, config: Config) -> dict[str, Any]:
-        """Convert our config to Hugging Face's fields; what cannot be said there is left out, and found missing when
-        the result is read again."""
+        """Convert our config to Hugging Face's fields. A value without a counterpart is left out, and found to be
+        missing when the result is read again."""
         value = config.get(self.ours)
         if self.values is not None:
             value = next((hf for hf, ours in self.values.items() if ours == value), None)
@@ -81,11 +81,11 @@ class Field:
 
 @dataclass(frozen=True)
 class OrNull(Field):
-    """A field whose null says None, where a missing one means something else.
+    """A field for which null has a meaning of its own, other than that of a missing field.
 
     Args:
         hf, ours, values, default: as in :class:`Field`.
-        null: what null means here.
+        null: our value for null.
 
     Source: the configurations of Hugging Face's models; later releases of Mistral 7B, whose window is null.
 
@@ -112,17 +112,17 @@ SIZES = (
     Field("num_attention_heads", "n_heads"),
     Field("intermediate_size", "d_ff"),
 )
-"""The sizes, in the words that most families use."""
+"""The sizes, by the names that most families use."""
 
 
 @dataclass(frozen=True)
 class Shared:
-    """One of Hugging Face's fields that several of ours follow.
+    """A field of Hugging Face's config that sets several of ours.
 
     Args:
         hf: its name.
         ours: their names.
-        default: what the architecture takes where the field is missing or null.
+        default: the value for a field that is missing or null.
 
     Source: the configurations of Hugging Face's models.
 
@@ -144,17 +144,17 @@ class Shared:
         return {ours: of_right_type(record, name, ours, value) for ours in self.ours}
 
     def to_hf(self, config: Config) -> dict[str, Any]:
-        """Convert the first of our fields to theirs; where they differ, that is seen when the result is read again."""
+        """Convert the first of our fields; if the others differ, that is found when the result is read again."""
         return {self.hf: config.get(self.ours[0])}
 
 
 @dataclass(frozen=True)
 class Must:
-    """One of Hugging Face's fields that must have a certain value, because we have no other.
+    """A field of Hugging Face's config for which one value is supported.
 
     Args:
         hf: its name.
-        allowed: what it may hold, the default of the architecture first; all must mean the same.
+        allowed: ways to write that value, the default of the architecture first.
 
     Raises:
         ValueError: from ``from_hf``, for another value.
@@ -178,24 +178,24 @@ class Must:
         return (self.hf,)
 
     def from_hf(self, record: Record) -> dict[str, Any]:
-        """Nothing, if all is well."""
+        """Check the field; it sets none of ours."""
         _one_of(record, *given(record, self.names, self.allowed[0]), self.allowed)
         return {}
 
     def to_hf(self, config: Config) -> dict[str, Any]:
-        """The value."""
+        """Write the supported value."""
         return {self.hf: self.allowed[0]}
 
 
 @dataclass(frozen=True)
 class WidthOfEmbeddings:
-    """The width of the table of embeddings, which must be that of the stream: there is no projection between them.
+    """The width of the embeddings, which must be that of the residual stream: a projection is not supported.
 
     Args:
         hf: its name.
 
     Raises:
-        ValueError: from ``from_hf``, for another width, as OPT-350M has it.
+        ValueError: from ``from_hf``, for another width, as in OPT-350M.
 
     Source: Zhang et al. (2022), the released models; GT-43.
 
@@ -212,27 +212,27 @@ class WidthOfEmbeddings:
         return (self.hf,)
 
     def from_hf(self, record: Record) -> dict[str, Any]:
-        """Nothing, if all is well."""
+        """Check the field; it sets none of ours."""
         width, d_model = record.fields.get(self.hf), record.fields.get("hidden_size")
         if width not in (None, d_model):
             record.refuse(self.hf, f"{width!r:.60} is not supported; it must be hidden_size={d_model!r}")
         return {}
 
     def to_hf(self, config: ModelConfig) -> dict[str, Any]:
-        """The width of the stream."""
+        """Write the width of the residual stream."""
         return {self.hf: config.d_model}
 
 
 @dataclass(frozen=True)
 class Rope:
-    """The base, the fraction and the scaling of RoPE, in the old fields and in the new one; both are written.
+    """Base, fraction and scaling of RoPE, from the older fields or from ``rope_parameters``; both are written.
 
     Args:
-        base, fraction: what the architecture takes by default.
-        base_name, fraction_name: of the old fields; a family without the second turns whole heads.
+        base, fraction: the defaults of the architecture.
+        base_name, fraction_name: names of the older fields. A family without the latter rotates whole heads.
 
     Raises:
-        ValueError: from ``from_hf``, for a kind of scaling that is not supported, and for parameters that are unknown.
+        ValueError: from ``from_hf``, for a type of scaling that is not supported, and for unknown parameters.
 
     Source: Su et al. (2021), section 3.4; Chen et al. (2023), section 3.2; Peng et al. (2023), section 3.4; code of
     Llama 3.1; GT-35.
@@ -261,7 +261,7 @@ class Rope:
         return ("rope_parameters", "rope_scaling", self.base_name, *more)
 
     def from_hf(self, record: Record) -> dict[str, Any]:
-        """Convert Hugging Face's fields to ours; where both fields are there, they must agree."""
+        """Convert Hugging Face's fields to ours; older and newer fields must agree."""
         new, old = (record.fields.get(name) for name in ("rope_parameters", "rope_scaling"))
         if isinstance(new, dict) and isinstance(old, dict):
             kinds = [said.get("rope_type", said.get("type", "default")) for said in (new, old)]
@@ -306,7 +306,7 @@ class Rope:
 
 
 def is_null(record: Record, name: str) -> bool:
-    """Whether a field is there, and null.
+    """Whether a field is present and null.
 
     Args:
         record: of ``config.json``.
@@ -321,7 +321,7 @@ def is_null(record: Record, name: str) -> bool:
 
 
 def given(record: Record, names: tuple[str, ...], default: object) -> tuple[str, Any]:
-    """The first of these fields that is there and not null, with its name; the default where none is.
+    """Find the first of these fields that is present and not null; return its name and value, or the default.
 
     Args:
         record: of ``config.json``.
@@ -329,7 +329,7 @@ def given(record: Record, names: tuple[str, ...], default: object) -> tuple[str,
         default: a value, a function of all fields, or ``NEEDED``.
 
     Raises:
-        ValueError: for a field that is needed and missing.
+        ValueError: for a required field that is missing.
 
     Source: as :class:`Field`.
 
@@ -345,14 +345,14 @@ def given(record: Record, names: tuple[str, ...], default: object) -> tuple[str,
 
 
 def of_right_type(record: Record, name: str, ours: str, value: Any, before: str = "") -> Any:
-    """The value, if a field of our config may hold such a one; a float where that wants one and an integer is given.
+    """Check that the type of a value is that of a field of ours, and convert an integer where that is a float.
 
     Args:
         record: of ``config.json``.
         name: of the field there.
-        ours: of our field; what ``ModelConfig`` does not have may hold anything.
-        value: what it is to hold.
-        before: what the message says before the value.
+        ours: dotted name of our field; a field that ``ModelConfig`` does not have may have any type.
+        value: of the field.
+        before: text that precedes the value in the message.
 
     Raises:
         ValueError: for another type.

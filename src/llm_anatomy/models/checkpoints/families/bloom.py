@@ -1,4 +1,4 @@
-"""BLOOM: ALiBi, a norm right after the embeddings, projections fused by head."""
+"""BLOOM: ALiBi, a norm after the embeddings, and queries, keys and values fused head by head."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def rules(config: ModelConfig) -> list[Rule]:
 
 
 class FourTimesTheWidth:
-    """BLOOM does not say the width of its feed-forward layer: it is four times that of the stream.
+    """The inner width of the feed-forward layer, which is always four times ``d_model`` in BLOOM.
 
     Source: BigScience (2022), table 3.
 
@@ -57,7 +57,7 @@ class FourTimesTheWidth:
         return {"d_ff": d_ff}
 
     def to_hf(self, config: ModelConfig) -> dict[str, Any]:
-        """Nothing: it is said by the width."""
+        """Write nothing: the width follows from ``hidden_size``."""
         return {}
 
 
@@ -85,7 +85,7 @@ FAMILY = Family(
         ff_bias=True,
     ),
     rules=rules,
-    # the last ones are of the code that trained it: how kernels are fused, and a bound of its table of distances
+    # the last ones are of the training code: fused kernels, and the size of its table of distances
     harmless=(
         "slow_but_exact attention_softmax_in_fp32 bias_dropout_fusion masked_softmax_fusion skip_bias_add "
         "skip_bias_add_qkv offset_alibi"

@@ -1,4 +1,4 @@
-"""DeBERTa, version 1: content asks for positions, and positions for content, by matrices of their own."""
+"""DeBERTa, version 1: disentangled attention, with projections of their own for positions."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -18,10 +18,10 @@ ATTENTION, HF_ATTENTION = AT + "attention.", HF + "attention.self."
 
 
 class WithoutKeyBias(Change):
-    """Biases of queries and values, where ours have those of keys too: zeros, which change nothing.
+    """Biases of queries and values, to which zeros are added for the keys.
 
     Raises:
-        ValueError: from ``to_hf``, for a bias of keys other than zero, which cannot be said there.
+        ValueError: from ``to_hf``, for a bias of keys other than zero, which their layout lacks.
 
     Source: the code of He et al. (2021), version 1.
 
@@ -36,7 +36,7 @@ class WithoutKeyBias(Change):
     def to_hf(self, *ours: Tensor) -> tuple[Tensor, ...]:
         query, key, value = ours
         if not key.is_meta and bool(key.any()):
-            raise ValueError("the family deberta cannot say biases of keys other than zero")
+            raise ValueError("the family deberta cannot represent biases of keys other than zero")
         return query, value
 
 
@@ -71,7 +71,7 @@ def rules(config: ModelConfig) -> list[Rule]:
 
 
 def attention_residual() -> list[Rule]:
-    """The rules for all but attention's own projections, which all versions share.
+    """The rules that all versions share: those for everything but attention's projections.
 
     Source: as :func:`rules`.
 
@@ -94,15 +94,14 @@ def attention_residual() -> list[Rule]:
 
 
 class Stated(Must):
-    """One of Hugging Face's fields that must be there and have a certain value, because what they take by default is
-    another.
+    """A field of Hugging Face's config that must be present with one value, because its default is not supported.
 
     Args:
         hf: its name.
-        allowed: what it may hold; all must mean the same.
+        allowed: ways to write that value.
 
     Raises:
-        ValueError: from ``from_hf``, for another value, and where it is missing.
+        ValueError: from ``from_hf``, for another value, and if it is missing.
 
     Source: the configurations of Hugging Face's models.
 
@@ -112,14 +111,14 @@ class Stated(Must):
     """
 
     def from_hf(self, record: Record) -> dict[str, Any]:
-        """Nothing, if all is well."""
+        """Check the field; it sets none of ours."""
         given(record, self.names, NEEDED)
         return super().from_hf(record)
 
 
 @dataclass(frozen=True)
 class MaxDistance:
-    """The largest distance that is told apart: below 1 it is the length of the longest text.
+    """The distance at which offsets are clipped; a value below 1 stands for the length of the longest text.
 
     Args:
         ours: the name of our field.
@@ -157,7 +156,7 @@ FIELDS = (
     Stated("pos_att_type", ["c2p", "p2c"], ["p2c", "c2p"], "c2p|p2c", "p2c|c2p"),
     Must("tie_word_embeddings", True),
     Must("talking_head", False),
-    Must("legacy", False, True),  # says what tensors are called; both names are read
+    Must("legacy", False, True),  # names of tensors; both are read
 )
 """The fields that all versions share."""
 
@@ -179,7 +178,7 @@ FAMILY = Family(
     },
     ignored=(
         "deberta.embeddings.position_ids",
-        "deberta.embeddings.position_embeddings.weight",  # for a second pass before the logits, which is not read
+        "deberta.embeddings.position_embeddings.weight",  # for a second pass before the logits, which is not supported
         "mask_predictions.dense.{kind}",
         "mask_predictions.LayerNorm.{kind}",
         "mask_predictions.classifier.{kind}",

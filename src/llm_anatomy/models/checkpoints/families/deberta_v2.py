@@ -1,4 +1,4 @@
-"""DeBERTa, versions 2 and 3: offsets in buckets that grow, and positions through attention's own matrices."""
+"""DeBERTa, versions 2 and 3: logarithmic buckets, and positions projected by attention's own matrices."""
 
 from typing import Any
 
@@ -42,10 +42,10 @@ _PARTS = ("query", "key", "value")
 
 
 class Buckets:
-    """How many buckets there are: they count those of one sign, we all.
+    """The number of buckets; Hugging Face counts those of one direction, we count both.
 
     Raises:
-        ValueError: from ``from_hf``, where it is missing, and for other than an even number from 4.
+        ValueError: from ``from_hf``, if it is missing or not an even number of at least 4.
 
     Source: the code of He et al. (2021), version 2.
 

@@ -1,4 +1,4 @@
-"""DeepSeek-V2 and V2-Lite: latent attention, and after the first layers shared experts beside chosen ones."""
+"""DeepSeek-V2 and V2-Lite: latent attention, and shared and routed experts in all but the first layers."""
 
 import math
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def rules(config: ModelConfig) -> list[Rule]:
         d_shared = config.moe.n_shared_experts * d_expert
     expert = HF_EXPERTS + "experts.{expert}."
     return [
-        *llama_rules(config),  # those for keys and values say nothing here
+        *llama_rules(config),  # those for keys and values have no effect here
         Rule(HF_ATTENTION + "q_a_proj.{kind}", ATTENTION + "w_query.0.{kind}"),
         Rule(HF_ATTENTION + "q_a_layernorm.weight", ATTENTION + "w_query.1.weight"),
         Rule(HF_ATTENTION + "q_b_proj.weight", ATTENTION + "w_query.2.weight"),
@@ -60,18 +60,18 @@ def rules(config: ModelConfig) -> list[Rule]:
         ),
         Rule(HF_EXPERTS + "shared_experts.down_proj.{kind}", EXPERTS + "shared.w_down.{kind}"),
         Rule(HF_EXPERTS + "gate.weight", EXPERTS + "router.w_router.weight"),
-        Rule(HF_EXPERTS + "gate.e_score_correction_bias", EXPERTS + "router.selection_bias"),  # V3's alone
+        Rule(HF_EXPERTS + "gate.e_score_correction_bias", EXPERTS + "router.selection_bias"),  # in V3 only
     ]
 
 
 @dataclass(frozen=True)
 class Repeats:
-    """One of Hugging Face's fields that repeats what others say, or their sum; it may be missing.
+    """A field of Hugging Face's config that repeats the sum of others, and may be missing.
 
     Args:
         hf: its name.
-        of: the names of those whose sum it is.
-        ours: that sum, of our config.
+        of: the names of the fields whose sum it is.
+        ours: a function from our config to that sum.
 
     Raises:
         ValueError: from ``from_hf``, for another value.
@@ -93,7 +93,7 @@ class Repeats:
         return (self.hf,)
 
     def from_hf(self, record: Record) -> dict[str, Any]:
-        """Nothing, if all is well."""
+        """Check the field; it sets none of ours."""
         total = sum(given(record, (name,), NEEDED)[1] for name in self.of)
         name, value = given(record, self.names, total)
         if value != total:
@@ -101,12 +101,12 @@ class Repeats:
         return {}
 
     def to_hf(self, config: ModelConfig) -> dict[str, Any]:
-        """The sum."""
+        """Write the sum."""
         return {self.hf: self.ours(config)}
 
 
 class Queries:
-    """The latent of queries, where null says that there is none, and biases, which queries without a latent lack.
+    """The latent of queries, for which null means none, and the biases, which queries without a latent do not have.
 
     Raises:
         ValueError: from ``from_hf``, for biases without a latent of queries.
@@ -134,13 +134,14 @@ class Queries:
 
 
 class LatentRope(Rope):
-    r"""RoPE whose YaRN has two numbers more, ``mscale`` a and ``mscale_all_dim`` b.
+    r"""RoPE whose YaRN scaling has two more parameters, ``mscale`` a and ``mscale_all_dim`` b.
 
     .. math:: m(c) = 0.1\, c \ln(\mathrm{factor}) + 1, \quad \mathrm{temperature} = \frac{m(a)}{m(b)}, \quad
         \mathrm{scale} = \frac{m(b)^2}{\sqrt{d_\mathrm{head} + d_\mathrm{rotary}}}
 
     Raises:
-        ValueError: from ``from_hf``, as for ``Rope``, and for one of the two alone: their codes then differ.
+        ValueError: from ``from_hf``, as for ``Rope``, and for one of the two alone, which implementations treat
+            differently.
 
     Source: DeepSeek-AI (2024), "DeepSeek-V2", section 3.1.4 and its code, in the layout of Hugging Face; CMU-13.
 
@@ -176,7 +177,7 @@ class LatentRope(Rope):
         return ours
 
     def to_hf(self, config: ModelConfig) -> dict[str, Any]:
-        """Convert our config to Hugging Face's fields; the shortest numbers that give ours again."""
+        """Convert our config to Hugging Face's fields, with the shortest numbers from which ours follow exactly."""
         hf: dict[str, Any] = super().to_hf(config)
         scaling = config.rope.scaling if config.rope else None
         if not scaling or not scaling.attention_factor or not config.attention_scale or scaling.type != "yarn":
@@ -216,7 +217,7 @@ def _scale(width: int, magnitude: float) -> float:
 
 
 def _shortest(factor: float, magnitude: float, fits: Callable[[float], bool]) -> float:
-    """What makes this magnitude, with as few digits as fit."""
+    """The ``mscale`` of this magnitude, with as few digits as suffice."""
     exact = (magnitude - 1) / (0.1 * math.log(factor)) if factor > 1 else 1.0
     for n_digits in range(1, 17):
         short = float(f"{exact:.{n_digits}g}")
@@ -226,10 +227,10 @@ def _shortest(factor: float, magnitude: float, fits: Callable[[float], bool]) ->
 
 
 class Routing:
-    """How experts are chosen: among all, or in the best groups.
+    """How experts are selected: among all, or within the best groups.
 
     Raises:
-        ValueError: from ``from_hf``, for another way.
+        ValueError: from ``from_hf``, for another method.
 
     Source: DeepSeek-AI (2024), "DeepSeek-V2", section 2.2.2, in the layout of Hugging Face.
 
@@ -269,7 +270,7 @@ SIZES = (
     Field("n_shared_experts", "moe.n_shared_experts"),
     Field("hidden_act", "feedforward", GATES, default="silu"),
     Field("tie_word_embeddings", "tie_embeddings", default=False),
-    Must("rms_norm_eps", 1e-6),  # their norms of latents know no other
+    Must("rms_norm_eps", 1e-6),  # the norms of their latents have no other
     Must("moe_layer_freq", 1),
     Queries(),
     Repeats("num_key_value_heads", ("num_attention_heads",), lambda config: config.n_heads),

@@ -1,4 +1,4 @@
-"""DeepSeek-V3 and R1: V2's layers, and a router that judges each expert by itself, with a bias that no loss trains."""
+"""DeepSeek-V3 and R1: the layers of V2, with a sigmoid router whose selection bias has no gradient."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from llm_anatomy.tokenizers.base import Record
 
 
 class SigmoidRouting:
-    """Groups of experts; one group is none.
+    """Groups of experts; a single group means no groups.
 
     Source: DeepSeek-AI (2024), "DeepSeek-V3", section 2.1.2, in the layout of Hugging Face.
 

@@ -1,4 +1,4 @@
-"""Gemma 2: Gemma with norms on both sides, bounds of scores and logits, and a window in every other layer."""
+"""Gemma 2: Gemma with sandwich norms, softcapping of scores and logits, and a window in every other layer."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def rules(config: ModelConfig) -> list[Rule]:
 
 
 class Windows:
-    """Windows of the layers that a list names, or else of every other one, the first included.
+    """The windows of the layers that ``layer_types`` lists, and by default of every other layer from the first on.
 
     Source: Gemma Team (2024b), section 2; UCL-13.
 
@@ -57,10 +57,10 @@ class Windows:
 
 
 class QueryScale:
-    r"""The number under the root of the scores' factor; :math:`d_\mathrm{head}` is what we take by default.
+    r"""The scale of the scores, given as :math:`1 / \sqrt{\cdot}` of a number whose default is :math:`d_\mathrm{head}`.
 
     Raises:
-        ValueError: from ``from_hf``, for what is no number from 1.
+        ValueError: from ``from_hf``, for anything but a whole number of at least 1.
 
     Source: Gemma Team (2024b), whose largest model has :math:`d_\mathrm{model} / n_\mathrm{heads}`; UCL-13.
 
@@ -81,8 +81,8 @@ class QueryScale:
         return {"attention_scale": None if scalar == given(record, ("head_dim",), 256)[1] else scalar**-0.5}
 
     def to_hf(self, config: ModelConfig) -> dict[str, Any]:
-        """Convert our config to Hugging Face's fields; a factor that is no such root is found to differ when the result
-        is read again."""
+        """Convert our config to Hugging Face's fields. A scale that cannot be written like that is found to differ when
+        the result is read again."""
         scale = config.attention_scale
         return {self.names[0]: config.d_head if scale is None else max(1, round(scale**-2))}
 
@@ -107,7 +107,7 @@ FAMILY = Family(
     ),
     fixed=dict(position="rope", norm="unit_offset_rmsnorm", norm_placement="sandwich", scale_embeddings=True),
     rules=rules,
-    # their class reads only the second of two names of activation, and only the first of two of the window
+    # names of the activation and of the window that their class does not read
     harmless="hidden_act sliding_window_size cache_implementation",
     prefix=llama.FAMILY.prefix,
     ignored=llama.FAMILY.ignored,

@@ -1,4 +1,4 @@
-"""GPT-J: sublayers side by side behind one norm, RoPE that turns neighbours in a part of each head."""
+"""GPT-J: parallel blocks with one norm, and interleaved RoPE on a part of each head."""
 
 import math
 from typing import Any
@@ -40,10 +40,10 @@ def rules(config: ModelConfig) -> list[Rule]:
 
 
 class RotaryDim:
-    """How many entries of a head RoPE turns; ours says which fraction.
+    """The number of entries of a head that RoPE rotates; in our config it is a fraction.
 
     Raises:
-        ValueError: from ``from_hf``, for a number that is odd or larger than a head, and for null.
+        ValueError: from ``from_hf``, for a number that is odd or larger than the head, and for null.
 
     Source: Wang and Komatsuzaki (2021), the released code; IITD-26.
 

@@ -1,4 +1,4 @@
-"""GPT-NeoX and Pythia: sublayers side by side, RoPE on a part of each head, projections fused by head."""
+"""GPT-NeoX and Pythia: parallel blocks, RoPE on a part of each head, queries, keys and values fused head by head."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def rules(config: ModelConfig) -> list[Rule]:
 
 
 class ParallelResidual:
-    """Whether the sublayers stand side by side, each with a norm of its own.
+    """Whether blocks are parallel, with a norm for each sublayer.
 
     Source: Black et al. (2022), section 2.1.
 

@@ -1,4 +1,4 @@
-"""Llama, Llama 2, 3 and 3.1: RoPE with its scaling, RMSNorm, SwiGLU, and the table that many others start from."""
+"""Llama, Llama 2, 3 and 3.1: RoPE and its scaling, RMSNorm, SwiGLU. Many other families build on this table."""
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints import fields
@@ -40,7 +40,7 @@ def rules(config: ModelConfig) -> list[Rule]:
 
 
 GATES = {"silu": "swiglu", "gelu": "geglu", "gelu_pytorch_tanh": "geglu_tanh", "relu": "reglu"}
-"""What ``hidden_act`` makes of a gated layer."""
+"""The gated layer for each ``hidden_act``."""
 
 SIZES = (
     *fields.SIZES,
@@ -51,10 +51,10 @@ SIZES = (
 
 
 def sizes(n_kv_heads: int) -> tuple[Field, ...]:
-    """The fields of sizes in models after Llama, whose key-value heads are as many as the heads where they are null.
+    """The sizes of models after Llama, in which null stands for as many key-value heads as query heads.
 
     Args:
-        n_kv_heads: what the architecture takes where the field is missing.
+        n_kv_heads: the default of the architecture for a missing field.
 
     Source: the configurations of Hugging Face's models; GT-43.
 

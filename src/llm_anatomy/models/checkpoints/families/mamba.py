@@ -33,11 +33,11 @@ def rules(config: MambaConfig) -> list[Rule]:
 
 
 class Channels:
-    """The width of the blocks, which their models find by ``expand`` alone, whatever others say.
+    """The inner width of the blocks, which Hugging Face derives from ``expand`` alone.
 
     Raises:
-        ValueError: from ``from_hf``, if ``intermediate_size`` or ``d_inner`` says something else, and for an
-            ``expand`` that is no whole number above 0.
+        ValueError: from ``from_hf``, if ``intermediate_size`` or ``d_inner`` differs from it, and for an ``expand``
+            that is not a whole number above 0.
 
     Source: Gu and Dao (2023), "Mamba", section 3.4, in the layout of Hugging Face.
 
@@ -61,14 +61,14 @@ class Channels:
         return {"d_inner": d_inner}
 
     def to_hf(self, config: MambaConfig) -> dict[str, Any]:
-        """Convert our config to Hugging Face's fields; a width that is no multiple is found to be another when the
-        result is read again."""
+        """Convert our config to Hugging Face's fields. A width that is not a multiple of ``d_model`` is found to differ
+        when the result is read again."""
         expand = max(1, config.get("d_inner") // config.d_model)
         return {"expand": expand, "intermediate_size": expand * config.d_model}
 
 
 class StepRank:
-    """The rank of the steps, a number or ``"auto"``.
+    """The rank of the step sizes, a number or ``"auto"``.
 
     Source: Gu and Dao (2023), "Mamba", section 3.6, in the layout of Hugging Face.
 

@@ -1,4 +1,4 @@
-"""Mistral: Llama's layout with a sliding window, which later models say layer by layer."""
+"""Mistral: Llama's layout with a sliding window in all layers."""
 
 from llm_anatomy.models.checkpoints.families import llama
 from llm_anatomy.models.checkpoints.family import Family

@@ -1,4 +1,4 @@
-"""Mixtral: Mistral with a mixture of experts, one after the other in the files."""
+"""Mixtral: Mistral with a mixture of experts, whose tensors are stored expert by expert."""
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints.families import llama

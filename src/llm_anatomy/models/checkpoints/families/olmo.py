@@ -1,4 +1,4 @@
-"""OLMo: Llama's table with a layer norm that has neither weights nor biases."""
+"""OLMo: Llama's table with a layer norm that has neither scale nor shift."""
 
 from llm_anatomy.models.checkpoints.families.llama import GATES, SIZES, rules
 from llm_anatomy.models.checkpoints.family import Family

@@ -1,4 +1,4 @@
-"""OPT: learned positions whose first two rows no token reads, ReLU."""
+"""OPT: ReLU, and learned positions whose first two rows are unused."""
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints.family import Family

@@ -1,4 +1,4 @@
-"""Qwen 1.5, 2 and 2.5: Llama's layout with biases at queries, keys and values, and windows from some layer on."""
+"""Qwen 1.5, 2 and 2.5: Llama's layout with biases of queries, keys and values, and windows from some layer on."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from llm_anatomy.models.checkpoints.fields import Field, Must, OrNull, Rope, giv
 
 
 class Windows:
-    """Windows where a switch is on: of the layers that a list names, or else of all but the first few.
+    """The windows, if they are switched on, of the layers that ``layer_types`` lists, or of all but the first few.
 
     Source: Yang et al. (2024), "Qwen2", section 2.2, in the words of Hugging Face's configurations.
 

@@ -1,4 +1,4 @@
-"""RoFormer: BERT with RoPE that turns neighbours in place of learned positions; also read from left to right."""
+"""RoFormer: BERT with interleaved RoPE instead of learned positions, as an encoder or as a decoder."""
 
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ ARCHITECTURES = {"encoder": "RoFormerForMaskedLM", "decoder": "RoFormerForCausal
 
 
 class Direction(Field):
-    """Whether tokens see only what came before; another class is written then, with the same tensors.
+    """Whether the model is causal, for which another class with the same tensors is written.
 
     Source: Su et al. (2021), "RoFormer", section 4, in the layout of Hugging Face; IITD-32.
 
@@ -43,7 +43,7 @@ FAMILY = Family(
     rules=partial(bert.rules, model="roformer"),
     prefix="roformer.",
     renamed=bert.RENAMED,
-    # RoPE's table of sines and cosines is no weight, though files hold it
+    # RoPE's table of sines and cosines is not a weight, though files hold it
     ignored=("roformer.encoder.embed_positions.weight", "roformer.pooler.dense.{kind}", *bert.OTHER_HEADS),
     copies={
         "cls.predictions.decoder.weight": "roformer.embeddings.word_embeddings.weight",

@@ -1,4 +1,4 @@
-"""T5 and T5 1.1: two stacks, a bias by distance that all layers of a stack share, scores that are not scaled."""
+"""T5 and T5 1.1: an encoder-decoder with a relative position bias that the layers of a stack share."""
 
 from typing import Any
 
@@ -52,10 +52,10 @@ def _stack(config: ModelConfig, hf: str, ours: str, sublayers: list[str]) -> lis
 
 
 class ScaledLogits:
-    """Whether logits are scaled, which T5 is and its successors are not.
+    """Whether logits are scaled, as in T5 but not in its successors.
 
-    Older files say it by ``tie_word_embeddings``, newer ones by ``scale_decoder_outputs``. Whether the logits read the
-    table of the embeddings is another question, which the file of the weights answers: by holding a head or not.
+    Older files write it as ``tie_word_embeddings``, newer ones as ``scale_decoder_outputs``. Whether embeddings are
+    tied is another question, which the weights answer: they either contain a head or not.
 
     Source: Raffel et al. (2020), in the layout of Hugging Face.
 

@@ -27,7 +27,7 @@ def rules(config: ModelConfig) -> list[Rule]:
     Source: DeepSeek-AI (2024), "DeepSeek-V2", section 2, in the layout of Hugging Face; CMU-13.
 
     >>> sizes = dict(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5)
-    >>> rules(ModelConfig(attention="latent", latent=LatentAttentionConfig(d_latent=6), **sizes))[-1].ours
+    >>> rules(ModelConfig.of(sizes | {"attention": "latent", "latent.d_latent": 6}))[-1].ours
     ('stack.blocks.{layer}.feedforward.router.selection_bias',)
     """
     n_experts, d_expert, d_shared = 0, 0, 0  # of a model without experts, to which the rules for them do not apply

@@ -18,7 +18,7 @@ def rules(config: ModelConfig) -> list[Rule]:
     Source: Jiang et al. (2024), "Mixtral of Experts", section 2.1, in the layout of Hugging Face; GT-19.
 
     >>> sizes = dict(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5)
-    >>> rules(ModelConfig(feedforward="swiglu", moe=MoEConfig(n_experts=4, n_experts_per_token=2), **sizes))[-1].hf
+    >>> rules(ModelConfig.of(sizes | {"moe.n_experts": 4, "moe.n_experts_per_token": 2}))[-1].hf
     ('model.layers.{layer}.block_sparse_moe.experts.{expert}.w2.weight',)
     """
     n_experts, d_expert = (config.moe.n_experts, config.moe.d_expert) if config.moe else (0, 0)

@@ -58,7 +58,7 @@ def test_show_says_all_that_is_known(capsys, name):
         assert not said or said in " ".join(out.split())
     lines = dict(line.split(maxsplit=1) for line in out.splitlines() if " " in line)
     assert all(lines[field].startswith(str(value)) for field, value in record.values.items())
-    assert ("by formula" in out) == record.known
+    assert ("parameters, counted:" in out) == record.known
 
 
 def test_show_as_json(capsys):

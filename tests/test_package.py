@@ -25,11 +25,13 @@ MAY_IMPORT = {
     "llm_anatomy.data": set(),
     "llm_anatomy.layers": {"llm_anatomy.shapes", "llm_anatomy.layers"},
     "llm_anatomy.files": set(),
-    "llm_anatomy.config": {"llm_anatomy.files"},
+    "llm_anatomy.registry": {"llm_anatomy.layers"},  # the names of parts, and their classes
+    "llm_anatomy.config": {"llm_anatomy.files", "llm_anatomy.registry"},
     "llm_anatomy.models": {
         "llm_anatomy.shapes",
         "llm_anatomy.data",
         "llm_anatomy.layers",
+        "llm_anatomy.registry",
         "llm_anatomy.config",
         "llm_anatomy.models",
     },

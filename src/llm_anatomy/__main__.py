@@ -44,7 +44,7 @@ def show(args: argparse.Namespace) -> None:
         sentences.insert(0, f"Built by {record.builder}.")
     print()
     if record.known:
-        print(f"parameters, by formula: {_n_parameters(record.config()):,}")
+        print(f"parameters, counted:    {_n_parameters(record.config()):,}")
     if record.exact:
         print(f"parameters, exactly:    {record.exact:,} ({record.exact_source})")
     if record.printed:
@@ -103,7 +103,7 @@ def _row(record: Preset) -> dict[str, str]:
         "position": values.get("position", "—").replace("transformer_xl", "xl"),
         "norm": values.get("norm", "—").replace("unit_offset_rmsnorm", "1+rmsnorm"),
         "placed": values.get("norm_placement", "—") + (", parallel" if values.get("parallel_block") else ""),
-        "feed-forward": values.get("feedforward", "—") + (" experts" if "n_experts" in values else ""),
+        "feed-forward": values.get("feedforward", "—") + (" experts" if "moe.n_experts" in values else ""),
         "heads/kv": attention if heads else "—",
         "layers": values.get("n_layers", "—"),
         "width": values.get("d_model", "—"),

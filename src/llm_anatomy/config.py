@@ -1,127 +1,355 @@
-"""One description for every architecture of the lectures: sizes as numbers, parts by name."""
+"""One description for every architecture of the lectures: sizes are numbers, parts are names from the registry, and the
+options of a part are a config of their own, such as ``rope=RopeConfig(base=500000.0)``."""
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
+from types import UnionType
+from typing import Any, ClassVar, TypeVar, get_args, get_origin
 
 from llm_anatomy.files import write_atomically
+from llm_anatomy.registry import PARTS
 
-ALLOWED = {
+T = TypeVar("T", bound="Config")
+
+ALLOWED: dict[str, tuple[str | None, ...]] = {
     "kind": ("decoder", "encoder", "encoder-decoder"),
-    "attention": ("multi_head", "latent"),
-    "position": (
-        "none",
-        "sinusoidal",
-        "learned",
-        "rope",
-        "alibi",
-        "t5",
-        "shaw",
-        "transformer_xl",
-        "deberta",
-        "deberta_v2",
-        "tupe",
-    ),
-    "rope_pairing": ("half_split", "interleaved"),
-    "rope_scaling": (None, "linear", "ntk", "yarn", "llama3"),
-    "norm": ("layernorm", "rmsnorm", "unit_offset_rmsnorm"),
-    "norm_placement": ("pre", "post", "sandwich", "post_sublayer", "rezero"),
     "qk_norm": (None, "per_head", "across_heads"),
-    "feedforward": (
-        "relu",
-        "squared_relu",
-        "gelu",
-        "gelu_tanh",
-        "swish",
-        "elu",
-        "selu",
-        "tanh",
-        "glu",
-        "bilinear",
-        "reglu",
-        "geglu",
-        "geglu_tanh",
-        "swiglu",
-    ),
-    "router": (
-        "softmax_of_top_k",
-        "top_k_of_softmax",
-        "top_k_of_softmax_in_groups",
-        "top_k_of_sigmoid",
-        "top_k_of_sigmoid_in_groups",
-    ),
+    **{field: tuple(classes) for field, classes in PARTS.items()},
 }
-"""What a field that names a part may hold."""
+"""The names that a field may hold, by its dotted name. Those of parts are read from the registry."""
 
-_IN_GROUPS = ("top_k_of_softmax_in_groups", "top_k_of_sigmoid_in_groups")
-
-# Fields that mean something only where another field has one of these values; elsewhere they keep their default.
-_BELONGS_TO = {
-    "n_encoder_layers": ("kind", ("encoder-decoder",)),
-    "n_kv_heads": ("attention", ("multi_head",)),
-    "output_bias": ("attention", ("multi_head",)),
-    "d_latent": ("attention", ("latent",)),
-    "d_rotary": ("attention", ("latent",)),
-    "d_query_latent": ("attention", ("latent",)),
-    "rope_base": ("position", ("rope",)),
-    "rope_fraction": ("position", ("rope",)),
-    "rope_pairing": ("position", ("rope",)),
-    "rope_scaling": ("position", ("rope",)),
-    "position_offset": ("position", ("learned",)),
-    "n_buckets": ("position", ("t5", "deberta_v2")),
-    "max_distance": ("position", ("t5", "shaw", "deberta", "deberta_v2")),
-    "norm_bias": ("norm", ("layernorm",)),
-    "norm_weight": ("norm", ("layernorm",)),
-    "n_parallel_norms": ("parallel_block", (True,)),
-    "n_expert_groups": ("router", _IN_GROUPS),
-    "n_open_groups": ("router", _IN_GROUPS),
-}
+SLIDING, FULL = "sliding_attention", "full_attention"
+"""The types of layers, as Hugging Face's configurations call them: with the window, and without."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelConfig:
-    r"""What a model is made of. Names are those of the lectures; every value is checked when it is made.
+class Config:
+    """Check every field when a config is made, and convert it to plain values and back.
+
+    A whole number must be at least 1, or at least 0 where 0 is its default; any other number must be above 0.
+
+    >>> before = ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5, position="rope")
+    >>> after = ModelConfig.of(before.changed() | {"rope.base": 500.0})
+    >>> after.get("rope.base"), before.difference(after)
+    (500.0, {'rope.base': (10000.0, 500.0)})
+    """
+
+    prefix: ClassVar[str] = ""
+    """What precedes the names of the fields in messages and in JSON."""
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            name, value = self.prefix + field.name, getattr(self, field.name)
+            if not _has_type(value, field.type):
+                kind = field.type.__name__ if isinstance(field.type, type) else field.type
+                raise ValueError(f"{name}={value!r} must be {kind}")
+            if value not in ALLOWED.get(name, (value,)):
+                raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, ALLOWED[name]))}")
+            least = 0 if field.default == 0 else 1
+            if type(value) is int and value < least:
+                raise ValueError(f"{name}={value} must be at least {least}")
+            if type(value) is float and not value > 0:
+                raise ValueError(f"{name}={value} must be above 0")
+
+    def _require(self, holds: object, field: str, what: str) -> None:
+        """Refuse the value of a field, with what it must be, unless a condition holds."""
+        if not holds:
+            raise ValueError(f"{self.prefix}{field}={getattr(self, field)!r} must {what}")
+
+    def changed(self) -> dict[str, object]:
+        """The fields that differ from their defaults, in order; those of nested configs as ``rope.base``."""
+        changed = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Config):
+                changed |= value.changed()
+            elif value != field.default:
+                changed[self.prefix + field.name] = value
+        return changed
+
+    def get(self, name: str) -> Any:
+        """The value of a field by its dotted name, such as ``rope.base``; None where there is no such nested config."""
+        value = self
+        for part in name.split("."):
+            value = None if value is None else getattr(value, part)
+        return value
+
+    def difference(self, other: "Config") -> dict[str, tuple[object, object]]:
+        """What changes from this config to the other: each field that differs, with both values."""
+        names = self.changed() | other.changed()
+        pairs = {name: (self.get(name), other.get(name)) for name in names}
+        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+    @classmethod
+    def of(cls: type[T], values: Mapping[str, object]) -> T:
+        """Make a config from a dict, in which nested fields are dicts or have dotted names such as ``rope.base``.
+
+        Raises:
+            ValueError: naming unknown and missing fields, or any value that is not allowed.
+        """
+        fields, given = {field.name: field for field in dataclasses.fields(cls)}, {}
+        for name, value in values.items():
+            outer, _, inner = name.partition(".")
+            before = given.get(outer)
+            given[outer] = {**(before if isinstance(before, dict) else {}), inner: value} if inner else value
+        unknown = [cls.prefix + name for name in given if name not in fields]
+        if unknown:
+            raise ValueError(
+                f"unknown fields {', '.join(unknown)}; allowed are {', '.join(map(cls.prefix.__add__, fields))}"
+            )
+        required = [name for name, field in fields.items() if field.default is dataclasses.MISSING]
+        missing = [cls.prefix + name for name in required if name not in given]
+        if missing:
+            raise ValueError(f"missing fields {', '.join(missing)}")
+        for name, value in given.items():
+            nested = _nested(fields[name].type)
+            if isinstance(value, Mapping) and nested:
+                given[name] = nested.of(value)
+            elif isinstance(value, list):  # JSON has no tuples
+                given[name] = tuple(value)
+        return cls(**given)
+
+
+def _has_type(value: object, kind: Any) -> bool:
+    kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    classes = tuple(get_origin(one) or one for one in kinds)
+    classes += (int,) if float in classes else ()
+    return isinstance(value, classes) and (bool in classes or not isinstance(value, bool))
+
+
+def _nested(kind: Any) -> type[Config] | None:
+    """The class of a nested config, from the type of its field."""
+    return next((one for one in get_args(kind) or (kind,) if isinstance(one, type) and issubclass(one, Config)), None)
+
+
+# --- Options of single parts ---
+
+
+@dataclass(frozen=True, kw_only=True)
+class RopeScaling(Config):
+    """How RoPE is scaled for contexts longer than those of the training. Which options there are depends on the type.
+
+    Args:
+        type: ``"linear"``, ``"ntk"``, ``"yarn"`` or ``"llama3"``.
+        factor: how many times longer the context becomes.
+        original_max_position_embeddings: the length of the training, for YaRN and Llama 3.
+        beta_fast, beta_slow: number of rotations within that length above which a plane is kept, and below which it is
+            interpolated, for YaRN and Llama 3.
+        attention_factor: YaRN's factor of rotated queries and keys, derived from ``factor`` by default.
+
+    >>> RopeScaling(type="linear", factor=2.0, beta_fast=32.0)
+    Traceback (most recent call last):
+    ValueError: rope.scaling.beta_fast=32.0 must be left out with rope.scaling.type='linear'
+    """
+
+    prefix = "rope.scaling."
+
+    type: str
+    factor: float
+    original_max_position_embeddings: int | None = None
+    beta_fast: float | None = None
+    beta_slow: float | None = None
+    attention_factor: float | None = None
+
+    def __post_init__(self):
+        super().__post_init__()
+        options = signature(PARTS["rope.scaling.type"][self.type]).parameters
+        for field in dataclasses.fields(self)[1:]:
+            option, is_given = options.get(field.name), getattr(self, field.name) is not None
+            here = f"with rope.scaling.type={self.type!r}"
+            self._require(option or not is_given, field.name, f"be left out {here}")
+            self._require(is_given or not option or option.default is not option.empty, field.name, f"be given {here}")
+
+    def options(self) -> dict[str, float]:
+        """The arguments of the class that ``type`` names."""
+        return {name: value for name, value in vars(self).items() if name != "type" and value is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RopeConfig(Config):
+    """Rotary position embedding.
+
+    Args:
+        base: of the geometric sequence of frequencies; Hugging Face's ``rope_theta``.
+        fraction: share of each head that is rotated.
+        pairing: which entries of a head form a plane: ``"half_split"`` or ``"interleaved"``.
+        scaling: for contexts longer than those of the training.
+
+    >>> ModelConfig.of(dict(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5, position="rope")).rope
+    RopeConfig(base=10000.0, fraction=1.0, pairing='half_split', scaling=None)
+    """
+
+    prefix = "rope."
+
+    base: float = 10000.0
+    fraction: float = 1.0
+    pairing: str = "half_split"
+    scaling: RopeScaling | None = None
+
+    def __post_init__(self):
+        super().__post_init__()
+        self._require(self.fraction <= 1, "fraction", "be above 0 and at most 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedPositionConfig(Config):
+    """Learned positions; ``offset`` rows of their table precede that of the first token, as two do in OPT."""
+
+    prefix = "learned."
+
+    offset: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClippingConfig(Config):
+    """Relative positions whose offsets are clipped at ``max_distance``."""
+
+    prefix = "clipping."
+
+    max_distance: int = 128
+
+
+@dataclass(frozen=True, kw_only=True)
+class BucketConfig(Config):
+    """Relative positions in ``n_buckets`` that widen with the distance, the last of them from ``max_distance`` on."""
+
+    prefix = "buckets."
+
+    n_buckets: int = 32
+    max_distance: int = 128
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatentAttentionConfig(Config):
+    """Multi-head latent attention.
+
+    Args:
+        d_latent: width of the latent from which keys and values are computed.
+        d_rotary: width of the part of queries and keys that RoPE rotates; None without RoPE.
+        d_query_latent: width of the latent of the queries; None to compute queries directly.
+    """
+
+    prefix = "latent."
+
+    d_latent: int
+    d_rotary: int | None = None
+    d_query_latent: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerNormConfig(Config):
+    """Whether layer normalization has a scale, ``weight``, and a shift, ``bias``."""
+
+    prefix = "layernorm."
+
+    weight: bool = True
+    bias: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoEConfig(Config):
+    """A mixture of experts in place of the feed-forward layer.
+
+    Args:
+        n_experts: how many routed experts there are.
+        n_experts_per_token: how many of them the router selects for a token.
+        d_expert: inner width of an expert, ``d_ff`` by default.
+        n_shared_experts: experts that every token passes besides.
+        n_dense_layers: how many of the first layers keep a plain feed-forward layer.
+        router: how weights follow from logits, such as ``"softmax_of_top_k"``.
+        routed_scaling_factor: factor of the weights of the routed experts.
+        n_groups, n_groups_per_token: groups of experts, and how many of them a token may reach; for routers whose name
+            ends in ``in_groups``.
+
+    >>> MoEConfig(n_experts=4, n_experts_per_token=5)
+    Traceback (most recent call last):
+    ValueError: moe.n_experts_per_token=5 must be at most moe.n_experts=4
+    """
+
+    prefix = "moe."
+
+    n_experts: int
+    n_experts_per_token: int
+    d_expert: int = 0
+    n_shared_experts: int = 0
+    n_dense_layers: int = 0
+    router: str = "softmax_of_top_k"
+    routed_scaling_factor: float = 1.0
+    n_groups: int | None = None
+    n_groups_per_token: int | None = None
+
+    def __post_init__(self):
+        super().__post_init__()
+        n, k, groups, reached = self.n_experts, self.n_experts_per_token, self.n_groups, self.n_groups_per_token
+        router = f"with moe.router={self.router!r}"
+        self._require(k <= n, "n_experts_per_token", f"be at most moe.n_experts={n}")
+        options = signature(PARTS["moe.router"][self.router]).parameters
+        for field in ("n_groups", "n_groups_per_token"):
+            is_given, belongs = getattr(self, field) is not None, field in options
+            self._require(is_given == belongs, field, f"be {'given' if belongs else 'left out'} {router}")
+        if "routed_scaling_factor" not in options:
+            self._require(self.routed_scaling_factor == 1, "routed_scaling_factor", f"be 1.0 {router}")
+        if groups is not None and reached is not None:
+            self._require(n % groups == 0, "n_groups", f"divide moe.n_experts={n}")
+            what = f"be at most moe.n_groups={groups}, and hold moe.n_experts_per_token={k} experts"
+            self._require(k <= reached * n // groups <= n, "n_groups_per_token", what)
+
+
+# --- The whole model ---
+
+
+def _options_of(owner: str, *names: str) -> Any:
+    """A field for the options of a part: they are filled in where ``owner`` names the part, and refused elsewhere."""
+    return dataclasses.field(default=None, metadata={"owner": owner, "names": names})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig(Config):
+    r"""The architecture of a model. Every value is checked at construction.
+
+    Sizes whose default is 0 are derived from other fields at construction, and hold the derived value afterwards.
 
     Args:
         kind: ``"decoder"`` (causal), ``"encoder"``, or ``"encoder-decoder"``.
-        d_model: width of the stream.
-        n_layers: blocks; of the decoder where there are two stacks.
-        n_encoder_layers: blocks of the encoder where there are two stacks, ``n_layers`` by default.
-        n_heads: query heads.
-        n_kv_heads: key-value heads, ``n_heads`` by default; must divide it.
+        d_model: width of the residual stream.
+        n_layers: number of blocks; of the decoder in an encoder-decoder.
+        n_encoder_layers: number of blocks of the encoder in an encoder-decoder, ``n_layers`` by default.
+        n_heads: number of query heads.
+        n_kv_heads: number of key-value heads, ``n_heads`` by default, which it must divide.
         d_head: width of a query or key, ``d_model / n_heads`` by default.
         d_value: width of a value, ``d_head`` by default.
-        d_ff: width between the projections of the feed-forward layer; of each of the two where it is gated.
-        n_vocab: tokens of the vocabulary.
-        n_ctx: the longest text that it may read; None for no bound.
-        attention: ``"multi_head"``, which ``n_kv_heads`` makes grouped- or multi-query, or ``"latent"``.
-        d_latent, d_rotary, d_query_latent: widths of latent attention; queries have a latent only if it is given.
-        attention_scale: factor of the scores in place of the position scheme's.
-        attn_logit_softcapping, final_logit_softcapping: bounds of scores and logits.
-        qk_norm: of queries and keys: ``"per_head"``, ``"across_heads"`` or None.
-        window: how many tokens back a token sees, itself included; None for all.
-        global_every: each so many-th layer sees all in spite of the window.
-        position: the scheme; with ``rope_base``, ``rope_fraction`` (of the head that is turned), ``rope_pairing``,
-            ``rope_scaling`` with ``rope_factor``, ``rope_original_max_position_embeddings``, ``rope_beta_fast``,
-            ``rope_beta_slow`` and ``rope_attention_factor`` (YaRN's factor of turned queries and keys), ``n_buckets``
-            and ``max_distance`` of relative schemes (``"deberta_v2"`` has buckets, and positions pass attention's own
-            matrices), and ``position_offset``, rows of a learned table that are skipped.
-        norm: with ``norm_eps``, and ``norm_weight`` and ``norm_bias`` of layer norm.
-        norm_placement: where norms stand around attention and feed-forward.
-        embedding_norm: a norm right after the embeddings.
-        parallel_block: attention and feed-forward read the same stream, side by side, with ``n_parallel_norms`` norms.
-        feedforward: its activation, or the name of a gated layer.
-        n_experts: 0 for a plain feed-forward layer; with ``n_experts_per_token``, ``d_expert``, ``n_shared_experts``,
-            ``n_dense_layers`` (how many first layers have none), ``router``, ``expert_scale``, and ``n_expert_groups``
-            of which a token reaches ``n_open_groups``.
-        attention_bias, output_bias, ff_bias, unembedding_bias: whether queries, keys and values, attention's output (in
-            latent attention it goes with them), the feed-forward layer and the logits have biases.
-        tie_embeddings: whether logits read the table of the embeddings.
-        scale_embeddings: multiply embeddings by :math:`\sqrt{d_\mathrm{model}}`.
-        scale_logits: divide the stream by :math:`\sqrt{d_\mathrm{model}}` before the logits.
-        n_segments: kinds of segments with an embedding of their own, 0 for none.
-        token_head: before the logits a dense layer, the activation and a norm, as BERT predicts masked tokens.
+        d_ff: inner width of the feed-forward layer.
+        n_vocab: size of the vocabulary.
+        n_ctx: the longest text that the model may read; None for no bound.
+        attention: ``"multi_head"``, which includes grouped- and multi-query attention by ``n_kv_heads``, or
+            ``"latent"`` with the options ``latent``.
+        attention_scale: factor of the scores, that of the position scheme by default.
+        attn_logit_softcapping, final_logit_softcapping: bounds of the scores and of the logits.
+        qk_norm: normalization of queries and keys: ``"per_head"``, ``"across_heads"`` or None.
+        window: how many tokens a token attends to, itself included; None for all.
+        layer_types: the type of each layer, ``"sliding_attention"`` (with the window) or ``"full_attention"``, repeated
+            from the start where there are fewer types than layers. By default all layers have the window.
+        position: the position scheme, with the options ``rope``, ``learned``, ``clipping`` (of Shaw and DeBERTa) or
+            ``buckets`` (of T5 and DeBERTa version 2).
+        norm: the normalization, with ``norm_eps`` and the options ``layernorm``.
+        norm_placement: where the norms are, relative to sublayers and residual connections.
+        embedding_norm: whether a norm follows the embeddings.
+        parallel_block: whether attention and feed-forward layer read the same input, side by side.
+        n_parallel_norms: 1 if they share a norm in a parallel block, 2 if each has its own.
+        feedforward: the activation of a plain feed-forward layer, or the name of a gated one.
+        moe: the mixture of experts; None for none.
+        attention_bias, output_bias, ff_bias, unembedding_bias: whether there are biases in the projections of queries,
+            keys and values, in that of attention's output, in the feed-forward layer, and in the logits. In latent
+            attention ``attention_bias`` holds for the output too.
+        tie_embeddings: whether the unembedding shares the embedding's weight.
+        scale_embeddings: whether embeddings are multiplied by :math:`\sqrt{d_\mathrm{model}}`.
+        scale_logits: whether the stream is divided by :math:`\sqrt{d_\mathrm{model}}` before the unembedding.
+        n_segments: number of segments with an embedding of their own, 0 for none.
+        token_head: whether a dense layer, the activation and a norm precede the unembedding, as in BERT.
 
     Raises:
         ValueError: naming the field, its value and what is allowed.
@@ -134,6 +362,9 @@ class ModelConfig:
     >>> ModelConfig(d_model=24, n_layers=2, n_heads=5, d_ff=64, n_vocab=101)
     Traceback (most recent call last):
     ValueError: n_heads=5 must divide d_model=24 unless d_head is given
+    >>> ModelConfig(d_model=24, n_layers=2, n_heads=3, d_ff=64, n_vocab=101, rope=RopeConfig(base=500.0))
+    Traceback (most recent call last):
+    ValueError: rope.base=500.0 must be left out with position='none'; it belongs to position='rope'
     """
 
     d_model: int
@@ -142,51 +373,32 @@ class ModelConfig:
     d_ff: int
     n_vocab: int
     kind: str = "decoder"
-    n_encoder_layers: int | None = None
-    n_kv_heads: int | None = None
-    d_head: int | None = None
-    d_value: int | None = None
+    n_encoder_layers: int = 0
+    n_kv_heads: int = 0
+    d_head: int = 0
+    d_value: int = 0
     n_ctx: int | None = None
     attention: str = "multi_head"
-    d_latent: int | None = None
-    d_rotary: int | None = None
-    d_query_latent: int | None = None
+    latent: LatentAttentionConfig | None = _options_of("attention", "latent")
     attention_scale: float | None = None
     attn_logit_softcapping: float | None = None
     qk_norm: str | None = None
     window: int | None = None
-    global_every: int | None = None
+    layer_types: tuple[str, ...] = ()
     position: str = "none"
-    rope_base: float = 10000.0
-    rope_fraction: float = 1.0
-    rope_pairing: str = "half_split"
-    rope_scaling: str | None = None
-    rope_factor: float | None = None
-    rope_original_max_position_embeddings: int | None = None
-    rope_beta_fast: float | None = None
-    rope_beta_slow: float | None = None
-    rope_attention_factor: float | None = None
-    n_buckets: int = 32
-    max_distance: int = 128
-    position_offset: int = 0
+    rope: RopeConfig | None = _options_of("position", "rope")
+    learned: LearnedPositionConfig | None = _options_of("position", "learned")
+    clipping: ClippingConfig | None = _options_of("position", "shaw", "deberta")
+    buckets: BucketConfig | None = _options_of("position", "t5", "deberta_v2")
     norm: str = "layernorm"
     norm_eps: float = 1e-5
-    norm_weight: bool = True
-    norm_bias: bool = True
+    layernorm: LayerNormConfig | None = _options_of("norm", "layernorm")
     norm_placement: str = "pre"
     embedding_norm: bool = False
     parallel_block: bool = False
     n_parallel_norms: int = 1
     feedforward: str = "gelu"
-    n_experts: int = 0
-    n_experts_per_token: int | None = None
-    d_expert: int | None = None
-    n_shared_experts: int = 0
-    n_dense_layers: int = 0
-    router: str = "softmax_of_top_k"
-    n_expert_groups: int | None = None
-    n_open_groups: int | None = None
-    expert_scale: float = 1.0
+    moe: MoEConfig | None = None
     attention_bias: bool = False
     output_bias: bool = False
     ff_bias: bool = False
@@ -199,140 +411,90 @@ class ModelConfig:
     token_head: bool = False
 
     def __post_init__(self):
-        self._check_types()
-        for field, allowed in ALLOWED.items():
-            if getattr(self, field) not in allowed:
-                raise ValueError(f"{field}={getattr(self, field)!r} must be one of {', '.join(map(repr, allowed))}")
-        self._check_sizes()
-        self._check_dependent_fields()
+        super().__post_init__()
+        for field in dataclasses.fields(self):
+            if "owner" in field.metadata:
+                self._settle_options(field)
+        self._derive_sizes()
         self._check_combinations()
-        if self.attention == "multi_head":
-            self._fill_in("n_kv_heads", self.n_heads)
-        self._fill_in("d_head", self.d_model // self.n_heads)
-        self._fill_in("d_value", self.d_head)
+
+    def _set(self, field: str, value: object) -> None:
+        object.__setattr__(self, field, value)  # allowed here alone: the frozen dataclass is still being made
+
+    def _settle_options(self, field: dataclasses.Field) -> None:
+        """Fill in the options of a part that is named, and refuse those of one that is not, unless they say nothing."""
+        owner, names, options = field.metadata["owner"], field.metadata["names"], getattr(self, field.name)
+        named, made = getattr(self, owner), _nested(field.type)
+        if named in names and options is None and made:
+            required = [option for option in dataclasses.fields(made) if option.default is dataclasses.MISSING]
+            self._require(not required, field.name, f"be given with {owner}={named!r}")
+            self._set(field.name, made())
+        elif named not in names and options is not None:
+            for name, value in options.changed().items():
+                belongs = " or ".join(f"{owner}={other!r}" for other in names)
+                raise ValueError(f"{name}={value!r} must be left out with {owner}={named!r}; it belongs to {belongs}")
+            self._set(field.name, None)
+
+    def _derive_sizes(self) -> None:
+        divides = self.d_head or self.d_model % self.n_heads == 0
+        self._require(divides, "n_heads", f"divide d_model={self.d_model} unless d_head is given")
+        self._set("n_kv_heads", self.n_kv_heads or self.n_heads)
+        self._set("d_head", self.d_head or self.d_model // self.n_heads)
+        self._set("d_value", self.d_value or self.d_head)
         if self.kind == "encoder-decoder":
-            self._fill_in("n_encoder_layers", self.n_layers)
-        if self.n_experts:
-            self._fill_in("d_expert", self.d_ff)
-
-    def _fill_in(self, field: str, value: int) -> None:
-        if getattr(self, field) is None:
-            object.__setattr__(self, field, value)  # the only time: a frozen dataclass is being made
-
-    def _check_types(self) -> None:
-        for field in dataclasses.fields(self):
-            value, allowed = getattr(self, field.name), _TYPES[field.type]
-            if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
-                kind = field.type.__name__ if isinstance(field.type, type) else field.type
-                raise ValueError(f"{field.name}={value!r} must be {kind}")
-
-    def _check_sizes(self) -> None:
-        at_least_zero = ("n_experts", "n_shared_experts", "n_dense_layers", "position_offset", "n_segments")
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                continue
-            if field.name in at_least_zero and value < 0:
-                raise ValueError(f"{field.name}={value} must be at least 0")
-            if field.name not in at_least_zero and isinstance(value, int) and value < 1:
-                raise ValueError(f"{field.name}={value} must be at least 1")
-            if isinstance(value, float) and not value > 0:
-                raise ValueError(f"{field.name}={value} must be above 0")
-        if self.d_head is None and self.d_model % self.n_heads:
-            raise ValueError(f"n_heads={self.n_heads} must divide d_model={self.d_model} unless d_head is given")
-        if self.n_kv_heads is not None and self.n_heads % self.n_kv_heads:
-            raise ValueError(f"n_kv_heads={self.n_kv_heads} must divide n_heads={self.n_heads}")
-        if self.rope_fraction > 1:
-            raise ValueError(f"rope_fraction={self.rope_fraction} must be above 0 and at most 1")
-        if self.n_parallel_norms > 2:
-            raise ValueError(f"n_parallel_norms={self.n_parallel_norms} must be 1 or 2")
-
-    def _check_dependent_fields(self) -> None:
-        defaults = {field.name: field.default for field in dataclasses.fields(self)}
-        for field, (owner, values) in _BELONGS_TO.items():
-            if getattr(self, field) != defaults[field] and getattr(self, owner) not in values:
-                raise ValueError(
-                    f"{field}={getattr(self, field)!r} means nothing with {owner}={getattr(self, owner)!r}; "
-                    f"it belongs to {' or '.join(map(repr, values))}"
-                )
-        dependants = {
-            "rope_scaling": (
-                "rope_factor",
-                "rope_original_max_position_embeddings",
-                "rope_beta_fast",
-                "rope_beta_slow",
-                "rope_attention_factor",
-            ),
-            "window": ("global_every",),
-            "n_experts": ("n_experts_per_token", "d_expert", "n_shared_experts", "n_dense_layers", "expert_scale"),
-        }
-        for owner, fields in dependants.items():
-            for field in fields:
-                if not getattr(self, owner) and getattr(self, field) != defaults[field]:
-                    raise ValueError(f"{field}={getattr(self, field)!r} means nothing without {owner}")
+            self._set("n_encoder_layers", self.n_encoder_layers or self.n_layers)
+        if self.moe and not self.moe.d_expert:
+            self._set("moe", dataclasses.replace(self.moe, d_expert=self.d_ff))
 
     def _check_combinations(self) -> None:
-        needed = {
-            "n_ctx": self.position in ("learned", "tupe"),
-            "d_latent": self.attention == "latent",
-            "rope_factor": self.rope_scaling is not None,
-            "rope_original_max_position_embeddings": self.rope_scaling in ("yarn", "llama3"),
-            "n_experts_per_token": self.n_experts > 0,
-            "n_expert_groups": self.router in _IN_GROUPS,
-            "n_open_groups": self.router in _IN_GROUPS,
-        }
-        for field, is_needed in needed.items():
-            if is_needed and getattr(self, field) is None:
-                raise ValueError(f"{field}=None must be given for the parts that this config names")
-        if self.attention == "latent" and self.position not in ("rope", "none"):
-            raise ValueError(f"position={self.position!r} must be 'rope' or 'none' with attention='latent'")
-        if self.attention == "latent" and (self.position == "rope") != (self.d_rotary is not None):
-            raise ValueError(f"d_rotary={self.d_rotary} must be given for position='rope', and only then")
-        if self.attention == "latent" and (self.qk_norm or self.attn_logit_softcapping):
-            raise ValueError("qk_norm and attn_logit_softcapping must be None with attention='latent'")
-        if self.attention == "latent" and self.kind == "encoder-decoder":
-            raise ValueError("attention='latent' must not be with kind='encoder-decoder': it reads no source")
-        if self.parallel_block and self.norm_placement != "pre":
-            raise ValueError(f"norm_placement={self.norm_placement!r} must be 'pre' with parallel_block=True")
-        if self.parallel_block and self.kind == "encoder-decoder":
-            raise ValueError("parallel_block=True must not be with kind='encoder-decoder': it has no cross-attention")
-        if self.position in ("deberta", "deberta_v2") and self.n_kv_heads not in (None, self.n_heads):
-            raise ValueError(
-                f"n_kv_heads={self.n_kv_heads} must be n_heads={self.n_heads} with position={self.position!r}"
-            )
-        if self.position == "deberta_v2" and self.n_buckets % 4:
-            raise ValueError(f"n_buckets={self.n_buckets} must be a multiple of 4 with position='deberta_v2'")
-        if self.n_experts and not 1 <= self.n_experts_per_token <= self.n_experts:
-            raise ValueError(f"n_experts_per_token={self.n_experts_per_token} must be 1 to n_experts={self.n_experts}")
-        if self.n_expert_groups is not None:
-            if self.n_experts % self.n_expert_groups:
-                raise ValueError(f"n_expert_groups={self.n_expert_groups} must divide n_experts={self.n_experts}")
-            reached = self.n_open_groups * self.n_experts // self.n_expert_groups
-            if not self.n_experts_per_token <= reached <= self.n_experts:
-                raise ValueError(
-                    f"n_open_groups={self.n_open_groups} must be at most n_expert_groups={self.n_expert_groups}, "
-                    f"and hold n_experts_per_token={self.n_experts_per_token} experts"
-                )
-        if self.n_dense_layers > self.n_layers:
-            raise ValueError(f"n_dense_layers={self.n_dense_layers} must be at most n_layers={self.n_layers}")
+        require, position, kind = self._require, f"with position={self.position!r}", f"with kind={self.kind!r}"
+        two_stacks, latent = self.kind == "encoder-decoder", "with attention='latent'"
+        require(two_stacks or not self.n_encoder_layers, "n_encoder_layers", f"be left out {kind}")
+        require(self.n_heads % self.n_kv_heads == 0, "n_kv_heads", f"divide n_heads={self.n_heads}")
+        require(self.n_ctx or self.position not in ("learned", "tupe"), "n_ctx", f"be given {position}")
+        require(self.window or not self.layer_types, "layer_types", "be left out without window")
+        types = f"name at most n_layers={self.n_layers} types, each {SLIDING!r} or {FULL!r}"
+        require({*self.layer_types} <= {SLIDING, FULL}, "layer_types", types)
+        require(len(self.layer_types) <= self.n_layers, "layer_types", types)
+        require(self.n_parallel_norms <= 2, "n_parallel_norms", "be 1 or 2")
+        if self.parallel_block:
+            require(self.norm_placement == "pre", "norm_placement", "be 'pre' with parallel_block=True")
+            require(not two_stacks, "parallel_block", f"be False {kind}: it has no cross-attention")
+        else:
+            require(self.n_parallel_norms == 1, "n_parallel_norms", "be 1 with parallel_block=False")
+        if self.latent:
+            require(self.position in ("rope", "none"), "position", f"be 'rope' or 'none' {latent}")
+            fits = (self.position == "rope") == (self.latent.d_rotary is not None)
+            self.latent._require(fits, "d_rotary", "be given with position='rope', and only then")
+            for field in ("qk_norm", "attn_logit_softcapping"):
+                require(getattr(self, field) is None, field, f"be None {latent}")
+            require(not self.output_bias, "output_bias", f"be False {latent}: attention_bias holds for the output too")
+            require(not two_stacks, "attention", f"be 'multi_head' {kind}: latent attention reads no source")
+        if self.latent or self.position in ("deberta", "deberta_v2"):
+            where = latent if self.latent else position
+            require(self.n_kv_heads == self.n_heads, "n_kv_heads", f"be n_heads={self.n_heads} {where}")
+        if self.position == "deberta_v2" and self.buckets:
+            self.buckets._require(self.buckets.n_buckets % 4 == 0, "n_buckets", f"be a multiple of 4 {position}")
+        if self.moe:
+            fits = self.moe.n_dense_layers <= self.n_layers
+            self.moe._require(fits, "n_dense_layers", f"be at most n_layers={self.n_layers}")
 
-    # --- To and from JSON, and beside each other ---
-
-    def changed(self) -> dict[str, object]:
-        """The fields that differ from their defaults, in order: what there is to say about this model."""
-        return {
-            field.name: getattr(self, field.name)
-            for field in dataclasses.fields(self)
-            if field.default is dataclasses.MISSING or getattr(self, field.name) != field.default
-        }
+    def window_of(self, layer: int) -> int | None:
+        """How many tokens the tokens of a layer attend to, themselves included; None for all."""
+        types = self.layer_types or (SLIDING,)
+        return self.window if types[layer % len(types)] == SLIDING else None
 
     def save(self, path: str | Path) -> None:
-        """Write it as JSON."""
+        """Write the config as JSON."""
         write_atomically(path, json.dumps(self.changed(), indent=2) + "\n")
 
     @classmethod
     def load(cls, path: str | Path) -> "ModelConfig":
-        """Read what ``save`` has written; a file that is no such thing is refused with its name and what is wrong."""
+        """Read what :meth:`save` has written.
+
+        Raises:
+            ValueError: for a file that holds something else, with its name and what is wrong.
+        """
         try:
             values = json.loads(Path(path).read_text(encoding="utf-8"))
             if not isinstance(values, dict):
@@ -341,33 +503,15 @@ class ModelConfig:
         except ValueError as error:
             raise ValueError(f"{path} holds no model config: {error}") from error
 
-    @classmethod
-    def of(cls, values: dict) -> "ModelConfig":
-        """From a dict; unknown and missing fields are named."""
-        fields = {field.name: field for field in dataclasses.fields(cls)}
-        unknown = [name for name in values if name not in fields]
-        if unknown:
-            raise ValueError(f"unknown fields {', '.join(unknown)}; allowed are {', '.join(fields)}")
-        missing = [n for n, field in fields.items() if field.default is dataclasses.MISSING and n not in values]
-        if missing:
-            raise ValueError(f"missing fields {', '.join(missing)}")
-        return cls(**values)
 
-    def difference(self, other: "ModelConfig") -> dict[str, tuple[object, object]]:
-        """What changes from this to the other: each field that differs, with both values."""
-        return {
-            field.name: (getattr(self, field.name), getattr(other, field.name))
-            for field in dataclasses.fields(self)
-            if getattr(self, field.name) != getattr(other, field.name)
-        }
+def types_of(cls: type[Config] = ModelConfig) -> dict[str, Any]:
+    """The type of every field by its dotted name.
 
-
-_TYPES = {
-    int: (int,),
-    float: (float, int),
-    str: (str,),
-    bool: (bool,),
-    int | None: (int, type(None)),
-    float | None: (float, int, type(None)),
-    str | None: (str, type(None)),
-}
+    >>> types_of()["rope.base"], types_of()["n_ctx"]
+    (<class 'float'>, int | None)
+    """
+    types = {}
+    for field in dataclasses.fields(cls):
+        nested = _nested(field.type)
+        types |= types_of(nested) if nested else {cls.prefix + field.name: field.type}
+    return types

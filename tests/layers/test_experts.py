@@ -36,10 +36,12 @@ TOLERANCE = {torch.float32: dict(rtol=1e-4, atol=1e-4), torch.float64: dict(rtol
 BATCH, TOKENS, D_MODEL, D_FF, N_EXPERTS = 3, 7, 8, 12, 5  # widths that the grouped product of PyTorch takes
 ROUTERS = {
     "softmax of top 2": lambda: SoftmaxOfTopK(D_MODEL, N_EXPERTS, 2),
-    "top 3 of softmax, scaled": lambda: TopKOfSoftmax(D_MODEL, N_EXPERTS, 3, scale=2.5),
-    "top 2 of softmax, renormalized": lambda: TopKOfSoftmax(D_MODEL, N_EXPERTS, 2, renormalize=True, scale=0.5),
+    "top 3 of softmax, scaled": lambda: TopKOfSoftmax(D_MODEL, N_EXPERTS, 3, routed_scaling_factor=2.5),
+    "top 2 of softmax, renormalized": lambda: TopKOfSoftmax(
+        D_MODEL, N_EXPERTS, 2, renormalize=True, routed_scaling_factor=0.5
+    ),
     "top 1 of softmax": lambda: TopKOfSoftmax(D_MODEL, N_EXPERTS, 1),
-    "top 2 of sigmoid": lambda: TopKOfSigmoid(D_MODEL, N_EXPERTS, 2, scale=1.5),
+    "top 2 of sigmoid": lambda: TopKOfSigmoid(D_MODEL, N_EXPERTS, 2, routed_scaling_factor=1.5),
 }
 
 
@@ -79,7 +81,7 @@ def slow_routing(router, x):
         total = sum(scores[e] for e in chosen)
         if isinstance(router, TopKOfSoftmax) and not router.renormalize:
             total = 1.0
-        result.append({e: getattr(router, "scale", 1.0) * scores[e] / total for e in chosen})
+        result.append({e: getattr(router, "routed_scaling_factor", 1.0) * scores[e] / total for e in chosen})
     return result
 
 
@@ -160,8 +162,8 @@ def test_groups_are_chosen_first_as_in_deepseek_v2():
     sizes |= dict(num_attention_heads=2, num_key_value_heads=2)
     config = DeepseekV2Config(**sizes, topk_method="group_limited_greedy", n_group=4, topk_group=2)
     peer = randomize(DeepseekV2Moe(config).gate)
-    router = TopKOfSoftmaxInGroups(D_MODEL, 12, 3, n_groups=4, n_open_groups=2, scale=1.7)
-    free = TopKOfSoftmax(D_MODEL, 12, 3, scale=1.7)
+    router = TopKOfSoftmaxInGroups(D_MODEL, 12, 3, n_groups=4, n_groups_per_token=2, routed_scaling_factor=1.7)
+    free = TopKOfSoftmax(D_MODEL, 12, 3, routed_scaling_factor=1.7)
     router.w_router.weight.data = free.w_router.weight.data = peer.weight.data
     x = randn(50, D_MODEL)
     _, probabilities, weights, experts = router(x)
@@ -261,9 +263,9 @@ def test_equal_to_deepseek_with_shared_experts(version, dtype):
     config._experts_implementation = "eager"
     peer = randomize(block(config)).to(dtype)
     if version == 2:
-        router = TopKOfSoftmax(D_MODEL, N_EXPERTS, 3, scale=1.7)
+        router = TopKOfSoftmax(D_MODEL, N_EXPERTS, 3, routed_scaling_factor=1.7)
     else:
-        router = TopKOfSigmoid(D_MODEL, N_EXPERTS, 3, scale=1.7)
+        router = TopKOfSigmoid(D_MODEL, N_EXPERTS, 3, routed_scaling_factor=1.7)
         router.selection_bias.copy_(peer.gate.e_score_correction_bias)
     shared = GatedFeedForward(D_MODEL, 2 * D_FF, nn.SiLU())
     layer = with_weights_of(peer, router, shared=shared).to(dtype)
@@ -433,7 +435,9 @@ def test_the_selection_bias_chooses_and_does_not_weigh():
 
 
 def test_sigmoids_in_groups_equal_python_loops():
-    router = randomize(TopKOfSigmoidInGroups(D_MODEL, 12, 3, n_groups=4, n_open_groups=2, scale=2.5))
+    router = randomize(
+        TopKOfSigmoidInGroups(D_MODEL, 12, 3, n_groups=4, n_groups_per_token=2, routed_scaling_factor=2.5)
+    )
     logits, _, weights, experts = router(randn(30, D_MODEL))
     bias = router.selection_bias.tolist()
     for row, found, of_found in zip(logits.sigmoid().tolist(), experts.tolist(), weights.tolist(), strict=True):
@@ -452,9 +456,9 @@ def test_sigmoids_in_groups_equal_python_loops():
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
-        (dict(n_groups=5, n_open_groups=1), "n_groups=5 must be at least 1 and divide"),
-        (dict(n_groups=4, n_open_groups=5), "n_open_groups=5 must be at most"),
-        (dict(n_groups=12, n_open_groups=4), "n_groups=12 must be at most half"),
+        (dict(n_groups=5, n_groups_per_token=1), "n_groups=5 must be at least 1 and divide"),
+        (dict(n_groups=4, n_groups_per_token=5), "n_groups_per_token=5 must be at most"),
+        (dict(n_groups=12, n_groups_per_token=4), "n_groups=12 must be at most half"),
     ],
 )
 def test_groups_that_do_not_fit_are_refused(sizes, message):
@@ -604,13 +608,13 @@ def test_compiles_without_a_graph_break(run_without_shape_checks):
         (lambda: SoftmaxOfTopK(8, 4, 5), "n_experts=4, k=5: each must be >= 1, and k at most n_experts"),
         (lambda: TopKOfSoftmax(8, 4, 0), "k=0"),
         (lambda: TopKOfSigmoid(0, 4, 1), "d_model=0"),
-        (lambda: TopKOfSoftmaxInGroups(8, 6, 1, n_groups=4, n_open_groups=1), "n_groups=4"),
-        (lambda: TopKOfSoftmaxInGroups(8, 6, 1, n_groups=3, n_open_groups=4), "n_open_groups=4"),
-        (lambda: TopKOfSoftmaxInGroups(8, 6, 3, n_groups=3, n_open_groups=1), "hold k=3"),
+        (lambda: TopKOfSoftmaxInGroups(8, 6, 1, n_groups=4, n_groups_per_token=1), "n_groups=4"),
+        (lambda: TopKOfSoftmaxInGroups(8, 6, 1, n_groups=3, n_groups_per_token=4), "n_groups_per_token=4"),
+        (lambda: TopKOfSoftmaxInGroups(8, 6, 3, n_groups=3, n_groups_per_token=1), "hold k=3"),
         (lambda: Experts(0, 8, 16, nn.ReLU()), "n_experts=0, d_model=8, d_ff=16: each must be >= 1"),
         (
             lambda: MixtureOfExperts(SoftmaxOfTopK(8, 4, 2), Experts(3, 8, 16, nn.ReLU())),
-            "the router knows 4 experts, and there are 3",
+            "experts.n_experts=3 must be router.n_experts=4",
         ),
         (lambda: mixture(capacity_factor=0.0), "capacity_factor=0.0 must be above 0 and finite"),
         (lambda: mixture(capacity_factor=math.inf), "capacity_factor=inf must be above 0 and finite"),

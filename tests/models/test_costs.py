@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from llm_anatomy.config import ALLOWED, ModelConfig
+from llm_anatomy.config import ALLOWED, LatentAttentionConfig, LayerNormConfig, ModelConfig, MoEConfig, types_of
 from llm_anatomy.models import costs as module
 from llm_anatomy.models.costs import costs, crossover, exponents
 from llm_anatomy.models.transformer import Transformer
@@ -16,9 +16,9 @@ from llm_anatomy.models.transformer import Transformer
 BATCH, TOKENS, SOURCE = 3, 5, 7
 SIZES = dict(d_model=24, n_layers=2, n_heads=4, d_ff=37, n_vocab=101, n_ctx=29)
 BIASES = dict(attention_bias=True, output_bias=True, ff_bias=True, unembedding_bias=True)
-EXPERTS = dict(n_experts=5, n_experts_per_token=2, d_expert=13)
-LATENT = dict(attention="latent", d_latent=11, d_head=5, d_value=3)
-LATENT_ROPE = dict(**LATENT, position="rope", d_rotary=4)
+EXPERTS = {"moe.n_experts": 5, "moe.n_experts_per_token": 2, "moe.d_expert": 13}
+LATENT = {"attention": "latent", "latent.d_latent": 11, "d_head": 5, "d_value": 3}
+LATENT_ROPE = {**LATENT, "position": "rope", "latent.d_rotary": 4}
 
 # Each field of the config, away from its default, alone and where parts meet.
 CHANGES = {
@@ -26,18 +26,21 @@ CHANGES = {
     **{f"position {p}": dict(position=p) for p in ALLOWED["position"]},
     **{f"position {p}, grouped": dict(position=p, n_kv_heads=2) for p in ("shaw", "transformer_xl", "tupe")},
     **{
-        f"position {p}, encoder": dict(position=p, kind="encoder", max_distance=40)
-        for p in ("shaw", "deberta", "deberta_v2", "t5")
+        f"position {p}, encoder": {"position": p, "kind": "encoder", f"{options}.max_distance": 40}
+        for p, options in dict(shaw="clipping", deberta="clipping", deberta_v2="buckets", t5="buckets").items()
     },
-    "position learned, offset": dict(position="learned", position_offset=2),
-    "buckets": dict(position="t5", n_buckets=10, max_distance=20),
-    "rope, a part of the head": dict(position="rope", rope_fraction=0.5, rope_pairing="interleaved"),
-    "rope, scaled": dict(
-        position="rope", rope_scaling="llama3", rope_factor=4.0, rope_original_max_position_embeddings=16
-    ),
+    "position learned, offset": {"position": "learned", "learned.offset": 2},
+    "buckets": {"position": "t5", "buckets.n_buckets": 10, "buckets.max_distance": 20},
+    "rope, a part of the head": {"position": "rope", "rope.fraction": 0.5, "rope.pairing": "interleaved"},
+    "rope, scaled": {
+        "position": "rope",
+        "rope.scaling.type": "llama3",
+        "rope.scaling.factor": 4.0,
+        "rope.scaling.original_max_position_embeddings": 16,
+    },
     **{f"norm {n}": dict(norm=n, qk_norm="per_head", embedding_norm=True) for n in ALLOWED["norm"]},
-    "norm without bias": dict(norm_bias=False, qk_norm="across_heads", n_kv_heads=2),
-    "norm without anything": dict(norm_weight=False, norm_bias=False, token_head=True),
+    "norm without bias": {"layernorm.bias": False, "qk_norm": "across_heads", "n_kv_heads": 2},
+    "norm without anything": {"layernorm.weight": False, "layernorm.bias": False, "token_head": True},
     **{f"placement {p}": dict(norm_placement=p) for p in ALLOWED["norm_placement"]},
     "parallel": dict(parallel_block=True),
     "parallel, two norms": dict(parallel_block=True, n_parallel_norms=2),
@@ -47,24 +50,36 @@ CHANGES = {
     "widths of heads": dict(d_head=5, d_value=3, n_kv_heads=2, attention_bias=True),
     "values wider": dict(d_head=4, d_value=9, n_kv_heads=1),
     "experts": EXPERTS,
-    "experts, gated and shared": dict(**EXPERTS, feedforward="swiglu", n_shared_experts=2, ff_bias=True),
-    "experts, dense layers": dict(**EXPERTS, n_dense_layers=1, router="top_k_of_softmax", expert_scale=2.0),
-    "experts, sigmoid": dict(**EXPERTS, router="top_k_of_sigmoid"),
-    "experts, sigmoid in groups": dict(
-        **EXPERTS | dict(n_experts=6), router="top_k_of_sigmoid_in_groups", n_expert_groups=2, n_open_groups=1
-    ),
+    "experts, gated and shared": {**EXPERTS, "feedforward": "swiglu", "moe.n_shared_experts": 2, "ff_bias": True},
+    "experts, dense layers": {
+        **EXPERTS,
+        "moe.n_dense_layers": 1,
+        "moe.router": "top_k_of_softmax",
+        "moe.routed_scaling_factor": 2.0,
+    },
+    "experts, sigmoid": {**EXPERTS, "moe.router": "top_k_of_sigmoid"},
+    "experts, sigmoid in groups": {
+        **EXPERTS | {"moe.n_experts": 6},
+        "moe.router": "top_k_of_sigmoid_in_groups",
+        "moe.n_groups": 2,
+        "moe.n_groups_per_token": 1,
+    },
     "latent": dict(**LATENT),
     "latent, turned": dict(**LATENT_ROPE, norm="rmsnorm"),
-    "latent, narrow": dict(**LATENT_ROPE | dict(d_latent=2)),
-    "latent, wide": dict(**LATENT_ROPE | dict(d_latent=60)),
-    "latent, queries too, biases": dict(**LATENT_ROPE, d_query_latent=7, attention_bias=True),
+    "latent, narrow": dict(**LATENT_ROPE | {"latent.d_latent": 2}),
+    "latent, wide": dict(**LATENT_ROPE | {"latent.d_latent": 60}),
+    "latent, queries too, biases": {**LATENT_ROPE, "latent.d_query_latent": 7, "attention_bias": True},
     "encoder": dict(
         kind="encoder", n_segments=2, token_head=True, norm_placement="post", embedding_norm=True, **BIASES
     ),
     "encoder-decoder": dict(kind="encoder-decoder", n_encoder_layers=3, n_kv_heads=2, qk_norm="per_head", **BIASES),
-    "encoder-decoder, experts": dict(
-        kind="encoder-decoder", n_encoder_layers=1, position="t5", **EXPERTS, n_dense_layers=1
-    ),
+    "encoder-decoder, experts": {
+        "kind": "encoder-decoder",
+        "n_encoder_layers": 1,
+        "position": "t5",
+        **EXPERTS,
+        "moe.n_dense_layers": 1,
+    },
     **{
         f"encoder-decoder {p}": dict(kind="encoder-decoder", position=p)
         for p in ("learned", "tupe", "shaw", "transformer_xl", "deberta")
@@ -77,7 +92,7 @@ CHANGES = {
         attn_logit_softcapping=5.0,
         attention_scale=0.3,
     ),
-    "windows": dict(window=3, global_every=2, n_layers=5),
+    "windows": dict(window=3, layer_types=("sliding_attention", "full_attention"), n_layers=5),
     **{
         f"windows, {p}": dict(window=3, position=p) for p in ("tupe", "shaw", "transformer_xl", "deberta", "deberta_v2")
     },
@@ -87,7 +102,7 @@ CHANGES = {
     "a window that holds all": dict(window=20),
     "unbounded": dict(n_ctx=None),
 }
-CONFIGS = {name: ModelConfig(**SIZES | change) for name, change in CHANGES.items()}
+CONFIGS = {name: ModelConfig.of(SIZES | change) for name, change in CHANGES.items()}
 
 
 def of(config, n_tokens=TOKENS, **more):
@@ -109,11 +124,11 @@ every_config = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_the_configs_change_every_field():
     """Else a field could be forgotten, here and in the formulas."""
     defaults = ModelConfig(**{**SIZES, "n_ctx": None})
-    unchanged = set(dataclasses.asdict(defaults))
+    unchanged = set(types_of())
     for config in CONFIGS.values():
         unchanged -= {name for name in config.difference(defaults)}
-    without_cost = {"norm_eps", "rope_base", "rope_beta_fast", "rope_beta_slow", "rope_attention_factor"}
-    without_cost |= {"n_expert_groups", "n_open_groups"}
+    without_cost = {"norm_eps", "rope.base", *(f"rope.scaling.{name}" for name in ("beta_fast", "beta_slow"))}
+    without_cost |= {"rope.scaling.attention_factor"}
     assert unchanged - without_cost == {"d_model", "n_heads", "n_vocab", "d_ff"}
 
 
@@ -180,8 +195,8 @@ def test_latent_attention_takes_the_way_that_the_layer_takes(name):
     for n_new in range(1, 9):
         for n_cached in range(21):
             absorbed = layer._absorbing_saves(n_new, n_new + n_cached)
-            d_rotary = config.d_rotary or 0
-            widths = 2 * (config.d_latent + d_rotary) if absorbed else 5 + d_rotary + 3
+            d_rotary = config.latent.d_rotary or 0
+            widths = 2 * (config.latent.d_latent + d_rotary) if absorbed else 5 + d_rotary + 3
             found = costs(config, n_new, n_cached=n_cached)["scores and mixing"].flops
             assert found == 2 * n_new * (n_new + n_cached) * 2 * 4 * widths, (n_new, n_cached)
 
@@ -202,7 +217,10 @@ def test_parameters_that_a_pass_reads():
 
 @pytest.mark.syllabus("UCL-29")
 @pytest.mark.parametrize("kind", ["decoder", "encoder"])
-@pytest.mark.parametrize("windows", [{}, dict(window=3), dict(window=4, global_every=2), dict(window=40)])
+@pytest.mark.parametrize(
+    "windows",
+    [{}, dict(window=3), dict(window=4, layer_types=("sliding_attention", "full_attention")), dict(window=40)],
+)
 @pytest.mark.parametrize("n_cached", [0, 2, 9])
 def test_visible_pairs_are_those_that_the_masks_allow(kind, windows, n_cached):
     if kind == "encoder" and n_cached:
@@ -246,13 +264,13 @@ def kept_by_pytorch(config, n_tokens, n_source=None):
         dict(kind="encoder", token_head=True),
         dict(kind="encoder-decoder"),
         dict(position="alibi"),
-        dict(n_experts=4, n_experts_per_token=2, d_expert=48),
+        {"moe.n_experts": 4, "moe.n_experts_per_token": 2, "moe.d_expert": 48},
     ],
     ids=lambda change: ", ".join(map(str, change.values())),
 )
 def test_activations_are_what_pytorch_keeps(change):
     """It keeps a little more: a mean and a deviation of each norm, a sum of each row of weights."""
-    config = ModelConfig(**LARGER | change)
+    config = ModelConfig.of(LARGER | change)
     n_source = 30 if config.kind == "encoder-decoder" else None
     found = costs(config, 40, batch=BATCH, n_source=n_source).activation_bytes
     assert 0.985 < found / kept_by_pytorch(config, 40, n_source) < 1
@@ -289,7 +307,13 @@ def test_operations_of_training_gpt_3():
 @pytest.mark.syllabus("UCL-29")
 def test_the_rule_of_thumb_misses_attention_to_long_texts():
     config = ModelConfig(
-        d_model=64, n_layers=2, n_heads=4, d_ff=256, n_vocab=50, tie_embeddings=True, norm_weight=False, norm_bias=False
+        d_model=64,
+        n_layers=2,
+        n_heads=4,
+        d_ff=256,
+        n_vocab=50,
+        tie_embeddings=True,
+        layernorm=LayerNormConfig(weight=False, bias=False),
     )
 
     def ratio(n):
@@ -306,7 +330,7 @@ def test_active_parameters_of_a_mixture():
     """Jiang et al. (2024), "Mixtral", section 1: 47 billion, 13 billion of them active."""
     mixtral = ModelConfig(
         d_model=4096, n_layers=32, n_heads=32, n_kv_heads=8, d_ff=14336, n_vocab=32000, position="rope",
-        norm="rmsnorm", feedforward="swiglu", n_experts=8, n_experts_per_token=2,
+        norm="rmsnorm", feedforward="swiglu", moe=MoEConfig(n_experts=8, n_experts_per_token=2),
     )  # fmt: skip
     text = costs(mixtral, 1)
     assert text.total.n_parameters == 46_702_792_704
@@ -322,7 +346,8 @@ def test_cache_of_published_models():
     assert costs(llama, 1, bytes_per_number=2).cache_bytes == 2**19
     grouped = dataclasses.replace(llama, n_kv_heads=8)
     assert costs(grouped, 1, bytes_per_number=2).cache_bytes == 2**17
-    latent = dict(attention="latent", n_kv_heads=None, d_head=128, d_value=128, d_latent=512, d_rotary=64)
+    latent = dict(attention="latent", n_kv_heads=0, d_head=128, d_value=128)
+    latent |= dict(latent=LatentAttentionConfig(d_latent=512, d_rotary=64))
     deepseek = dataclasses.replace(llama, d_model=5120, n_heads=128, **latent)
     assert costs(deepseek, 1).total.n_cached == 32 * 4.5 * 128
 
@@ -351,10 +376,10 @@ def test_complexity_is_as_the_lecture_answers(n_heads):
 
 @pytest.mark.syllabus("UCL-29")
 def test_exponents_hold_for_other_parts():
-    grown = exponents(ModelConfig(**SIZES, n_kv_heads=2, **EXPERTS), 29)
+    grown = exponents(ModelConfig.of({**SIZES, "n_kv_heads": 2, **EXPERTS}), 29)
     assert grown["d_model"]["experts"] == grown["d_model"]["router"] == grown["n_tokens"]["experts"] == 1
     assert grown["d_ff"]["experts"] == 0  # their width is d_expert
-    grown = exponents(ModelConfig(**SIZES | LATENT_ROPE | dict(d_head=6, d_value=4)), 29)
+    grown = exponents(ModelConfig.of(SIZES | LATENT_ROPE | dict(d_head=6, d_value=4)), 29)
     assert 1 < grown["d_model"]["attention projections"] < 2
 
 
@@ -450,9 +475,9 @@ def test_a_source_is_asked_for_where_there_is_one():
 @pytest.mark.parametrize(
     ("name", "fault"),
     [
-        ("GATES", {}),
-        ("_norm", lambda config, width=None: 2 * (width or config.d_model)),
-        ("_shared_positions", lambda config: module.Part("", n_parameters=1)),
+        ("_on_meta", lambda config: Transformer(dataclasses.replace(config, ff_bias=True))),
+        ("_of_activations", lambda *args: iter(())),
+        ("_flops", lambda forward: dict(flops=forward // 2, flops_backward=forward)),
     ],
 )
 def test_planted_faults_are_seen(monkeypatch, name, fault):

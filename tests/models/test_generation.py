@@ -36,17 +36,19 @@ SIZES = dict(d_model=24, n_layers=2, n_heads=6, d_ff=19, n_vocab=N_VOCAB)
 MODELS = {
     "no positions": {},
     "sinusoidal": dict(position="sinusoidal"),
-    "learned": dict(position="learned", n_ctx=N_CTX, position_offset=2),
+    "learned": {"position": "learned", "n_ctx": N_CTX, "learned.offset": 2},
     "rope": dict(position="rope", n_kv_heads=2, norm="rmsnorm", qk_norm="per_head"),
     "alibi": dict(position="alibi", parallel_block=True),
-    "t5": dict(position="t5", n_buckets=6, max_distance=9),
-    "shaw": dict(position="shaw", max_distance=3),
+    "t5": {"position": "t5", "buckets.n_buckets": 6, "buckets.max_distance": 9},
+    "shaw": {"position": "shaw", "clipping.max_distance": 3},
     "transformer_xl": dict(position="transformer_xl"),
-    "deberta": dict(position="deberta", max_distance=4),
-    "deberta_v2": dict(position="deberta_v2", n_buckets=8, max_distance=9),
+    "deberta": {"position": "deberta", "clipping.max_distance": 4},
+    "deberta_v2": {"position": "deberta_v2", "buckets.n_buckets": 8, "buckets.max_distance": 9},
     "tupe": dict(position="tupe", n_ctx=N_CTX),
-    "latent": dict(position="rope", attention="latent", d_latent=10, d_rotary=6, d_head=4),
-    "window": dict(position="rope", window=3, n_layers=3, global_every=3),
+    "latent": {"position": "rope", "attention": "latent", "latent.d_latent": 10, "latent.d_rotary": 6, "d_head": 4},
+    "window": dict(
+        position="rope", window=3, n_layers=3, layer_types=("sliding_attention", "sliding_attention", "full_attention")
+    ),
     "soft-capped": dict(position="alibi", window=4, attn_logit_softcapping=2.0, final_logit_softcapping=3.0),
 }
 PROMPTS = [[3, 1, 4, 1, 5], [9, 2], [6, 5, 3, 5, 8, 9, 7]]
@@ -62,11 +64,12 @@ def randomize(module, seed=0, scale=0.3):
 
 
 def model_of(seed=0, scale=0.3, **parts):
-    return randomize(Transformer(ModelConfig(**SIZES | parts)), seed, scale)
+    return randomize(Transformer(ModelConfig.of(SIZES | parts)), seed, scale)
 
 
 def encoder_decoder(seed=0, **parts):
-    return model_of(seed, kind="encoder-decoder", n_encoder_layers=1, position="t5", n_buckets=6, **parts)
+    two_stacks = {"kind": "encoder-decoder", "n_encoder_layers": 1, "position": "t5", "buckets.n_buckets": 6}
+    return model_of(seed, **two_stacks, **parts)
 
 
 @torch.no_grad()

@@ -8,7 +8,7 @@ import pytest
 import torch
 import transformers
 
-from llm_anatomy.config import ModelConfig
+from llm_anatomy.config import ModelConfig, types_of
 from llm_anatomy.data import table
 from llm_anatomy.models import parts
 from llm_anatomy.models.presets import find, preset, presets, tiny
@@ -30,7 +30,7 @@ def n_parameters(name):
 
 
 def test_every_value_has_one_source_and_every_field_is_one_of_the_config():
-    fields = {field.name for field in dataclasses.fields(ModelConfig)}
+    fields = set(types_of())
     for name, record in RECORDS.items():
         assert set(record.values) == set(record.sources) <= fields, name
         assert set(record.unknown) <= fields - set(record.values), name
@@ -311,12 +311,12 @@ THEIR_NAMES = {
     "tie_embeddings": ["tie_word_embeddings"],
     "n_segments": ["type_vocab_size"],
     "window": ["sliding_window"],
-    "d_latent": ["kv_lora_rank"],
-    "d_query_latent": ["q_lora_rank"],
+    "latent.d_latent": ["kv_lora_rank"],
+    "latent.d_query_latent": ["q_lora_rank"],
     "attn_logit_softcapping": ["attn_logit_softcapping"],
     "final_logit_softcapping": ["final_logit_softcapping"],
-    "n_buckets": ["relative_attention_num_buckets"],
-    "max_distance": ["relative_attention_max_distance"],
+    "buckets.n_buckets": ["relative_attention_num_buckets"],
+    "buckets.max_distance": ["relative_attention_max_distance"],
 }
 ACTIVATIONS = {"gelu_new": "gelu_tanh", "silu": "swiglu", "gelu_pytorch_tanh": "geglu_tanh", "gated-gelu": "geglu_tanh"}
 # Where a class's defaults are of another model, or Hugging Face writes another word.
@@ -346,13 +346,13 @@ def test_values_are_those_of_hugging_faces_config(name):
     for field, names in THEIR_NAMES.items():
         for their_name in names:
             value = getattr(theirs, their_name, None)
-            if value is not None and field not in NOT_THEIRS[name] and getattr(ours, field) is not None:
-                assert getattr(ours, field) == ACTIVATIONS.get(value, value), (field, their_name)
+            if value is not None and field not in NOT_THEIRS[name] and ours.get(field) is not None:
+                assert ours.get(field) == ACTIVATIONS.get(value, value), (field, their_name)
                 compared += 1
     assert compared >= 6
     rope = getattr(theirs, "rope_parameters", None) or {}
     if ours.position == "rope" and "rope_theta" in rope:
-        assert ours.rope_base == rope["rope_theta"]
+        assert ours.rope.base == rope["rope_theta"]
 
 
 # --- What configs say of groups of experts and of YaRN ---
@@ -361,27 +361,29 @@ def test_values_are_those_of_hugging_faces_config(name):
 @pytest.mark.parametrize(
     "change, words",
     [
-        (dict(n_expert_groups=3), "n_expert_groups=3 must divide n_experts=8"),
-        (dict(n_open_groups=5), "n_open_groups=5 must be at most n_expert_groups=4"),
-        (dict(n_open_groups=1), "hold n_experts_per_token=3"),
-        (dict(n_open_groups=None), "n_open_groups=None must be given"),
-        (dict(router="top_k_of_softmax"), "n_expert_groups=4 means nothing with router='top_k_of_softmax'"),
+        ({"moe.n_groups": 3}, "moe.n_groups=3 must divide moe.n_experts=8"),
+        ({"moe.n_groups_per_token": 5}, "moe.n_groups_per_token=5 must be at most moe.n_groups=4"),
+        ({"moe.n_groups_per_token": 1}, "hold moe.n_experts_per_token=3"),
+        ({"moe.n_groups_per_token": None}, "moe.n_groups_per_token=None must be given"),
+        ({"moe.router": "top_k_of_softmax"}, "moe.n_groups=4 must be left out with moe.router='top_k_of_softmax'"),
         (
-            dict(rope_scaling=None, rope_factor=None, rope_original_max_position_embeddings=None),
-            "rope_beta_fast=32.0 means nothing",
+            {"rope.scaling.type": "linear", "rope.scaling.original_max_position_embeddings": None},
+            "rope.scaling.beta_fast=32.0 must be left out with rope.scaling.type='linear'",
         ),
     ],
 )
 def test_groups_that_do_not_share_out_the_experts_are_refused(change, words):
     with pytest.raises(ValueError, match=re.escape(words)):
-        dataclasses.replace(tiny("deepseek-v2"), **change)
+        ModelConfig.of(tiny("deepseek-v2").changed() | change)
 
 
 def test_the_temperature_of_yarn_is_passed_on():
     config = tiny("deepseek-v2")
     (scheme,) = parts.attention_positions(config, 1, causal=True)
     assert scheme.attention_scaling == 1.0
-    (scheme,) = parts.attention_positions(dataclasses.replace(config, rope_attention_factor=None), 1, causal=True)
+    (scheme,) = parts.attention_positions(
+        ModelConfig.of(config.changed() | {"rope.scaling.attention_factor": None}), 1, causal=True
+    )
     assert scheme.attention_scaling == pytest.approx(1.3689, abs=1e-4)  # of the paper: 0.1 ln 40 + 1
 
 
@@ -473,8 +475,8 @@ def test_norms_without_biases_and_without_anything():
     for name in BUILDABLE:
         config = preset(name)
         if config.norm == "layernorm":
-            assert config.norm_bias == (not name.startswith(("palm", "olmo"))), name  # E-66
-            assert config.norm_weight == (not name.startswith("olmo")), name
+            assert config.layernorm.bias == (not name.startswith(("palm", "olmo"))), name  # E-66
+            assert config.layernorm.weight == (not name.startswith("olmo")), name
 
 
 @pytest.mark.syllabus("GT-43")
@@ -507,9 +509,17 @@ def test_the_width_of_olmo_is_divisible_by_its_heads_where_the_slide_is_correcte
 def test_the_choice_of_llama_3():
     config = preset("llama-3-8b")
     assert config.d_ff == 1024 * -(-int(1.3 * int(2 * 4 * config.d_model / 3)) // 1024) == 14336
-    expected = dict(d_model=4096, n_layers=32, n_heads=32, n_kv_heads=8, n_vocab=128256, rope_base=5e5, norm_eps=1e-5)
+    expected = {
+        "d_model": 4096,
+        "n_layers": 32,
+        "n_heads": 32,
+        "n_kv_heads": 8,
+        "n_vocab": 128256,
+        "rope.base": 5e5,
+        "norm_eps": 1e-5,
+    }
     expected |= dict(norm="rmsnorm", feedforward="swiglu", position="rope", norm_placement="pre")
-    assert {field: getattr(config, field) for field in expected} == expected
+    assert {field: config.get(field) for field in expected} == expected
 
 
 @pytest.mark.syllabus("UCL-09")
@@ -531,26 +541,29 @@ def test_from_gpt_2_to_llama_3():
 
 # --- Small twins ---
 
-SIZES = "d_model n_layers n_encoder_layers n_heads n_kv_heads d_head d_value d_ff n_vocab n_ctx d_latent d_rotary "
-SIZES += "d_query_latent window n_buckets max_distance rope_original_max_position_embeddings n_experts "
-SIZES += "n_experts_per_token d_expert n_expert_groups n_open_groups"
+SIZES = "d_model n_layers n_encoder_layers n_heads n_kv_heads d_head d_value d_ff n_vocab n_ctx latent.d_latent "
+SIZES += "latent.d_rotary latent.d_query_latent window buckets.n_buckets buckets.max_distance clipping.max_distance "
+SIZES += (
+    "rope.scaling.original_max_position_embeddings moe.n_experts moe.n_experts_per_token moe.d_expert moe.n_groups "
+)
+SIZES += "moe.n_groups_per_token"
 
 
 def structure(config):
     """All that is not a size, and how sizes stand to each other."""
     sizes = SIZES.split()
     share = config.d_model / config.n_heads
-    sees_all = 0 if config.global_every is None else config.n_layers // config.global_every
+    sees_all = sum(config.window_of(layer) is None for layer in range(config.n_layers)) if config.window else 0
     return {
-        **{name: value for name, value in dataclasses.asdict(config).items() if name not in sizes},
-        "sizes that are given": [name for name in sizes if getattr(config, name) is not None],
+        **{name: config.get(name) for name in types_of() if name not in sizes},
+        "sizes that are given": [name for name in sizes if config.get(name)],
         "grouped": (config.n_kv_heads == config.n_heads, config.n_kv_heads == 1),
         "head beside its share": (config.d_head > share) - (config.d_head < share),
         "value as wide as a key": config.d_value == config.d_head,
         "window inside": config.window is not None and (config.n_ctx is None or config.window < config.n_ctx),
         "layers that see all": sees_all > 0 and sees_all < config.n_layers,
-        "layers of both kinds": 0 < config.n_dense_layers < config.n_layers,
-        "experts that rest": config.n_experts > (config.n_experts_per_token or 0),
+        "layers of both kinds": 0 < (config.get("moe.n_dense_layers") or 0) < config.n_layers,
+        "experts that rest": config.moe is not None and config.moe.n_experts > config.moe.n_experts_per_token,
     }
 
 
@@ -564,7 +577,7 @@ def test_tiny_keeps_the_structure(name):
 
 def test_a_tiny_model_that_forgot_a_choice_would_be_seen():
     small = tiny("gemma-2-9b")
-    for change in (dict(window=None, global_every=None), dict(n_kv_heads=4), dict(d_head=12), dict(norm_eps=1e-3)):
+    for change in (dict(window=None, layer_types=()), dict(n_kv_heads=4), dict(d_head=12), dict(norm_eps=1e-3)):
         assert structure(dataclasses.replace(small, **change)) != structure(preset("gemma-2-9b"))
 
 

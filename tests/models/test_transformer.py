@@ -25,10 +25,10 @@ SIZES = dict(d_model=24, n_layers=2, n_heads=4, d_ff=36, n_vocab=VOCAB)
 
 # --- Properties of every model ---
 
-LATENT = dict(attention="latent", d_latent=8, d_rotary=4, d_value=5)
+LATENT = {"attention": "latent", "latent.d_latent": 8, "latent.d_rotary": 4, "d_value": 5}
 VARIETIES = {
     "plain": {},
-    "learned": dict(position="learned", n_ctx=40, position_offset=2, **BIASES),
+    "learned": {"position": "learned", "n_ctx": 40, "learned.offset": 2, **BIASES},
     "sinusoidal, scaled": dict(position="sinusoidal", scale_embeddings=True, norm_placement="post"),
     "rope, parallel": dict(position="rope", parallel_block=True, n_parallel_norms=2, n_kv_heads=2),
     "rope, qk-norm": dict(
@@ -36,19 +36,31 @@ VARIETIES = {
     ),
     "alibi": dict(position="alibi", embedding_norm=True, tie_embeddings=True),
     "t5": dict(position="t5", norm="rmsnorm", scale_logits=True),
-    "shaw": dict(position="shaw", max_distance=3, norm_placement="rezero"),
+    "shaw": {"position": "shaw", "clipping.max_distance": 3, "norm_placement": "rezero"},
     "transformer-xl": dict(position="transformer_xl"),
     "tupe": dict(position="tupe", n_ctx=40),
-    "window": dict(position="rope", window=4, global_every=2, attn_logit_softcapping=2.0, final_logit_softcapping=3.0),
+    "window": dict(
+        position="rope",
+        window=4,
+        layer_types=("sliding_attention", "full_attention"),
+        attn_logit_softcapping=2.0,
+        final_logit_softcapping=3.0,
+    ),
     "latent": dict(position="rope", **LATENT),
-    "latent, query latent": dict(position="rope", d_query_latent=9, **LATENT),
-    "experts": dict(feedforward="swiglu", n_experts=4, n_experts_per_token=2, n_shared_experts=1, n_dense_layers=1),
+    "latent, query latent": {"position": "rope", "latent.d_query_latent": 9, **LATENT},
+    "experts": {
+        "feedforward": "swiglu",
+        "moe.n_experts": 4,
+        "moe.n_experts_per_token": 2,
+        "moe.n_shared_experts": 1,
+        "moe.n_dense_layers": 1,
+    },
     "trained activation": dict(feedforward="squared_relu", norm_placement="sandwich", norm="unit_offset_rmsnorm"),
 }
 
 
 def build(name, **more):
-    return randomize(Transformer(ModelConfig(**SIZES | VARIETIES[name] | more))).double().eval()
+    return randomize(Transformer(ModelConfig.of(SIZES | VARIETIES[name] | more))).double().eval()
 
 
 @pytest.mark.syllabus("UCL-27", "IITD-44")

@@ -1,8 +1,8 @@
-r"""Mixtures of experts: several feed-forward networks side by side, and a router that says who answers for a token.
+r"""Mixtures of experts: several feed-forward networks, and a router that selects which of them process a token.
 
-Legend of shapes: ``tokens`` (of the whole batch, in a row), ``n_experts``, ``k`` (experts that answer for a token),
-``slots`` (rows that one expert works on). A router scores and chooses, a set of experts computes, and the layer takes
-tokens to experts and back. Experts never meet a token in a Python loop: tokens are sorted by expert first.
+Legend of shapes: ``tokens`` (of the whole batch, flattened), ``n_experts``, ``k`` (experts selected per token),
+``slots`` (rows that one expert processes). A router scores and selects, the experts compute, and the layer carries
+tokens to the experts and back. There is no Python loop over tokens: they are sorted by expert first.
 """
 
 import math
@@ -17,23 +17,23 @@ from torch import nn
 from llm_anatomy.layers._precision import _wide
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
 
-# --- Losses that keep a router in shape ---
+# --- Auxiliary losses of the router ---
 
 
 def load_balance_loss(
     probabilities: Float[Tensor, "tokens n_experts"], experts: Int[Tensor, "tokens k"]
 ) -> Float[Tensor, ""]:
-    r"""Lowest where experts get equally many tokens and equal probability.
+    r"""Load-balancing loss: lowest where all experts get equally many tokens and equal probability.
 
     .. math:: L = n_\mathrm{experts} \sum_e f_e P_e, \quad
         f_e = \frac{\text{choices of } e}{\mathrm{tokens}}, \quad P_e = \frac{1}{\mathrm{tokens}} \sum_t p_{t,e}
 
-    Equal shares give k: 1 for Switch, 2 for Mixtral with its two experts. Choices are counted before any capacity
-    cuts them, and only :math:`P_e` carries a gradient.
+    With equal shares it is k: 1 for Switch, 2 for Mixtral, which selects two experts. Choices are counted before any of
+    them is dropped for lack of capacity, and only :math:`P_e` carries a gradient.
 
     Args:
         probabilities: the router's softmax over all experts.
-        experts: the chosen ones of each token.
+        experts: indices of those selected for each token.
 
     Source: Fedus et al. (2022), section 2.2, equations 4 to 6 (k = 1); Jiang et al. (2024) train Mixtral with the
     same for k = 2; GT-19.
@@ -50,12 +50,12 @@ def load_balance_loss(
 
 
 def router_z_loss(logits: Float[Tensor, "tokens n_experts"]) -> Float[Tensor, ""]:
-    r"""Keeps the router's logits small, where low precision still tells them apart.
+    r"""Router z-loss: it keeps the logits small, where low precision can still tell them apart.
 
     .. math:: L_z = \frac{1}{\mathrm{tokens}} \sum_t \left(\log \sum_e e^{z_{t,e}}\right)^2
 
     Args:
-        logits: the router's, before the softmax.
+        logits: of the router, before the softmax.
 
     Source: Zoph et al. (2022), "ST-MoE", section 3.3, equation 5; GT-19.
 
@@ -65,23 +65,23 @@ def router_z_loss(logits: Float[Tensor, "tokens n_experts"]) -> Float[Tensor, ""
     return logits.logsumexp(-1).square().mean()
 
 
-# --- Routers: which experts answer for a token, and with which weight ---
+# --- Routers: which experts process a token, and with which weights ---
 
 
 class Router(nn.Module):
-    r"""Scores every expert for every token; what is made of the scores, a subclass says.
+    r"""Score every expert for every token. Subclasses select experts by these scores.
 
     .. math:: z = x W_r
 
-    Scores, and all that follows from them, are in float32 at least: rounding would change who is chosen.
+    The scores and all that follows from them are at least float32, because rounding would change the selection.
 
     Args:
-        d_model: width of the tokens, from 1.
-        n_experts: how many experts, from 1.
-        k: how many of them answer for a token, from 1 to ``n_experts``.
+        d_model: width of the tokens, at least 1.
+        n_experts: number of experts, at least 1.
+        k: number of experts per token, from 1 to ``n_experts``.
 
     Raises:
-        ValueError: for numbers outside these.
+        ValueError: for sizes out of range.
 
     Source: Shazeer et al. (2017), section 2; Fedus et al. (2022), section 2.4 (float32); GT-19.
 
@@ -105,22 +105,22 @@ class Router(nn.Module):
         Float[Tensor, "tokens k"],
         Int[Tensor, "tokens k"],
     ]:
-        """Logits and probabilities of all experts, then weights and numbers of the chosen, best first."""
+        """Return logits and probabilities of all experts, then weights and indices of those selected, best first."""
         precise = _wide(x.dtype)
         with torch.autocast(x.device.type, enabled=False):
             logits = F.linear(x.to(precise), self.w_router.weight.to(precise))
-        probabilities, weights, experts = self.choose(logits)
+        probabilities, weights, experts = self.select(logits)
         return logits, probabilities, weights, experts
 
-    def choose(
+    def select(
         self, logits: Float[Tensor, "tokens n_experts"]
     ) -> tuple[Float[Tensor, "tokens n_experts"], Float[Tensor, "tokens k"], Int[Tensor, "tokens k"]]:
-        """Probabilities of all experts, weights and numbers of the chosen."""
+        """Return the probabilities of all experts, and weights and indices of those selected."""
         raise NotImplementedError
 
 
 class SoftmaxOfTopK(Router):
-    r"""Choose the k best, then share the weight among them: Mixtral.
+    r"""Select the k largest logits, then take their softmax, as Mixtral does.
 
     .. math:: w = \mathrm{softmax}(\mathrm{TopK}(z))
 
@@ -130,12 +130,12 @@ class SoftmaxOfTopK(Router):
     Source: Shazeer et al. (2017), section 2.1; Jiang et al. (2024), "Mixtral", section 2.1; GT-19.
 
     >>> router = SoftmaxOfTopK(d_model=8, n_experts=4, k=2)
-    >>> _, weights, experts = router.choose(torch.tensor([[0.0, 2.0, 1.0, 2.0]]))
+    >>> _, weights, experts = router.select(torch.tensor([[0.0, 2.0, 1.0, 2.0]]))
     >>> weights.tolist(), sorted(experts[0].tolist())
     ([[0.5, 0.5]], [1, 3])
     """
 
-    def choose(
+    def select(
         self, logits: Float[Tensor, "tokens n_experts"]
     ) -> tuple[Float[Tensor, "tokens n_experts"], Float[Tensor, "tokens k"], Int[Tensor, "tokens k"]]:
         best, experts = logits.topk(self.k, dim=-1)
@@ -143,172 +143,194 @@ class SoftmaxOfTopK(Router):
 
 
 class TopKOfSoftmax(Router):
-    r"""Share the weight among all, then keep the k largest: Switch (k = 1), GShard, DeepSeek-V2.
+    r"""Take the softmax over all experts, then select the k largest: Switch (k = 1), GShard, DeepSeek-V2.
 
     .. math:: w = \mathrm{scale} \cdot \mathrm{TopK}(\mathrm{softmax}(z))
 
-    The weights sum to less than the scale, by what the others would have had; renormalized they are those of
-    :class:`SoftmaxOfTopK`, scaled. With k = 1 they must not be: the weight would be 1 and teach the router nothing.
+    The weights sum to less than the scale, because the other experts keep their share. Renormalized, they are those of
+    :class:`SoftmaxOfTopK`, scaled. With k = 1 they must not be renormalized: the weight would always be 1, and the
+    router would get no gradient.
 
     Args:
         d_model, n_experts, k: as in :class:`Router`.
-        renormalize: divide by the sum of the k before scaling.
-        scale: factor of the weights.
+        renormalize: whether to divide the k weights by their sum before scaling.
+        routed_scaling_factor: scale of the weights.
 
     Source: Fedus et al. (2022), section 2.1; Lepikhin et al. (2021), "GShard"; DeepSeek-AI (2024), "DeepSeek-V2",
     section 2.2; GT-19.
 
     >>> router = TopKOfSoftmax(d_model=8, n_experts=4, k=1)
-    >>> _, weights, experts = router.choose(torch.tensor([[0.0, 0.0, 0.0, 0.0]]))
+    >>> _, weights, experts = router.select(torch.tensor([[0.0, 0.0, 0.0, 0.0]]))
     >>> weights.tolist()
     [[0.25]]
     """
 
-    def __init__(self, d_model: int, n_experts: int, k: int, *, renormalize: bool = False, scale: float = 1.0):
+    def __init__(
+        self, d_model: int, n_experts: int, k: int, *, renormalize: bool = False, routed_scaling_factor: float = 1.0
+    ):
         super().__init__(d_model, n_experts, k)
-        self.renormalize, self.scale = renormalize, scale
+        self.renormalize, self.routed_scaling_factor = renormalize, routed_scaling_factor
 
-    def choose(
+    def select(
         self, logits: Float[Tensor, "tokens n_experts"]
     ) -> tuple[Float[Tensor, "tokens n_experts"], Float[Tensor, "tokens k"], Int[Tensor, "tokens k"]]:
         probabilities = logits.softmax(-1)
         weights, experts = probabilities.topk(self.k, dim=-1)
         if self.renormalize:
             weights = weights / weights.sum(-1, keepdim=True)
-        return probabilities, self.scale * weights, experts
+        return probabilities, self.routed_scaling_factor * weights, experts
 
 
 class TopKOfSoftmaxInGroups(TopKOfSoftmax):
-    r"""First the groups whose best expert is best, then the k largest within them: a token travels to few devices.
+    r"""Select the groups with the best experts, then the k best experts within them, so that a token needs few devices.
 
-    .. math:: \mathrm{open} = \mathrm{TopM}_g \Big(\max_{e \in g} p_e\Big), \quad
-        w = \mathrm{scale} \cdot \mathrm{TopK}_{e \in \mathrm{open}}(p), \quad p = \mathrm{softmax}(z)
+    .. math:: G = \mathrm{TopM}_g \Big(\max_{e \in g} p_e\Big), \quad
+        w = \mathrm{scale} \cdot \mathrm{TopK}_{e \in G}(p), \quad p = \mathrm{softmax}(z)
 
     Args:
         d_model, n_experts, k: as in :class:`Router`.
-        n_groups: equal shares of the experts, one to a device, neighbours together.
-        n_open_groups: M, how many of them a token may reach; they must hold k experts.
-        scale: factor of the weights.
+        n_groups: number of groups, one per device; each has equally many neighbouring experts.
+        n_groups_per_token: number M of groups that a token may reach; they must hold at least k experts.
+        routed_scaling_factor: scale of the weights.
 
     Raises:
-        ValueError: for groups that do not share out the experts, or hold too few.
+        ValueError: for groups that do not divide the experts evenly, or that hold too few.
 
     Source: DeepSeek-AI (2024), "DeepSeek-V2", section 2.2.2.
 
-    >>> router = TopKOfSoftmaxInGroups(d_model=8, n_experts=4, k=2, n_groups=2, n_open_groups=1)
-    >>> _, _, experts = router.choose(torch.tensor([[3.0, 0.0, 2.0, 1.0]]))
+    >>> router = TopKOfSoftmaxInGroups(d_model=8, n_experts=4, k=2, n_groups=2, n_groups_per_token=1)
+    >>> _, _, experts = router.select(torch.tensor([[3.0, 0.0, 2.0, 1.0]]))
     >>> experts.tolist()
     [[0, 1]]
     """
 
-    def __init__(self, d_model: int, n_experts: int, k: int, *, n_groups: int, n_open_groups: int, scale: float = 1.0):
-        super().__init__(d_model, n_experts, k, scale=scale)
-        _check_groups(n_experts, k, n_groups, n_open_groups)
-        self.n_groups, self.n_open_groups = n_groups, n_open_groups
+    def __init__(
+        self,
+        d_model: int,
+        n_experts: int,
+        k: int,
+        *,
+        n_groups: int,
+        n_groups_per_token: int,
+        routed_scaling_factor: float = 1.0,
+    ):
+        super().__init__(d_model, n_experts, k, routed_scaling_factor=routed_scaling_factor)
+        _check_groups(n_experts, k, n_groups, n_groups_per_token)
+        self.n_groups, self.n_groups_per_token = n_groups, n_groups_per_token
 
-    def choose(
+    def select(
         self, logits: Float[Tensor, "tokens n_experts"]
     ) -> tuple[Float[Tensor, "tokens n_experts"], Float[Tensor, "tokens k"], Int[Tensor, "tokens k"]]:
         probabilities = logits.softmax(-1)
         groups = rearrange(probabilities, "tokens (groups e) -> tokens groups e", groups=self.n_groups)
-        weights, experts = _in_best_groups(groups, groups.amax(-1), self.n_open_groups).topk(self.k, dim=-1)
-        return probabilities, self.scale * weights, experts
+        weights, experts = _in_best_groups(groups, groups.amax(-1), self.n_groups_per_token).topk(self.k, dim=-1)
+        return probabilities, self.routed_scaling_factor * weights, experts
 
 
-def _check_groups(n_experts: int, k: int, n_groups: int, n_open_groups: int) -> None:
+def _check_groups(n_experts: int, k: int, n_groups: int, n_groups_per_token: int) -> None:
     if n_groups < 1 or n_experts % n_groups:
         raise ValueError(f"{n_groups=} must be at least 1 and divide {n_experts=}")
-    if not k <= n_open_groups * (n_experts // n_groups) <= n_experts:
-        raise ValueError(f"{n_open_groups=} must be at most {n_groups=}, and hold {k=} experts")
+    if not k <= n_groups_per_token * (n_experts // n_groups) <= n_experts:
+        raise ValueError(f"{n_groups_per_token=} must be at most {n_groups=}, and hold {k=} experts")
 
 
 def _in_best_groups(
-    scores: Float[Tensor, "tokens groups e"], of_groups: Float[Tensor, "tokens groups"], n_open: int
+    scores: Float[Tensor, "tokens groups e"], of_groups: Float[Tensor, "tokens groups"], n_groups_per_token: int
 ) -> Float[Tensor, "tokens n_experts"]:
-    """The scores, those of experts outside the best groups below all others."""
-    best = of_groups.topk(n_open, dim=-1).indices  # (tokens, n_open)
-    closed = torch.ones_like(of_groups, dtype=torch.bool).scatter(-1, best, False)
-    return scores.masked_fill(closed[..., None], -math.inf).flatten(1)
+    """The scores, with minus infinity for the experts outside the best groups."""
+    best = of_groups.topk(n_groups_per_token, dim=-1).indices  # (tokens, n_groups_per_token)
+    is_outside = torch.ones_like(of_groups, dtype=torch.bool).scatter(-1, best, False)
+    return scores.masked_fill(is_outside[..., None], -math.inf).flatten(1)
 
 
 class TopKOfSigmoid(Router):
-    r"""Each expert is judged by itself, and a bias that no gradient trains evens out the choices: DeepSeek-V3.
+    r"""Score each expert with a sigmoid, and balance the selection by a bias without gradient, as DeepSeek-V3 does.
 
-    .. math:: s = \sigma(z), \quad \mathrm{chosen} = \mathrm{TopK}(s + b), \quad
-        w_e = \mathrm{scale} \cdot s_e \Big/ \sum_{\mathrm{chosen}} s
+    .. math:: s = \sigma(z), \quad S = \mathrm{TopK}(s + b), \quad
+        w_e = \mathrm{scale} \cdot s_e \Big/ \sum_{e' \in S} s_{e'}
 
-    Training raises ``selection_bias`` of experts with too few tokens and lowers it where there are too many, in place
-    of a loss. The bias chooses; it does not weigh.
+    In place of a loss, training raises the ``selection_bias`` of experts that get too few tokens and lowers it for
+    those that get too many. The bias affects which experts are selected, not their weights.
 
     Args:
         d_model, n_experts, k: as in :class:`Router`.
-        scale: factor of the weights.
+        routed_scaling_factor: scale of the weights.
 
     Source: Wang et al. (2024), "Auxiliary-loss-free load balancing", section 3; DeepSeek-AI (2024), "DeepSeek-V3",
     section 2.1.2; GT-19.
 
     >>> router = TopKOfSigmoid(d_model=8, n_experts=4, k=2)
     >>> router.selection_bias[3] = 1.0
-    >>> _, weights, experts = router.choose(torch.tensor([[0.0, 0.0, -9.0, 0.0]]))
+    >>> _, weights, experts = router.select(torch.tensor([[0.0, 0.0, -9.0, 0.0]]))
     >>> weights.tolist(), experts[0, 0].item()
     ([[0.5, 0.5]], 3)
     """
 
-    def __init__(self, d_model: int, n_experts: int, k: int, *, scale: float = 1.0):
+    def __init__(self, d_model: int, n_experts: int, k: int, *, routed_scaling_factor: float = 1.0):
         super().__init__(d_model, n_experts, k)
-        self.scale = scale
+        self.routed_scaling_factor = routed_scaling_factor
+        self.selection_bias: Tensor
         self.register_buffer("selection_bias", torch.zeros(n_experts))
 
-    def choose(
+    def select(
         self, logits: Float[Tensor, "tokens n_experts"]
     ) -> tuple[Float[Tensor, "tokens n_experts"], Float[Tensor, "tokens k"], Int[Tensor, "tokens k"]]:
         scores = logits.sigmoid()
-        experts = self.reachable(scores + self.selection_bias).topk(self.k, dim=-1).indices
+        experts = self.selection_scores(scores + self.selection_bias).topk(self.k, dim=-1).indices
         weights = scores.gather(-1, experts)
         weights = weights / (weights.sum(-1, keepdim=True) + 1e-20)
-        return scores / scores.sum(-1, keepdim=True), self.scale * weights, experts
+        return scores / scores.sum(-1, keepdim=True), self.routed_scaling_factor * weights, experts
 
-    def reachable(self, judged: Float[Tensor, "tokens n_experts"]) -> Float[Tensor, "tokens n_experts"]:
-        """What the best are chosen by."""
-        return judged
+    def selection_scores(self, scores: Float[Tensor, "tokens n_experts"]) -> Float[Tensor, "tokens n_experts"]:
+        """The scores by which experts are selected."""
+        return scores
 
 
 class TopKOfSigmoidInGroups(TopKOfSigmoid):
-    r"""First the groups whose two best experts are best together, then the k best within them: DeepSeek-V3 itself.
+    r"""Select the groups by the sum of their two best scores, then the k best experts within them, as DeepSeek-V3 does.
 
-    .. math:: \mathrm{open} = \mathrm{TopM}_g \Big(\sum \mathrm{Top2}_{e \in g} (s_e + b_e)\Big), \quad
-        \mathrm{chosen} = \mathrm{TopK}_{e \in \mathrm{open}}(s + b)
+    .. math:: G = \mathrm{TopM}_g \Big(\sum \mathrm{Top2}_{e \in g} (s_e + b_e)\Big), \quad
+        S = \mathrm{TopK}_{e \in G}(s + b)
 
     Args:
-        d_model, n_experts, k, scale: as in :class:`TopKOfSigmoid`.
-        n_groups: equal shares of the experts, neighbours together; of two experts at least.
-        n_open_groups: M, how many of them a token may reach; they must hold k experts.
+        d_model, n_experts, k, routed_scaling_factor: as in :class:`TopKOfSigmoid`.
+        n_groups: number of groups; each has equally many neighbouring experts, at least two.
+        n_groups_per_token: number M of groups that a token may reach; they must hold at least k experts.
 
     Raises:
-        ValueError: for groups that do not share out the experts, are too small, or hold too few.
+        ValueError: for groups that do not divide the experts evenly, that are too small, or that hold too few.
 
     Source: DeepSeek-AI (2024), "DeepSeek-V3", section 2.1.2, and its code.
 
-    >>> router = TopKOfSigmoidInGroups(d_model=8, n_experts=4, k=2, n_groups=2, n_open_groups=1)
-    >>> _, _, experts = router.choose(torch.tensor([[3.0, -9.0, 2.0, 1.0]]))
+    >>> router = TopKOfSigmoidInGroups(d_model=8, n_experts=4, k=2, n_groups=2, n_groups_per_token=1)
+    >>> _, _, experts = router.select(torch.tensor([[3.0, -9.0, 2.0, 1.0]]))
     >>> experts.tolist()
     [[2, 3]]
     """
 
-    def __init__(self, d_model: int, n_experts: int, k: int, *, n_groups: int, n_open_groups: int, scale: float = 1.0):
-        super().__init__(d_model, n_experts, k, scale=scale)
-        _check_groups(n_experts, k, n_groups, n_open_groups)
+    def __init__(
+        self,
+        d_model: int,
+        n_experts: int,
+        k: int,
+        *,
+        n_groups: int,
+        n_groups_per_token: int,
+        routed_scaling_factor: float = 1.0,
+    ):
+        super().__init__(d_model, n_experts, k, routed_scaling_factor=routed_scaling_factor)
+        _check_groups(n_experts, k, n_groups, n_groups_per_token)
         if n_experts < 2 * n_groups:
-            raise ValueError(f"{n_groups=} must be at most half of {n_experts=}: the two best of a group are judged")
-        self.n_groups, self.n_open_groups = n_groups, n_open_groups
+            raise ValueError(f"{n_groups=} must be at most half of {n_experts=}: a group is scored by its two best")
+        self.n_groups, self.n_groups_per_token = n_groups, n_groups_per_token
 
-    def reachable(self, judged: Float[Tensor, "tokens n_experts"]) -> Float[Tensor, "tokens n_experts"]:
-        """The same in the best groups, and nothing outside them."""
-        groups = rearrange(judged, "tokens (groups e) -> tokens groups e", groups=self.n_groups)
-        return _in_best_groups(groups, groups.topk(2, dim=-1).values.sum(-1), self.n_open_groups)
+    def selection_scores(self, scores: Float[Tensor, "tokens n_experts"]) -> Float[Tensor, "tokens n_experts"]:
+        """The scores of experts in the best groups; minus infinity for all others."""
+        groups = rearrange(scores, "tokens (groups e) -> tokens groups e", groups=self.n_groups)
+        return _in_best_groups(groups, groups.topk(2, dim=-1).values.sum(-1), self.n_groups_per_token)
 
 
-# --- Experts: feed-forward networks whose weights lie side by side ---
+# --- Experts: feed-forward networks whose weights are stacked ---
 
 
 class Experts(nn.Module):
@@ -316,17 +338,17 @@ class Experts(nn.Module):
 
     .. math:: \mathrm{expert}_e(x) = f(x W_{1,e})\, W_{2,e}
 
-    Rows arrive either as a block per expert, ``(n_experts, slots, d_model)``, one batched product, or one after the
-    other, sorted by expert, ``(slots, d_model)`` with ``counts`` of rows, a grouped product.
+    Rows come either in one block per expert, ``(n_experts, slots, d_model)``, for a batched product, or sorted by
+    expert, ``(slots, d_model)`` with the ``counts`` of rows, for a grouped product.
 
     Args:
-        n_experts: how many, from 1.
-        d_model: width of the tokens, from 1.
-        d_ff: width between, from 1.
-        activation: what bends, called with a tensor, the same for all.
+        n_experts: number of experts, at least 1.
+        d_model: width of the tokens, at least 1.
+        d_ff: inner width, at least 1.
+        activation: a function of a tensor, shared by all experts.
 
     Raises:
-        ValueError: for numbers below one.
+        ValueError: for sizes below 1.
 
     Source: Shazeer et al. (2017), section 2; Fedus et al. (2022), section 2; GT-19.
 
@@ -349,21 +371,21 @@ class Experts(nn.Module):
     def forward(
         self, x: Float[Tensor, "*#block slots d_model"], counts: Int[Tensor, "n_experts"] | None = None
     ) -> Float[Tensor, "*block slots d_model"]:
-        """Every row through its expert; ``counts`` says how many rows each has, where they come one after the other."""
+        """Apply its expert to every row; ``counts`` is the number of rows per expert if rows are sorted by expert."""
         if counts is None:
-            return self.bend(x @ self.w_up.mT) @ self.w_down.mT
-        return grouped_linear(self.bend(grouped_linear(x, self.w_up, counts)), self.w_down, counts)
+            return self.activate(x @ self.w_up.mT) @ self.w_down.mT
+        return grouped_linear(self.activate(grouped_linear(x, self.w_up, counts)), self.w_down, counts)
 
-    def bend(self, hidden: Float[Tensor, "*rows d_up"]) -> Float[Tensor, "*rows d_ff"]:
+    def activate(self, hidden: Float[Tensor, "*rows d_up"]) -> Float[Tensor, "*rows d_ff"]:
         return self.activation(hidden)
 
 
 class GatedExperts(Experts):
-    r"""Gated feed-forward networks, one per expert: Mixtral's and DeepSeek's, with Swish as f.
+    r"""Gated feed-forward networks, one per expert, as in Mixtral and DeepSeek, where f is Swish.
 
     .. math:: \mathrm{expert}_e(x) = \left(f(x W_e) \otimes x V_e\right) W_{2,e}
 
-    The first ``d_ff`` rows of each ``w_up`` are the gate's, as in ``layers.feedforward.GatedFeedForward``.
+    The first ``d_ff`` rows of each ``w_up`` belong to the gate, as in ``layers.feedforward.GatedFeedForward``.
 
     Args:
         n_experts, d_model, d_ff, activation: as in :class:`Experts`.
@@ -377,7 +399,7 @@ class GatedExperts(Experts):
 
     n_projections_up = 2
 
-    def bend(self, hidden: Float[Tensor, "*rows d_up"]) -> Float[Tensor, "*rows d_ff"]:
+    def activate(self, hidden: Float[Tensor, "*rows d_up"]) -> Float[Tensor, "*rows d_ff"]:
         gate, up = hidden.chunk(2, dim=-1)
         return self.activation(gate) * up
 
@@ -385,16 +407,16 @@ class GatedExperts(Experts):
 def grouped_linear(
     x: Float[Tensor, "slots d_in"], weight: Float[Tensor, "n_experts d_out d_in"], counts: Int[Tensor, "n_experts"]
 ) -> Float[Tensor, "slots d_out"]:
-    """Every row times the matrix of its expert, where rows are sorted by expert.
+    """Multiply every row by the matrix of its expert, where rows are sorted by expert.
 
-    One call of PyTorch's grouped product where it takes the numbers, otherwise one product per expert over its slice,
-    for which a GPU must tell the counts first and a compiled graph breaks (float32, or widths that are no multiple of
-    16 bytes).
+    This is one call of PyTorch's grouped product where that supports the dtype and the widths, and otherwise one
+    product per expert. The latter needs the counts on the CPU, for which a GPU has to be waited for, and it breaks a
+    compiled graph. It happens where a width is no multiple of 16 bytes, and for float32 in compiled code.
 
     Args:
-        x: the rows, those of the first expert first.
+        x: the rows, sorted by expert.
         weight: one matrix per expert, as in ``nn.Linear``.
-        counts: how many rows each expert has; they sum to ``slots``.
+        counts: number of rows of each expert; they sum to ``slots``.
 
     Source: Gale et al. (2023), "MegaBlocks", section 3; GT-19.
 
@@ -402,14 +424,16 @@ def grouped_linear(
     >>> grouped_linear(torch.ones(3, 2), weight, torch.tensor([1, 2])).tolist()
     [[1.0, 1.0], [10.0, 10.0], [10.0, 10.0]]
     """
-    if torch.is_autocast_enabled(x.device.type):  # which knows products, but not yet the grouped one
+    if torch.is_autocast_enabled(x.device.type):  # autocast does not know the grouped product yet
         x, weight = (tensor.to(torch.get_autocast_dtype(x.device.type)) for tensor in (x, weight))
     rows_are_aligned = all(n * x.element_size() % 16 == 0 for n in weight.shape[1:])
     dtypes = (torch.bfloat16,) if torch.compiler.is_compiling() else (torch.bfloat16, torch.float16, torch.float32)
     if hasattr(F, "grouped_mm") and x.dtype in dtypes and rows_are_aligned:
         result = F.grouped_mm(x.contiguous(), weight.mT, offs=counts.cumsum(0, dtype=torch.int32))
         if result.requires_grad:
-            result.register_hook(torch.Tensor.contiguous)  # it refuses gradients that are views, such as a sum's
+            result.register_hook(
+                torch.Tensor.contiguous
+            )  # its backward refuses gradients that are views, such as those of a sum
         return result
     slices = x.split(counts.tolist())
     return torch.cat([F.linear(rows, matrix) for rows, matrix in zip(slices, weight, strict=True)])
@@ -419,13 +443,13 @@ def grouped_linear(
 
 
 class DenseMixture(nn.Module):
-    r"""Every expert answers for every token; a softmax weighs the answers.
+    r"""Average all experts for every token, weighted by a softmax.
 
     .. math:: y = \sum_e \mathrm{softmax}(x W_r)_e\, \mathrm{expert}_e(x)
 
     Args:
-        d_model: width of the tokens, from 1.
-        experts: what computes.
+        d_model: width of the tokens, at least 1.
+        experts: the experts.
 
     Source: Jacobs et al. (1991), section 2; Jordan & Jacobs (1994), section 2; GT-19 (mixture of experts).
 
@@ -447,15 +471,13 @@ class DenseMixture(nn.Module):
 
 @dataclass(frozen=True)
 class RoutingRecord:
-    """What a router decided, so that it can be read, balanced and counted.
-
-    ``logits`` and ``probabilities`` hold all experts; ``experts`` and ``weights`` the chosen ones, best first; ``kept``
-    says which choices were computed: not those of padding, nor those that came to a full expert.
+    """The decisions of a router, for inspection and for auxiliary losses.
 
     Args:
-        logits, probabilities, weights, experts: as the router gave them.
-        kept: which choices were computed.
-        real: which tokens are no padding.
+        logits, probabilities: of all experts.
+        weights, experts: of those selected, best first.
+        kept: which choices were computed: not those of padding, nor those for an expert that was full.
+        real: which tokens are not padding.
 
     Source: Fedus et al. (2022), sections 2.1 and 2.2; GT-19.
 
@@ -474,12 +496,12 @@ class RoutingRecord:
 
     @property
     def tokens_per_expert(self) -> Int[Tensor, "n_experts"]:
-        """How many each expert computed."""
+        """Number of tokens that each expert processed."""
         return _count(self.experts.flatten(), self.logits.shape[1], self.kept.flatten())
 
     @property
     def n_dropped(self) -> Int[Tensor, ""]:
-        """How many choices of real tokens came to a full expert."""
+        """Number of choices of real tokens that were dropped because their expert was full."""
         return (self.real[:, None] & ~self.kept).sum()
 
     @property
@@ -492,26 +514,25 @@ class RoutingRecord:
 
 
 class MixtureOfExperts(nn.Module):
-    r"""A router chooses k experts per token; their answers are summed with the router's weights.
+    r"""Select k experts per token, and sum their outputs with the weights of the router.
 
-    .. math:: y = \sum_{e \in \mathrm{chosen}} w_e\, \mathrm{expert}_e(x)
+    .. math:: y = \sum_{e \in S} w_e\, \mathrm{expert}_e(x)
 
-    With a capacity factor an expert takes a bounded number of choices,
-    :math:`\lceil \mathrm{factor} \cdot k \cdot \mathrm{tokens} / n_\mathrm{experts} \rceil`. The batch is one row of
-    tokens; all first choices come before all second ones, earlier tokens before later ones. A choice that
-    comes to a full expert is dropped: it adds zero, so that the residual connection around the layer carries the token
-    on, and the record counts it.
+    With a capacity factor, an expert processes at most
+    :math:`\lceil \mathrm{factor} \cdot k \cdot \mathrm{tokens} / n_\mathrm{experts} \rceil` choices of the batch. First
+    choices take precedence over second ones, and earlier tokens over later ones. A choice whose expert is full is
+    dropped: it adds zero, so that only the residual connection around the layer carries the token on.
 
     Args:
-        router: who chooses; ``TopKOfSoftmax`` with ``k=1`` and a capacity factor make the Switch layer.
-        experts: what computes; as many as the router knows.
-        capacity_factor: room of an expert over its even share, above 0; None for no bound.
-        shared: a layer that every token also passes, added to the mixture: DeepSeek's shared experts.
+        router: selects the experts; ``TopKOfSoftmax`` with ``k=1`` and a capacity factor make the Switch layer.
+        experts: as many as the router has logits.
+        capacity_factor: capacity of an expert relative to its even share, above 0; None for no bound.
+        shared: a layer that processes every token and is added to the mixture, as DeepSeek's shared experts.
 
     Raises:
-        ValueError: if router and experts disagree, or for a capacity factor that is not above 0.
+        ValueError: for a router and experts of different numbers, and for a capacity factor that is not above 0.
 
-    Source: Shazeer et al. (2017), section 2; Lepikhin et al. (2021), section 2.2 (order of the choices); Fedus et al.
+    Source: Shazeer et al. (2017), section 2; Lepikhin et al. (2021), section 2.2 (precedence of choices); Fedus et al.
     (2022), section 2 (capacity); Dai et al. (2024), "DeepSeekMoE", section 3.2 (shared); GT-19.
 
     >>> mixtral = MixtureOfExperts(SoftmaxOfTopK(8, 4, k=2), GatedExperts(4, 8, 32, nn.SiLU()))
@@ -530,7 +551,7 @@ class MixtureOfExperts(nn.Module):
     ):
         super().__init__()
         if router.n_experts != experts.n_experts:
-            raise ValueError(f"the router knows {router.n_experts} experts, and there are {experts.n_experts}")
+            raise ValueError(f"{experts.n_experts=} must be {router.n_experts=}")
         if capacity_factor is not None and not 0 < capacity_factor < math.inf:
             raise ValueError(f"{capacity_factor=} must be above 0 and finite, or None for no bound")
         self.router, self.experts, self.shared = router, experts, shared
@@ -539,11 +560,11 @@ class MixtureOfExperts(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch tokens d_model"], mask: Bool[Tensor, "batch tokens"] | None = None
     ) -> tuple[Float[Tensor, "batch tokens d_model"], RoutingRecord]:
-        """The mixture, and what the router decided.
+        """Return the mixture and the decisions of the router.
 
         Args:
             x: the tokens.
-            mask: boolean, True = a real token. Padding gets zero from the experts, takes no room and counts nowhere.
+            mask: True for real tokens, False for padding, which takes no capacity and gets zero from the experts.
 
         Raises:
             ValueError: for a mask that is not boolean or not of the shape (batch, tokens).
@@ -559,7 +580,7 @@ class MixtureOfExperts(nn.Module):
             kept = real[:, None].expand_as(experts)
             answers = self._answer_all(tokens, experts)
         else:
-            answers, kept = self._answer_within_capacity(tokens, experts, real)
+            answers, kept = self._answer_within_capacity(tokens, experts, real, self.capacity_factor)
         output = torch.einsum("t k d, t k -> t d", answers.to(weights.dtype), weights * kept).to(x.dtype).view_as(x)
         if self.shared is not None:
             output = output + self.shared(x)
@@ -568,24 +589,30 @@ class MixtureOfExperts(nn.Module):
     def _answer_all(
         self, tokens: Float[Tensor, "tokens d_model"], experts: Int[Tensor, "tokens k"]
     ) -> Float[Tensor, "tokens k d_model"]:
-        """Sort the choices by expert, compute, and put the answers back into the order of the tokens."""
+        """Sort the choices by expert, compute, and restore the order of the tokens."""
         order = experts.flatten().argsort(stable=True)
         rows = tokens.index_select(0, order // self.router.k)  # (tokens * k, d_model), sorted by expert
         answers = self.experts(rows, _count(experts.flatten(), self.router.n_experts))
         return answers.index_select(0, order.argsort()).unflatten(0, experts.shape)
 
     def _answer_within_capacity(
-        self, tokens: Float[Tensor, "tokens d_model"], experts: Int[Tensor, "tokens k"], real: Bool[Tensor, "tokens"]
+        self,
+        tokens: Float[Tensor, "tokens d_model"],
+        experts: Int[Tensor, "tokens k"],
+        real: Bool[Tensor, "tokens"],
+        capacity_factor: float,
     ) -> tuple[Float[Tensor, "tokens k d_model"], Bool[Tensor, "tokens k"]]:
-        """Fill a block of slots per expert; who finds no slot meets a row of zeros."""
+        """Fill a block of slots per expert; a choice without a slot gets a row of zeros."""
         n_tokens, k = experts.shape
         n_experts = self.router.n_experts
-        capacity = math.ceil(round(self.capacity_factor * k * n_tokens / n_experts, 6))  # 0.07 * 100 is above 7
-        # In the order of arrival, first choices before second: how many came to this expert before?
+        capacity = math.ceil(round(capacity_factor * k * n_tokens / n_experts, 6))  # 0.07 * 100 is above 7
+        # how many choices of this expert come before: all first choices precede all second ones
         chosen = F.one_hot(rearrange(experts, "tokens k -> (k tokens)"), n_experts) * real.repeat(k)[:, None]
         position = rearrange(((chosen.cumsum(0) - 1) * chosen).sum(-1), "(k tokens) -> tokens k", k=k)
         kept = (position < capacity) & real[:, None]
-        slot = torch.where(kept, experts * capacity + position, n_experts * capacity)  # the last one is nobody's
+        slot = torch.where(
+            kept, experts * capacity + position, n_experts * capacity
+        )  # the last slot collects dropped choices
         token = torch.arange(n_tokens, device=slot.device)[:, None].expand_as(slot)
         blocks = tokens.new_zeros(n_experts * capacity + 1, tokens.shape[1])
         blocks = blocks.index_copy(0, slot.flatten(), tokens.index_select(0, token.flatten()))[:-1]
@@ -597,6 +624,6 @@ class MixtureOfExperts(nn.Module):
 def _count(
     experts: Int[Tensor, "n"], n_experts: int, counted: Bool[Tensor, "n"] | None = None
 ) -> Int[Tensor, "n_experts"]:
-    """How often each expert occurs; where ``counted`` is given, only there. No GPU has to be waited for."""
+    """How often each expert occurs, only where ``counted`` if that is given, without waiting for a GPU."""
     ones = torch.ones_like(experts) if counted is None else counted.to(experts.dtype)
     return torch.zeros(n_experts, dtype=experts.dtype, device=experts.device).scatter_add(0, experts, ones)

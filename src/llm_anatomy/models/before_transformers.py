@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import nn
 
-from llm_anatomy.config import ModelConfig
+from llm_anatomy.config import Config, ModelConfig
 from llm_anatomy.layers._checks import _check_at_least_one
 from llm_anatomy.layers.embeddings import TokenEmbedding, Unembedding
 from llm_anatomy.layers.normalization import RMSNorm
@@ -317,7 +317,7 @@ class RecurrentEncoderDecoder(nn.Module):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MambaConfig:
+class MambaConfig(Config):
     """The sizes of a Mamba language model.
 
     Args:
@@ -347,19 +347,10 @@ class MambaConfig:
     n_ctx: ClassVar[None] = None
 
     def __post_init__(self):
+        super().__post_init__()
         for name, value in {"d_inner": 2 * self.d_model, "dt_rank": math.ceil(self.d_model / 16)}.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
-        sizes = ("n_vocab", "d_model", "n_layers", "d_inner", "d_state", "d_conv", "dt_rank")
-        for name in sizes:
-            if not isinstance(getattr(self, name), int) or isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name}={getattr(self, name)!r} must be int")
-        _check_at_least_one(**{name: getattr(self, name) for name in sizes})
-
-    def difference(self, other: "MambaConfig") -> dict[str, tuple[object, object]]:
-        """What changes from this to the other: each field that differs, with both values."""
-        pairs = {f.name: (getattr(self, f.name), getattr(other, f.name, None)) for f in dataclasses.fields(self)}
-        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 class MambaCache:

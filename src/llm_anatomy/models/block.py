@@ -209,7 +209,8 @@ class Stack(nn.Module):
 
     Source: Vaswani et al. (2017), section 3.1; IITD-43, UCL-27.
 
-    >>> config = ModelConfig(d_model=8, n_layers=3, n_heads=2, d_ff=9, n_vocab=5, window=2, global_every=3)
+    >>> types = ("sliding_attention", "sliding_attention", "full_attention")
+    >>> config = ModelConfig(d_model=8, n_layers=3, n_heads=2, d_ff=9, n_vocab=5, window=2, layer_types=types)
     >>> stack = Stack(config, n_layers=3, causal=True)
     >>> x, records = stack(torch.randn(2, 4, 8))
     >>> tuple(x.shape), len(records), stack.masks[2]
@@ -277,8 +278,7 @@ class Stack(nn.Module):
 
 def _window(config: ModelConfig, layer: int) -> int | None:
     """How many tokens back a layer sees, None for all."""
-    sees_all = config.global_every is not None and (layer + 1) % config.global_every == 0
-    return None if sees_all else config.window
+    return config.window_of(layer)
 
 
 def _mask(window: int | None, causal: bool) -> Mask:

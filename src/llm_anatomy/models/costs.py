@@ -1,46 +1,53 @@
-r"""What a model costs, told from its config alone: parameters, operations, memory. No model is built.
+r"""The cost of a model: parameters, operations (FLOPs) and memory of one pass, part by part.
 
-Operations are those of matrix products, two for each multiplication with its addition, as PyTorch's counter has them;
-norms, activations and softmax are left out: they take memory traffic, hardly arithmetic. Every query meets every key,
-seen or masked, as a kernel that knows no mask computes them, unless asked otherwise. T tokens through a matrix that is
-a wide and b long take
+Parameters and caches are counted on a model on PyTorch's meta device, which takes no memory. Operations are those of
+matrix products, two for each multiplication with its addition, as in :class:`torch.utils.flop_counter.FlopCounterMode`;
+norms, activations and softmax move memory rather than compute, and are left out. When T tokens pass a matrix of a rows
+and b columns,
 
 .. math:: \mathrm{forward} = 2\, T a b, \quad \mathrm{backward} = 2 \cdot \mathrm{forward}
 
-since backward has a product for the gradient of the input and another for that of the matrix. So it is for scores and
-mixing as well. A fused kernel that forms the scores again in backward does half as much more there.
+because the backward pass has one product for the gradient of the input and one for that of the matrix. The same holds
+for scores and mixing, where every query meets every key, masked or not, unless ``only_visible`` is set. A fused kernel
+that computes the scores again in the backward pass needs half as much more there.
 """
 
 import dataclasses
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
+
+import torch
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.layers._checks import _check_at_least_one
 from llm_anatomy.layers.feedforward import GATES
 from llm_anatomy.layers.latent_attention import _absorbing_saves
+from llm_anatomy.models.transformer import Transformer
 
 # --- One row of the table, and the table ---
 
 
 @dataclass(frozen=True)
 class Part:
-    """What one part of a model costs in one pass; counts are of numbers, and of operations.
+    """The cost of one part of a model in one pass. Counts are of numbers, or of operations.
 
     Args:
         name: of the part.
-        n_parameters: trained numbers.
-        n_active: those that one token meets: of a mixture of experts, the router and the chosen.
-        flops: operations forward.
-        flops_backward: operations backward.
-        n_kept: numbers that training keeps from forward for backward.
+        n_parameters: parameters.
+        n_active: parameters that one token uses; in a mixture of experts, those of the router and the selected experts.
+        flops: operations of the forward pass.
+        flops_backward: operations of the backward pass.
+        n_kept: activations that training keeps for the backward pass.
         n_cached: numbers in the cache after the pass.
-        n_read: parameters that the pass reads, each once.
+        n_read: parameters that the pass reads, each counted once.
 
     Source: UCL-29.
 
-    >>> (Part("a", 3, 3, 10) + Part("b", 1, 1, 5)).times(2)
-    Part(name='a', n_parameters=8, n_active=8, flops=30, flops_backward=0, n_kept=0, n_cached=0, n_read=0)
+    >>> Part("a", 3, 3, 10) + Part("b", 1, 1, 5)
+    Part(name='a', n_parameters=4, n_active=4, flops=15, flops_backward=0, n_kept=0, n_cached=0, n_read=0)
     """
 
     name: str
@@ -58,19 +65,15 @@ class Part:
     def __add__(self, other: "Part") -> "Part":
         return Part(self.name, *(a + b for a, b in zip(self._counts(), other._counts(), strict=True)))
 
-    def times(self, n_layers: int) -> "Part":
-        """As many layers of it."""
-        return Part(self.name, *(n_layers * count for count in self._counts()))
-
 
 @dataclass(frozen=True)
 class Costs:
-    r"""The parts, and what follows from their sum. Printed, it is a table.
+    r"""The table of all parts, with what follows from their sum.
 
     Args:
-        parts: what the model is made of, in order.
-        batch: how many texts were read at once.
-        n_tokens: of each text, those that this pass reads.
+        parts: of the model, in order.
+        batch: number of texts.
+        n_tokens: number of tokens of each text that the pass reads.
         bytes_per_number: of parameters, activations and cache.
 
     Source: UCL-29; Kaplan et al. (2020), section 2.1, for the rule of thumb.
@@ -106,50 +109,50 @@ class Costs:
 
     @property
     def flops_per_text(self) -> float:
-        """Operations forward for one text of the batch."""
+        """Operations of the forward pass for each text."""
         return self.total.flops / self.batch
 
     @property
     def flops_per_token(self) -> float:
-        """Operations forward for one token."""
+        """Operations of the forward pass for each token."""
         return self.total.flops / (self.batch * self.n_tokens)
 
     @property
     def flops_per_token_backward(self) -> float:
-        """Operations backward for one token."""
+        """Operations of the backward pass for each token."""
         return self.total.flops_backward / (self.batch * self.n_tokens)
 
     @property
     def weight_bytes(self) -> int:
-        """What the parameters take."""
+        """Memory of the parameters."""
         return self.bytes_per_number * self.total.n_parameters
 
     @property
     def activation_bytes(self) -> int:
-        """What training keeps for backward, with a fused kernel that forms no scores, at least: what each product,
-        norm and activation reads. PyTorch keeps some percent more, and much more where a position scheme or a bound
-        changes the scores."""
+        """Memory of the activations that training keeps for the backward pass: what each product, norm and activation
+        reads, if attention runs in a fused kernel that forms no scores. It is a lower bound: PyTorch keeps a few
+        percent more, and much more where a position scheme or softcapping changes the scores."""
         return self.bytes_per_number * self.total.n_kept
 
     @property
     def cache_bytes(self) -> int:
-        """What the cache takes after the pass."""
+        """Memory of the cache after the pass."""
         return self.bytes_per_number * self.total.n_cached
 
     @property
     def bytes_moved(self) -> int:
-        """What has to come out of memory at least: the parameters once, and all that the cache holds."""
+        """The least that the pass reads from memory: its parameters once, and the whole cache."""
         return self.bytes_per_number * (self.total.n_read + self.total.n_cached)
 
     @property
     def intensity(self) -> float:
-        """Operations forward for each byte moved: below what the processor does in the time of one byte, memory is
-        what the pass waits for."""
+        """Operations of the forward pass for each byte moved. Where it is less than the processor computes in the time
+        that it takes to read a byte, the pass waits for memory."""
         return self.total.flops / self.bytes_moved
 
     @property
     def rule_of_thumb(self) -> int:
-        r"""Operations forward and backward, as 6 N D has them: N active parameters, D tokens."""
+        r"""Operations of both passes by the rule 6 N D, for N active parameters and D tokens."""
         return 6 * self.total.n_active * self.batch * self.n_tokens
 
     def __str__(self) -> str:
@@ -173,53 +176,7 @@ def _readable(n: int) -> str:
     return f"{value:.{digits}f} {' kMGTPE'[power]}".rstrip()
 
 
-# --- The parts ---
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """Texts of which some tokens are in the cache and others are read now; a layer's window bounds what is cached."""
-
-    batch: int
-    n_new: int
-    n_cached: int = 0
-    window: int | None = None
-
-    @property
-    def tokens(self) -> int:
-        return self.batch * self.n_new
-
-    @property
-    def n_slots(self) -> int:
-        return min(self.n_cached + self.n_new, self.window or math.inf)
-
-    @property
-    def n_keys(self) -> int:
-        """Several new tokens are given the window of the first of them and themselves; one takes the place of the
-        oldest."""
-        all_keys = self.n_cached + self.n_new
-        if self.window is None or self.window >= all_keys:
-            return all_keys
-        return self.window if self.n_new == 1 else min(self.n_cached, self.window) + self.n_new
-
-    @property
-    def keys(self) -> int:
-        return self.batch * self.n_keys
-
-    @property
-    def pairs(self) -> int:
-        return self.batch * self.n_new * self.n_keys
-
-    def visible_pairs(self, causal: bool) -> int:
-        """Of a query and a key that its mask lets it see."""
-
-        def of_first(n: int) -> int:  # 1 + 2 + … up to the window, then as many for each
-            rising = min(n, self.window or n)
-            return rising * (rising + 1) // 2 + (n - rising) * (self.window or 0)
-
-        backward = of_first(self.n_cached + self.n_new) - of_first(self.n_cached)
-        each = backward if causal else 2 * backward - self.n_new  # as many ahead; itself is counted twice
-        return self.batch * each
+# --- Counting ---
 
 
 def costs(
@@ -232,28 +189,28 @@ def costs(
     bytes_per_number: int = 4,
     only_visible: bool = False,
 ) -> Costs:
-    r"""What one pass costs, part by part: a text read whole, or some tokens more after those in a cache.
+    r"""Count the cost of one pass, which reads whole texts, or some tokens after those in a cache.
 
-    For a decoder of ``h`` heads with :math:`h\, d_\mathrm{head} = h\, d_\mathrm{value} = d`, forward:
+    For a decoder with plain feed-forward layers whose heads together are as wide as the stream, the forward pass takes
 
     .. math:: \mathrm{FLOPs} = 2 n N (4 d^2 + 2 d\, d_\mathrm{ff}) + 4 n^2 N d + 2 n d\, n_\mathrm{vocab}
 
     Args:
         config: of the model.
-        n_tokens: how many of each text are read in this pass, from 1; of the target, where there is a source.
-        batch: how many texts are read at once, from 1.
-        n_cached: how many tokens of each text were read before, whose keys and values are kept; a source was read
-            then too.
-        n_source: tokens of each source, for an encoder-decoder and only there.
+        n_tokens: number of tokens of each text that the pass reads, at least 1; those of the target, if there is a
+            source.
+        batch: number of texts, at least 1.
+        n_cached: number of tokens of each text in the cache. The source, if there is one, was read with them.
+        n_source: number of tokens of each source, for an encoder-decoder only.
         bytes_per_number: 4 for float32, 2 for bfloat16.
-        only_visible: count a query's products with the keys that its mask lets it see, and no others.
+        only_visible: whether to count the scores that the mask lets a query see only.
 
     Returns:
         The table.
 
     Raises:
-        ValueError: for sizes out of range, more tokens than ``n_ctx``, a source where none belongs or none where one
-            does, or a cache for an encoder.
+        ValueError: for sizes out of range, more tokens than ``n_ctx``, a source without an encoder-decoder or an
+            encoder-decoder without a source, and for an encoder with a cache.
 
     Source: UCL-29; Kaplan et al. (2020), section 2.1; Pope et al. (2022), section 2 (intensity); CMU-10.
 
@@ -265,255 +222,229 @@ def costs(
     True
     """
     _check_shapes(config, n_tokens, batch, n_cached, n_source, bytes_per_number)
-    two_stacks, d_model = config.kind == "encoder-decoder", config.d_model
-    reading, source = _Reading(batch, n_tokens, n_cached), _Reading(batch, n_source) if two_stacks else None
-    n_looked_up = reading.tokens + (source.tokens if two_stacks and not n_cached else 0)
-    parts = [
-        _lookup("token embedding", config.n_vocab * d_model, n_looked_up * d_model),
-        _lookup("segments", config.n_segments * d_model, d_model),
-        _embedding_positions(config, reading),
-    ]
-    if two_stacks:
-        encoder = _stack(config, config.n_encoder_layers, source, None, only_visible, causal=False)
-        if n_cached:  # it was run before
-            encoder = [Part(part.name, part.n_parameters, part.n_active) for part in encoder]
-        parts += [dataclasses.replace(part, name=f"encoder: {part.name}", n_cached=0) for part in encoder]
-    stack = _stack(config, config.n_layers, reading, source, only_visible, causal=config.kind != "encoder")
-    if config.kind == "encoder":
-        stack = [dataclasses.replace(part, n_cached=0) for part in stack]
-    parts += [dataclasses.replace(part, name=f"decoder: {part.name}") for part in stack] if two_stacks else stack
-    if config.embedding_norm:
-        parts.append(_matrices("embedding norm", vectors=_norm(config), kept=reading.tokens * d_model))
-    if config.token_head:
-        dense = (reading.tokens, d_model, d_model, True)
-        parts.append(_matrices("token head", dense, vectors=_norm(config), kept=3 * reading.tokens * d_model))
-    parts.append(_logits(config, reading))
-    return Costs(tuple(part for part in parts if any(part._counts())), batch, n_tokens, bytes_per_number)
+    text, source = _Reading(batch, n_tokens, n_cached), _Reading(batch, n_source or 0)
+    stacks = [("", text, config.n_layers, config.kind != "encoder")]
+    if config.kind == "encoder-decoder":
+        encoders = [] if n_cached else [("encoder: ", source, config.n_encoder_layers, False)]
+        stacks = [*encoders, ("decoder: ", text, config.n_layers, True)]
+    found = [_of_parameters(config, text, source), _of_the_ends(config, text), _of_caches(config, text, source)]
+    found += [_of_activations(config, source, only_visible, *stack) for stack in stacks]
+    parts = {name: Part(name) for name in _names(config)}
+    for name, counts in chain(*found):
+        parts[name] += Part(name, **counts)
+    return Costs(tuple(part for part in parts.values() if any(part._counts())), batch, n_tokens, bytes_per_number)
 
 
-def _matrices(name: str, *matrices: tuple[int, int, int, bool], vectors: int = 0, kept: int = 0) -> Part:
-    """Rows through matrices, ``(rows, d_in, d_out, has_bias)`` each, and trained vectors beside them."""
-    sizes = [d_in * d_out + has_bias * d_out for _, d_in, d_out, has_bias in matrices]
-    n, flops = vectors + sum(sizes), sum(2 * rows * d_in * d_out for rows, d_in, d_out, _ in matrices)
-    n_read = vectors + sum(size for size, (rows, *_) in zip(sizes, matrices, strict=True) if rows)
-    return Part(name, n, n, flops, 2 * flops, kept, n_read=n_read)
+@dataclass(frozen=True)
+class _Reading:
+    """Texts of which some tokens are in the cache and others are read now."""
+
+    batch: int
+    n_new: int
+    n_cached: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.batch * self.n_new
+
+    def n_keys(self, window: int | None) -> int:
+        """Keys of each text. With a window, one new token replaces the oldest one; several see all of the cache."""
+        all_keys = self.n_cached + self.n_new
+        if window is None or window >= all_keys:
+            return all_keys
+        return window if self.n_new == 1 else min(self.n_cached, window) + self.n_new
+
+    def n_visible(self, window: int | None, causal: bool) -> int:
+        """Pairs of a query and a key that the mask allows, over all texts."""
+
+        def of_first(n: int) -> int:  # 1 + 2 + … up to the window, then as many for each
+            rising = min(n, window or n)
+            return rising * (rising + 1) // 2 + (n - rising) * (window or 0)
+
+        backward = of_first(self.n_cached + self.n_new) - of_first(self.n_cached)
+        return self.batch * (backward if causal else 2 * backward - self.n_new)  # as many ahead; itself counts once
 
 
-def _lookup(name: str, n: int, n_read: int) -> Part:
-    return Part(name, n, n, n_read=min(n, n_read))
+_ROWS = {
+    "position": "positions",
+    "segment_embedding": "segments",
+    "embedding_norm": "embedding norm",
+    "token_head": "token head",
+    "unembedding": "logits",
+    "embedding": "token embedding",
+    "cross_attention": "source: attention projections",
+    "attention": "attention projections",
+    "router": "router",
+    "experts": "experts",
+    "shared": "shared experts",
+    "feedforward": "feed-forward",
+}
+"""The row of a parameter is that of the first of these words in its path, and otherwise that of the norms."""
 
 
-def _embedding_positions(config: ModelConfig, reading: _Reading) -> Part:
-    n_rows = config.n_ctx + config.position_offset if config.position == "learned" else 0
-    return _lookup("positions", n_rows * config.d_model, reading.n_new * config.d_model)
+def _names(config: ModelConfig) -> list[str]:
+    """The names of all rows, in the order of the table."""
+    attention = ["attention projections", "scores and mixing"]
+    stack = [*attention, "positions", *(f"source: {name}" for name in attention)]
+    stack += ["feed-forward", "router", "experts", "shared experts", "norms"]
+    if config.kind == "encoder-decoder":
+        stack = [prefix + name for prefix in ("encoder: ", "decoder: ") for name in stack]
+    return ["token embedding", "segments", "positions", *stack, "embedding norm", "token head", "logits"]
 
 
-def _logits(config: ModelConfig, reading: _Reading) -> Part:
-    """A tied table was counted where it is looked up; here it is read whole."""
-    part = _matrices("logits", (reading.tokens, config.d_model, config.n_vocab, config.unembedding_bias))
-    table = config.n_vocab * config.d_model
+@lru_cache(maxsize=128)
+def _on_meta(config: ModelConfig) -> Transformer:
+    """The model on a device where tensors have shapes and no values."""
+    with torch.device("meta"):
+        return Transformer(config)
+
+
+_Rows = Iterator[tuple[str, dict[str, int]]]
+
+
+def _of_parameters(config: ModelConfig, text: _Reading, source: _Reading) -> _Rows:
+    """The parameters, and the products of tokens with those that are matrices."""
+    n_encoded = 0 if text.n_cached else source.tokens  # with a cache, the encoder has run before
+    looked_up = {"embedding": text.tokens + n_encoded, "position": text.n_new, "segment_embedding": 1}
+    stacks = {"encoder": "encoder: ", "stack": "decoder: " if config.kind == "encoder-decoder" else ""}
+    for name, parameter in _on_meta(config).named_parameters():
+        path, n = name.split("."), parameter.numel()
+        row = stacks.get(path[0], "") + next((row for word, row in _ROWS.items() if word in path), "norms")
+        tokens, n_active, n_read = text.tokens, n, n
+        if path[0] in looked_up:
+            tokens, n_read = 0, min(n, looked_up[path[0]] * config.d_model)
+        elif path[0] == "encoder" or "cross_attention" in path and {"w_key", "w_value"} & {*path}:
+            tokens = n_encoded
+        elif {"w_up_key", "w_up_value"} & {*path}:
+            absorbed, n_keys = _way(config, text, layer=int(path[2]))
+            tokens = tokens if absorbed else text.batch * n_keys
+        if config.moe and "experts" in path:  # nobody knows which ones a batch selects: as many are read as it could
+            one, k = n // config.moe.n_experts, config.moe.n_experts_per_token
+            n_active, n_read = k * one, min(config.moe.n_experts, tokens * k) * one
+        n_read = n_read if tokens or path[0] in looked_up else 0
+        flops = 2 * tokens * n_active if parameter.ndim > 1 and "position" not in path else 0
+        yield row, dict(n_parameters=n, n_active=n_active, n_read=n_read) | _flops(flops)
+
+
+def _of_the_ends(config: ModelConfig, text: _Reading) -> _Rows:
+    """A tied unembedding, whose parameters are those of the token embedding, and the activations beside the stacks."""
     if config.tie_embeddings:
-        part += Part("", n_parameters=-table, n_active=-table)
-    return part + Part("", n_kept=reading.tokens * config.n_vocab)
+        n = config.n_vocab * config.d_model
+        yield "logits", _flops(2 * text.tokens * n) | dict(n_read=n)
+    yield "logits", dict(n_kept=text.tokens * config.n_vocab)
+    yield "embedding norm", dict(n_kept=config.embedding_norm * text.tokens * config.d_model)
+    yield "token head", dict(n_kept=config.token_head * 3 * text.tokens * config.d_model)
 
 
-def _stack(
-    config: ModelConfig, n_layers: int, reading: _Reading, source: _Reading | None, only_visible: bool, *, causal: bool
-) -> list[Part]:
-    n_all = n_layers // config.global_every if config.global_every else 0 if config.window else n_layers
-    windowed = dataclasses.replace(reading, window=config.window)
-    of_all = _self_attention(config, reading, only_visible, causal)
-    of_windowed = _self_attention(config, windowed, only_visible, causal)
-    parts = [a.times(n_all) + b.times(n_layers - n_all) for a, b in zip(of_all, of_windowed, strict=True)]
-    parts[-1] += _shared_positions(config)
-    if source is not None:
-        parts += [part.times(n_layers) for part in _cross_attention(config, reading, source)]
-    n_dense = min(config.n_dense_layers, n_layers) if config.n_experts else n_layers
-    parts.append(_feedforward(config, config.d_ff, reading.tokens).times(n_dense))
-    parts += [part.times(n_layers - n_dense) for part in _experts(config, reading.tokens)] if config.n_experts else []
-    return [*parts, _norms(config, n_layers, reading, n_sublayers=2 if source is None else 3)]
+def _of_caches(config: ModelConfig, text: _Reading, source: _Reading) -> _Rows:
+    if config.kind == "encoder":
+        return
+    model = _on_meta(config)
+    cache = model.new_cache(text.batch, text.n_cached + text.n_new, source.n_new or None)
+    here, itemsize = "" if cache.source is None else "decoder: ", model.embedding.weight.element_size()
+    for row, layers in {"": cache.blocks, "source: ": cache.source or []}.items():
+        yield f"{here}{row}attention projections", dict(n_cached=sum(layer.n_bytes for layer in layers) // itemsize)
 
 
-# --- Attention of one layer: its projections, its products of queries and keys, its positions ---
+# FlopCounterMode over a forward pass on the meta device could count the products of activations as well, but cannot be
+# relied on: routing and TUPE look at values, which tensors there do not have; where values are not as wide as keys,
+# attention takes another path there than elsewhere; and it needs a second for 32 layers. So these are formulas, and so
+# is what training keeps: on the meta device attention has no fused kernel.
 
 
-def _self_attention(config: ModelConfig, reading: _Reading, only_visible: bool, causal: bool) -> list[Part]:
-    pairs = reading.visible_pairs(causal) if only_visible else reading.pairs
-    if config.attention == "latent":
-        projections, pair_width = _latent_projections(config, reading)
-        slot_width = config.d_latent + (config.d_rotary or 0)
-    else:
-        projections, pair_width = _projections(config, reading.tokens, reading.tokens), config.d_head + config.d_value
-        slot_width = config.n_kv_heads * pair_width
-    projections += Part("", n_cached=reading.batch * reading.n_slots * slot_width)
-    mixing = _mixing(config, reading.tokens, pairs, pair_width)
-    if config.position == "shaw":  # its weights are formed
-        mixing += Part("", n_kept=2 * config.n_heads * pairs)
-    return [projections, mixing, _positions(config, reading, causal)]
+def _of_activations(
+    config: ModelConfig,
+    source: _Reading,
+    only_visible: bool,
+    stack: str,
+    text: _Reading,
+    n_layers: int,
+    causal: bool,
+) -> _Rows:
+    """The products of activations with each other in one stack, and the activations that training keeps."""
+    h, kv, d_model, d_head, d_value = config.n_heads, config.n_kv_heads, config.d_model, config.d_head, config.d_value
+    tokens, moe, is_capped = text.tokens, config.moe, config.attn_logit_softcapping is not None
+    has_source = stack == "decoder: "
+
+    def projections(n_keys: int) -> dict[str, int]:
+        """Queries and keys are kept before and after their norm."""
+        n_normed = 1 if config.qk_norm is None else 2
+        return dict(n_kept=n_normed * (tokens * h + n_keys * kv) * d_head + n_keys * kv * d_value)
+
+    def scores(pairs: int, width: int, are_formed: bool) -> dict[str, int]:
+        """Scores are products over the width of a key, and mixing has products over the width of a value."""
+        return _flops(2 * pairs * h * width) | dict(n_kept=tokens * h * d_value + are_formed * 2 * h * pairs)
+
+    for layer in range(n_layers):
+        window, (absorbed, n_keys) = config.window_of(layer), _way(config, text, layer)
+        pairs = text.n_visible(window, causal) if only_visible else tokens * n_keys
+        width, kept = d_head + d_value, projections(tokens)
+        if latent := config.latent:
+            d_rotary, d_query = latent.d_rotary or 0, latent.d_query_latent or 0
+            width = 2 * (latent.d_latent + d_rotary) if absorbed else width + d_rotary
+            kept = 2 * (latent.d_latent + d_query + h * (d_head + d_rotary)) + d_rotary + h * d_value
+            kept = dict(n_kept=tokens * kept)
+        yield stack + "attention projections", kept
+        yield stack + "scores and mixing", scores(pairs, width, is_capped or config.position == "shaw")
+        yield stack + "positions", _of_positions(config, text, n_keys, causal)
+        if has_source:
+            yield stack + "source: attention projections", projections(0 if text.n_cached else source.tokens)
+            yield stack + "source: scores and mixing", scores(tokens * source.n_new, d_head + d_value, is_capped)
+        if moe and layer >= moe.n_dense_layers:
+            n = tokens * moe.n_experts_per_token
+            weighing = 2 * n * d_model
+            yield stack + "router", dict(n_kept=2 * tokens * moe.n_experts)
+            yield stack + "experts", _flops(weighing) | dict(n_kept=weighing + _n_kept(config) * n * moe.d_expert)
+            yield stack + "shared experts", dict(n_kept=_n_kept(config) * tokens * moe.n_shared_experts * moe.d_expert)
+        else:
+            yield stack + "feed-forward", dict(n_kept=_n_kept(config) * tokens * config.d_ff)
+    # the input of each norm and that of each sublayer, and the same at the end of the stack
+    n_kept = (3 if config.norm_placement == "sandwich" else 2) * (3 if has_source else 2)
+    n_kept = n_layers * (1 + config.n_parallel_norms if config.parallel_block else n_kept)
+    has_last = config.norm_placement not in ("post", "rezero")
+    yield stack + "norms", dict(n_kept=(n_kept + 1 + has_last) * tokens * d_model)
 
 
-def _cross_attention(config: ModelConfig, reading: _Reading, source: _Reading) -> list[Part]:
-    """Keys and values are made of the source once, and kept."""
-    pair_width = config.d_head + config.d_value
-    projections = _projections(config, reading.tokens, 0 if reading.n_cached else source.tokens)
-    projections += Part("", n_cached=source.tokens * config.n_kv_heads * pair_width)
-    mixing = _mixing(config, reading.tokens, reading.tokens * source.n_new, pair_width)
-    return [dataclasses.replace(part, name=f"source: {part.name}") for part in (projections, mixing)]
-
-
-def _mixing(config: ModelConfig, tokens: int, pairs: int, pair_width: int) -> Part:
-    """Scores are products over the width of a key, mixing over that of a value."""
-    flops, n_kept = 2 * pairs * config.n_heads * pair_width, tokens * config.n_heads * config.d_value
-    if config.attn_logit_softcapping is not None:  # the path that forms scores and weights
-        n_kept += 2 * config.n_heads * pairs
-    return Part("scores and mixing", flops=flops, flops_backward=2 * flops, n_kept=n_kept)
-
-
-def _projections(config: ModelConfig, tokens: int, asked: int) -> Part:
-    """Queries and output of ``tokens``, keys and values of those ``asked``."""
-    h, kv, d, d_head, d_value = config.n_heads, config.n_kv_heads, config.d_model, config.d_head, config.d_value
-    norms = {
-        None: 0,
-        "per_head": 2 * _norm(config, d_head),
-        "across_heads": _norm(config, h * d_head) + _norm(config, kv * d_head),
-    }
-    return _matrices(
-        "attention projections",
-        (tokens, d, h * d_head, config.attention_bias),
-        (asked, d, kv * d_head, config.attention_bias),
-        (asked, d, kv * d_value, config.attention_bias),
-        (tokens, h * d_value, d, config.output_bias),
-        vectors=norms[config.qk_norm],
-        kept=(1 if config.qk_norm is None else 2) * (tokens * h + asked * kv) * d_head + asked * kv * d_value,
-    )
-
-
-def _latent_projections(config: ModelConfig, reading: _Reading) -> tuple[Part, int]:
-    """And the widths of the products with them. Keys and values are formed of the latents of all tokens, or the
-    matrices that would form them are absorbed: whichever takes fewer multiplications, by the layer's own rule."""
-    h, d, d_head, d_value, d_latent = config.n_heads, config.d_model, config.d_head, config.d_value, config.d_latent
-    d_rotary, bias, rows = config.d_rotary or 0, config.attention_bias, reading.tokens
-    absorbed = _absorbing_saves(reading.n_new, reading.n_keys, d_latent, d_head + d_value)
-    mapped_rows, d_query = rows if absorbed else reading.keys, h * (d_head + d_rotary)
-    through_latent = [
-        (rows, d, config.d_query_latent, bias),
-        (rows, config.d_query_latent, d_query, False),
-    ]
-    matrices = [
-        *([(rows, d, d_query, bias)] if config.d_query_latent is None else through_latent),
-        (rows, d, d_latent + d_rotary, bias),
-        (mapped_rows, d_latent, h * d_head, False),
-        (mapped_rows, d_latent, h * d_value, False),
-        (rows, h * d_value, d, bias),
-    ]
-    norms = _norm(config, d_latent) + (_norm(config, config.d_query_latent) if config.d_query_latent else 0)
-    kept = rows * (2 * d_latent + d_rotary + 2 * d_query + h * d_value + 2 * (config.d_query_latent or 0))
-    part = _matrices("attention projections", *matrices, vectors=norms, kept=kept)
-    return part, 2 * (d_latent + d_rotary) if absorbed else d_head + d_rotary + d_value
-
-
-def _shared_positions(config: ModelConfig) -> Part:
-    """What all layers of a stack have together."""
-    d, width = config.d_model, config.n_heads * config.d_head
-    n = {
-        "t5": config.n_buckets * config.n_heads,
-        "tupe": (config.n_ctx or 0) * d + 2 * d * width,
-        "deberta": 2 * config.max_distance * d,
-        "deberta_v2": config.n_buckets * d + _norm(config),
-    }.get(config.position, 0)
-    return Part("", n, n, n_read=n)
-
-
-def _positions(config: ModelConfig, reading: _Reading, causal: bool) -> Part:
-    """What each layer has of its own, and its products with queries and keys."""
-    d, h, d_head, far = config.d_model, config.n_heads, config.d_head, config.max_distance
-    width, text_pairs = h * d_head, reading.n_new * reading.n_keys
-    added = h * text_pairs  # to the scores, the same for all texts
+def _of_positions(config: ModelConfig, text: _Reading, n_keys: int, causal: bool) -> dict[str, int]:
+    """The products of one layer's position scheme with queries and keys, and what it adds to the scores."""
+    d_model, d_head, tokens, keys = config.d_model, config.d_head, text.tokens, text.batch * n_keys
+    width, added = config.n_heads * d_head, config.n_heads * text.n_new * n_keys  # added: to the scores of one text
     if config.position in ("t5", "alibi"):
-        return Part("positions", n_kept=added)
+        return dict(n_kept=added)
     if config.position == "tupe":  # positions of queries and keys through a matrix each, and their products
-        n_texts = reading.batch if reading.n_cached else 1  # a cache tells positions of each text
-        flops = 2 * d * width * (reading.n_new + n_texts * reading.n_keys) + 2 * n_texts * text_pairs * width
-        return Part("positions", flops=flops, flops_backward=2 * flops, n_kept=added)
-    if config.position == "shaw":  # queries by the vectors of all offsets, and weights by those for values
-        n = (far + 1 if causal else 2 * far + 1) * (d_head + config.d_value)
-        flops = 2 * reading.tokens * h * n
-        return Part("positions", n, n, flops, 2 * flops, n_read=n)
-    if config.position == "transformer_xl":
-        n = 2 * width + d * width
-        trained = 2 * reading.keys * width + 2 * reading.tokens * width * d
-        turned = 2 * reading.pairs * h * d  # sinusoids have no gradient: one product backward, not two
-        return Part("positions", n, n, trained + turned, 2 * trained + turned, reading.batch * added, n_read=n)
-    if config.position == "deberta":  # all rows of the table through two matrices, then by queries and by keys
-        n_rows = 2 * far
-        part = _matrices("positions", (n_rows, d, width, True), (n_rows, d, width, False), kept=reading.batch * added)
-        flops = 2 * (reading.tokens + reading.keys) * width * n_rows
-        return part + Part("", flops=flops, flops_backward=2 * flops)
-    if config.position == "deberta_v2":  # the same through attention's own matrices, which are counted there
-        matrices = [(config.n_buckets, d, width, False)] * 2
-        part = dataclasses.replace(_matrices("positions", *matrices), n_parameters=0, n_active=0, n_read=0)
-        flops = 2 * (reading.tokens + reading.keys) * width * config.n_buckets
-        return part + Part("", flops=flops, flops_backward=2 * flops, n_kept=reading.batch * added)
-    return Part("positions")
+        n_texts = text.batch if text.n_cached else 1  # with a cache, each text has its own positions
+        flops = 2 * d_model * width * (text.n_new + n_texts * n_keys) + 2 * n_texts * added * d_head
+        return _flops(flops) | dict(n_kept=added)
+    if config.position == "shaw" and config.clipping:  # queries and weights with the vectors of all offsets
+        n_offsets = (1 if causal else 2) * config.clipping.max_distance + 1
+        return _flops(2 * tokens * config.n_heads * n_offsets * (d_head + config.d_value))
+    if config.position == "transformer_xl":  # the sinusoids have no gradient: one product backward, not two
+        trained, sinusoids = 2 * keys * width + 2 * tokens * width * d_model, 2 * text.batch * added * d_model
+        return dict(flops=trained + sinusoids, flops_backward=2 * trained + sinusoids, n_kept=text.batch * added)
+    rows = config.buckets.n_buckets if config.buckets else 2 * config.clipping.max_distance if config.clipping else 0
+    if config.position in ("deberta", "deberta_v2"):  # a table through two matrices, then with queries and keys
+        return _flops(2 * width * rows * (2 * d_model + tokens + keys)) | dict(n_kept=text.batch * added)
+    return {}
 
 
-# --- Feed-forward, experts, norms ---
+def _flops(forward: int) -> dict[str, int]:
+    return dict(flops=forward, flops_backward=2 * forward)
 
 
-def _feedforward(config: ModelConfig, width: int, rows: int) -> Part:
-    d, bias, n_up = config.d_model, config.ff_bias, 2 if config.feedforward in GATES else 1
-    kept = rows * width * _n_kept_widths(config)
-    return _matrices("feed-forward", (rows, d, n_up * width, bias), (rows, width, d, bias), kept=kept)
+def _way(config: ModelConfig, text: _Reading, layer: int) -> tuple[bool, int]:
+    """Whether latent attention absorbs its up-projections, by the layer's own rule, and the number of keys per text."""
+    n_keys = text.n_keys(config.window_of(layer))
+    if config.latent is None:
+        return False, n_keys
+    return _absorbing_saves(text.n_new, n_keys, config.latent.d_latent, config.d_head + config.d_value), n_keys
 
 
-def _n_kept_widths(config: ModelConfig) -> int:
-    """ReLU and tanh need their result alone, which the next product keeps; the others what they were given as well."""
-    if config.feedforward in GATES:  # gate and up, the bent gate, the product
+def _n_kept(config: ModelConfig) -> int:
+    """How many tensors of the inner width a feed-forward layer keeps: input and output of the activation, but the
+    output alone for ReLU and tanh; and of a gated layer the other half and the product."""
+    if config.feedforward in GATES:
         return 3 if config.feedforward == "bilinear" else 4
     return 1 if config.feedforward in ("relu", "tanh") else 2
-
-
-def _experts(config: ModelConfig, tokens: int) -> list[Part]:
-    """Router, experts, and those that all tokens pass. What a batch chooses is not known: as many experts are read as
-    it could reach."""
-    d, k, n_experts = config.d_model, config.n_experts_per_token, config.n_experts
-    one = _feedforward(dataclasses.replace(config, ff_bias=False), config.d_expert, tokens * k)
-    weighing = Part("", flops=2 * tokens * k * d, flops_backward=4 * tokens * k * d, n_kept=2 * tokens * k * d)
-    experts = weighing + Part("", 0, 0, one.flops, one.flops_backward, one.n_kept)
-    reached = min(n_experts, tokens * k)
-    experts += Part("", n_experts * one.n_parameters, k * one.n_parameters, n_read=reached * one.n_parameters)
-    parts = [
-        _matrices("router", (tokens, d, n_experts, False), kept=2 * tokens * n_experts),
-        dataclasses.replace(experts, name="experts"),
-    ]
-    if config.n_shared_experts:
-        shared = _feedforward(config, config.n_shared_experts * config.d_expert, tokens)
-        parts.append(dataclasses.replace(shared, name="shared experts"))
-    return parts
-
-
-def _norm(config: ModelConfig, width: int | None = None) -> int:
-    width = config.d_model if width is None else width
-    return width * (config.norm_weight + config.norm_bias) if config.norm == "layernorm" else width
-
-
-def _norms(config: ModelConfig, n_layers: int, reading: _Reading, n_sublayers: int) -> Part:
-    """Norms around sublayers and at the end; kept is what they read, and what the sublayers read of them."""
-    norm, one = _norm(config), reading.tokens * config.d_model
-    if config.parallel_block:
-        n, kept = config.n_parallel_norms * norm, (1 + config.n_parallel_norms) * one
-    else:
-        n, kept = {
-            "pre": (norm, 2 * one),
-            "post": (norm, 2 * one),
-            "sandwich": (2 * norm, 3 * one),
-            "post_sublayer": (norm, 2 * one),
-            "rezero": (1, 2 * one),
-        }[config.norm_placement]
-        n, kept = n_sublayers * n, n_sublayers * kept
-    has_last = config.norm_placement not in ("post", "rezero")
-    vectors = n_layers * n + has_last * norm
-    return _matrices("norms", vectors=vectors, kept=n_layers * kept + (1 + has_last) * one)
 
 
 def _check_shapes(config, n_tokens, batch, n_cached, n_source, bytes_per_number) -> None:
@@ -521,7 +452,7 @@ def _check_shapes(config, n_tokens, batch, n_cached, n_source, bytes_per_number)
     if n_cached < 0:
         raise ValueError(f"{n_cached=} must be at least 0")
     if n_cached and config.kind == "encoder":
-        raise ValueError(f"{n_cached=} must be 0 for an encoder: each token sees those that come after it")
+        raise ValueError(f"{n_cached=} must be 0 for an encoder, whose tokens see those that come after them")
     if (config.kind == "encoder-decoder") != (n_source is not None):
         raise ValueError(f"{n_source=} must be given for an encoder-decoder, and only then; kind={config.kind!r}")
     if n_source is not None:
@@ -535,22 +466,23 @@ def _check_shapes(config, n_tokens, batch, n_cached, n_source, bytes_per_number)
 
 
 def exponents(config: ModelConfig, n_tokens: int) -> dict[str, dict[str, float]]:
-    r"""How operations grow with each size: the exponent, measured by doubling one size at a time.
+    r"""Measure how operations grow with each size: the exponent, when one size at a time is doubled.
 
     .. math:: \mathrm{exponent} = \log_2 \frac{\mathrm{FLOPs}(2 s)}{\mathrm{FLOPs}(s)}
 
-    With ``d_model`` heads grow as wide, so that :math:`h\, d_\mathrm{head} = d_\mathrm{model}` stays; with ``n_heads``
-    they get half as wide, and nothing changes. ``n_tokens`` is the length that is read, up to the lecture's n_ctx.
+    When ``d_model`` is doubled, so are the widths of the heads, and :math:`h\, d_\mathrm{head} = d_\mathrm{model}`
+    still holds; when ``n_heads`` is doubled they are halved, and nothing changes. ``n_tokens`` is the length of the
+    text, which the lecture calls n_ctx.
 
     Args:
-        config: of a decoder or an encoder, with ``d_head`` and ``d_value`` even.
-        n_tokens: how many tokens are read.
+        config: of a decoder or an encoder, with even ``d_head`` and ``d_value``.
+        n_tokens: number of tokens of the text.
 
     Returns:
         For each size, the exponent of each part that computes, and of the total.
 
     Raises:
-        ValueError: for an encoder-decoder, or odd widths.
+        ValueError: for an encoder-decoder, and for odd widths.
 
     Source: UCL-29: projections :math:`O(N h (d_k + d_v)\, d\, n)`, scores and mixing :math:`O(N h (d_k + d_v)\, n^2)`,
     feed-forward :math:`O(N d\, d_\mathrm{ff}\, n)`, logits :math:`O(d\, n_\mathrm{voc}\, n)`.
@@ -565,16 +497,13 @@ def exponents(config: ModelConfig, n_tokens: int) -> dict[str, dict[str, float]]
     if config.d_head % 2 or config.d_value % 2:
         raise ValueError(f"d_head={config.d_head} and d_value={config.d_value} must be even, to be halved")
     config = dataclasses.replace(config, n_ctx=None if config.n_ctx is None else max(config.n_ctx, 2 * n_tokens))
-    wide = dict(d_head=2 * config.d_head, d_value=2 * config.d_value)
-    many = dict(n_heads=2 * config.n_heads, d_head=config.d_head // 2, d_value=config.d_value // 2)
-    if config.attention == "multi_head":
-        many |= dict(n_kv_heads=2 * config.n_kv_heads)
+    h, kv, d_head, d_value = config.n_heads, config.n_kv_heads, config.d_head, config.d_value
     changes = {
-        "d_model": dict(d_model=2 * config.d_model, **wide),
+        "d_model": dict(d_model=2 * config.d_model, d_head=2 * d_head, d_value=2 * d_value),
         "n_vocab": dict(n_vocab=2 * config.n_vocab),
         "n_tokens": {},
         "d_ff": dict(d_ff=2 * config.d_ff),
-        "n_heads": many,
+        "n_heads": dict(n_heads=2 * h, n_kv_heads=2 * kv, d_head=d_head // 2, d_value=d_value // 2),
         "n_layers": dict(n_layers=2 * config.n_layers),
     }
     before = costs(config, n_tokens)
@@ -590,13 +519,13 @@ def exponents(config: ModelConfig, n_tokens: int) -> dict[str, dict[str, float]]
 
 
 def crossover(config: ModelConfig) -> float:
-    r"""The length at which scores and mixing take as many operations as all matrices of the blocks.
+    r"""Find the length at which scores and mixing take as many operations as all matrices of the blocks.
 
     .. math:: 4 d^2 + 2 d\, d_\mathrm{ff} = 2 n d \;\Rightarrow\; n = 2 d + d_\mathrm{ff}
 
-    in multiplications for a token and layer, where the heads together are as wide as the stream and the feed-forward
-    layer is plain. Below it, long texts cost little more than short ones, token by token. Every query is taken to meet
-    every key; a causal kernel that skips what is hidden crosses at twice the length.
+    in multiplications per token and layer, where the heads together are as wide as the stream and the feed-forward
+    layer is plain. Below that length, a token of a long text costs little more than one of a short text. Every query is
+    assumed to meet every key; with a causal kernel that skips masked scores, the length is twice as large.
 
     Args:
         config: of a decoder or an encoder.
@@ -611,12 +540,6 @@ def crossover(config: ModelConfig) -> float:
     """
     if config.kind == "encoder-decoder":
         raise ValueError(f"kind={config.kind!r} must be 'decoder' or 'encoder': there are two lengths")
-    parts = {part.name: part.flops for part in costs(config, n_tokens=1).parts}
-    of_pairs = parts.pop("scores and mixing")
-    return (
-        sum(
-            parts.get(name, 0)
-            for name in ("attention projections", "feed-forward", "router", "experts", "shared experts")
-        )
-        / of_pairs
-    )
+    flops = {part.name: part.flops for part in costs(config, n_tokens=1).parts}
+    matrices = ("attention projections", "feed-forward", "router", "experts", "shared experts")
+    return sum(flops.get(name, 0) for name in matrices) / flops["scores and mixing"]

@@ -1,45 +1,30 @@
 """From the names in a config to the layers that they mean. Nothing here knows the name of a model."""
 
+from inspect import signature
 from typing import Any
 
 from torch import nn
 
-from llm_anatomy.config import ModelConfig
+from llm_anatomy.config import ModelConfig, MoEConfig, RopeConfig
 from llm_anatomy.layers.attention import CrossAttention, SelfAttention
-from llm_anatomy.layers.experts import (
-    Experts,
-    GatedExperts,
-    MixtureOfExperts,
-    SoftmaxOfTopK,
-    TopKOfSigmoid,
-    TopKOfSigmoidInGroups,
-    TopKOfSoftmax,
-    TopKOfSoftmaxInGroups,
-)
-from llm_anatomy.layers.feedforward import ACTIVATIONS, GATES, FeedForward, GatedFeedForward
+from llm_anatomy.layers.experts import Experts, GatedExperts, MixtureOfExperts
+from llm_anatomy.layers.feedforward import ACTIVATIONS, GATES
 from llm_anatomy.layers.latent_attention import LatentAttention
-from llm_anatomy.layers.normalization import AcrossHeads, LayerNorm, RMSNorm, UnitOffsetRMSNorm
+from llm_anatomy.layers.normalization import AcrossHeads
 from llm_anatomy.layers.positions.absolute import Learned, Sinusoidal
 from llm_anatomy.layers.positions.base import PositionScheme
 from llm_anatomy.layers.positions.buckets import Clip, DeBERTaLogBuckets, T5Buckets, T5CausalBuckets
 from llm_anatomy.layers.positions.relative import TUPE, ALiBi, ReleasedDeBERTa, Shaw, T5Bias, TransformerXL
-from llm_anatomy.layers.positions.rotary import (
-    Frequencies,
-    HalfSplitRotary,
-    InterleavedRotary,
-    LinearScaling,
-    Llama3Scaling,
-    NTKScaling,
-    YaRNScaling,
-)
-from llm_anatomy.layers.residual import PostNorm, PostSublayerNorm, PreNorm, Residual, ReZero, SandwichNorm
+from llm_anatomy.layers.positions.rotary import Frequencies, Rotary
+from llm_anatomy.layers.residual import Residual
 from llm_anatomy.layers.softcapping import Softcapping
+from llm_anatomy.registry import PARTS
 
-# --- Positions: some change the embeddings, once; the others are asked by attention in every layer ---
+# --- Position schemes: some change the embeddings, once; the others belong to attention, in every layer ---
 
 
 def embedding_position(config: ModelConfig) -> PositionScheme:
-    """What changes the embeddings; for schemes of attention, nothing does.
+    """The position scheme that is applied to the embeddings; one without any effect where attention has the scheme.
 
     Args:
         config: of the model.
@@ -51,13 +36,13 @@ def embedding_position(config: ModelConfig) -> PositionScheme:
     """
     if config.position == "sinusoidal":
         return Sinusoidal(config.d_model)
-    if config.position == "learned":
-        return Learned(config.n_ctx + config.position_offset, config.d_model)
+    if config.learned and config.n_ctx:
+        return Learned(config.n_ctx + config.learned.offset, config.d_model)
     return PositionScheme()
 
 
 def attention_positions(config: ModelConfig, n_layers: int, causal: bool) -> list[PositionScheme]:
-    """The schemes of a stack's attention layers: the same object for all where the layers share it.
+    """The position schemes of a stack's attention layers: the same object for all layers where they share it.
 
     Args:
         config: of the model.
@@ -71,53 +56,44 @@ def attention_positions(config: ModelConfig, n_layers: int, causal: bool) -> lis
     >>> first is second
     True
     """
-    d_model, n_heads, d_head, far = config.d_model, config.n_heads, config.d_head, config.max_distance
-    buckets = T5CausalBuckets if causal else T5Buckets
-    shared = {
-        "rope": lambda: _rotary(config),
-        "alibi": lambda: ALiBi(n_heads),
-        "t5": lambda: T5Bias(n_heads, buckets(config.n_buckets, far)),
-        "tupe": lambda: TUPE(config.n_ctx, d_model, n_heads, d_head),
-    }
-    table = None
-    if config.position == "deberta":
-        table = nn.Embedding(2 * far, d_model)
-    elif config.position == "deberta_v2":
-        table = nn.Sequential(nn.Embedding(config.n_buckets, d_model), norm(config))
-    own = {
-        "shaw": lambda: Shaw(Clip(-far, 0 if causal else far), d_head, config.d_value),
-        "transformer_xl": lambda: TransformerXL(d_model, n_heads, d_head),
-        "deberta": lambda: ReleasedDeBERTa(
-            table,
-            Clip(-far, far - 1),
-            (nn.Linear(d_model, n_heads * d_head), nn.Linear(d_model, n_heads * d_head, bias=False)),
-        ),
-        "deberta_v2": lambda: ReleasedDeBERTa(table, DeBERTaLogBuckets(config.n_buckets // 2, far)),
-    }
-    if config.position in own:
-        return [own[config.position]() for _ in range(n_layers)]
-    return [shared.get(config.position, PositionScheme)()] * n_layers
+    d_model, n_heads, d_head = config.d_model, config.n_heads, config.d_head
+    clipping, buckets, layers = config.clipping, config.buckets, range(n_layers)
+    if config.position == "shaw" and clipping:
+        far = clipping.max_distance
+        return [Shaw(Clip(-far, 0 if causal else far), d_head, config.d_value) for _ in layers]
+    if config.position == "transformer_xl":
+        return [TransformerXL(d_model, n_heads, d_head) for _ in layers]
+    if config.position == "deberta" and clipping:
+        far, width = clipping.max_distance, n_heads * d_head
+        table, clip = nn.Embedding(2 * far, d_model), Clip(-far, far - 1)
+        own = [(nn.Linear(d_model, width), nn.Linear(d_model, width, bias=False)) for _ in layers]
+        return [ReleasedDeBERTa(table, clip, projections) for projections in own]
+    if config.position == "deberta_v2" and buckets:
+        table = nn.Sequential(nn.Embedding(buckets.n_buckets, d_model), norm(config))
+        return [ReleasedDeBERTa(table, DeBERTaLogBuckets(buckets.n_buckets // 2, buckets.max_distance)) for _ in layers]
+    shared = PositionScheme()
+    if config.rope:
+        shared = _rotary(config, config.rope)
+    elif config.position == "alibi":
+        shared = ALiBi(n_heads)
+    elif config.position == "t5" and buckets:
+        kind = T5CausalBuckets if causal else T5Buckets
+        shared = T5Bias(n_heads, kind(buckets.n_buckets, buckets.max_distance))
+    elif config.position == "tupe" and config.n_ctx:
+        shared = TUPE(config.n_ctx, d_model, n_heads, d_head)
+    return [shared] * n_layers
 
 
-def _rotary(config: ModelConfig) -> PositionScheme:
-    pairing = {"half_split": HalfSplitRotary, "interleaved": InterleavedRotary}[config.rope_pairing]
-    turns = {"beta_fast": config.rope_beta_fast, "beta_slow": config.rope_beta_slow}
-    turns = {name: value for name, value in turns.items() if value is not None}
-    factor, original_max_position_embeddings = config.rope_factor, config.rope_original_max_position_embeddings
-    scaling = {
-        None: lambda: Frequencies(),
-        "linear": lambda: LinearScaling(factor),
-        "ntk": lambda: NTKScaling(factor),
-        "yarn": lambda: YaRNScaling(
-            factor, original_max_position_embeddings, **turns, attention_factor=config.rope_attention_factor
-        ),
-        "llama3": lambda: Llama3Scaling(factor, original_max_position_embeddings, **turns),
-    }[config.rope_scaling]
-    return pairing(config.d_rotary or rotary_width(config), config.rope_base, scaling())
+def _rotary(config: ModelConfig, rope: RopeConfig) -> Rotary:
+    scaling, frequencies = rope.scaling, Frequencies()
+    if scaling:
+        frequencies = PARTS["rope.scaling.type"][scaling.type](**scaling.options())
+    width = config.latent and config.latent.d_rotary or rotary_width(config)
+    return PARTS["rope.pairing"][rope.pairing](width, rope.base, frequencies)
 
 
 def rotary_width(config: ModelConfig) -> int:
-    """How many entries of a head RoPE turns: the given fraction, rounded down to an even number.
+    """The number of entries of a head that RoPE rotates: the given fraction, rounded down to an even number.
 
     Args:
         config: of the model.
@@ -125,17 +101,17 @@ def rotary_width(config: ModelConfig) -> int:
     Source: Black et al. (2022), "GPT-NeoX-20B", section 2.1; IITD-26.
 
     >>> sizes = dict(d_model=192, n_layers=1, n_heads=2, d_ff=9, n_vocab=5)
-    >>> rotary_width(ModelConfig(position="rope", rope_fraction=0.25, **sizes))
+    >>> rotary_width(ModelConfig(position="rope", rope=RopeConfig(fraction=0.25), **sizes))
     24
     """
-    return 2 * int(config.d_head * config.rope_fraction / 2)
+    return 2 * int(config.d_head * (config.rope.fraction if config.rope else 0) / 2)
 
 
-# --- Norms and where they stand ---
+# --- Norms and where they are ---
 
 
 def norm(config: ModelConfig, width: int | None = None) -> nn.Module:
-    """A norm of the width of the stream, or of another.
+    """A norm as wide as the residual stream, or of another width.
 
     Args:
         config: of the model.
@@ -146,10 +122,8 @@ def norm(config: ModelConfig, width: int | None = None) -> nn.Module:
     >>> norm(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5, norm="rmsnorm")).weight.shape
     torch.Size([8])
     """
-    width = config.d_model if width is None else width
-    if config.norm == "layernorm":
-        return LayerNorm(width, eps=config.norm_eps, weight=config.norm_weight, bias=config.norm_bias)
-    return {"rmsnorm": RMSNorm, "unit_offset_rmsnorm": UnitOffsetRMSNorm}[config.norm](width, eps=config.norm_eps)
+    options = vars(config.layernorm) if config.layernorm else {}
+    return PARTS["norm"][config.norm](config.d_model if width is None else width, eps=config.norm_eps, **options)
 
 
 def placement(config: ModelConfig) -> Residual:
@@ -163,24 +137,20 @@ def placement(config: ModelConfig) -> Residual:
     >>> type(placement(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5, norm_placement="post")))
     <class 'llm_anatomy.layers.residual.PostNorm'>
     """
-    return {
-        "pre": lambda: PreNorm(norm(config)),
-        "post": lambda: PostNorm(norm(config)),
-        "sandwich": lambda: SandwichNorm(norm(config), norm(config)),
-        "post_sublayer": lambda: PostSublayerNorm(norm(config)),
-        "rezero": lambda: ReZero(),
-    }[config.norm_placement]()
+    residual = PARTS["norm_placement"][config.norm_placement]
+    arguments = signature(residual).parameters.values()
+    return residual(*(norm(config) for argument in arguments if argument.default is argument.empty))
 
 
 # --- Sublayers ---
 
 
 def attention(config: ModelConfig, position: PositionScheme) -> SelfAttention | LatentAttention:
-    """Attention of one layer to its own tokens.
+    """The self-attention of one layer.
 
     Args:
         config: of the model.
-        position: its scheme.
+        position: its position scheme.
 
     Source: CMU-09, CMU-11, CMU-12, CMU-13, UCL-21, UCL-31.
 
@@ -188,17 +158,18 @@ def attention(config: ModelConfig, position: PositionScheme) -> SelfAttention | 
     >>> attention(config, PositionScheme()).w_key.weight.shape
     torch.Size([4, 8])
     """
-    if config.attention == "latent":
+    if config.latent:
         return _latent_attention(config, position)
     return SelfAttention(position=position, scale=config.attention_scale, **_heads(config))
 
 
 def cross_attention(config: ModelConfig, position: PositionScheme) -> CrossAttention:
-    """Attention of one layer to a source: no positions, and scores scaled as the layer's own are (in T5 they are not).
+    """The cross-attention of one layer: without positions, its scores scaled as those of self-attention (in T5 not at
+    all).
 
     Args:
         config: of the model.
-        position: the scheme of the layer's attention to its own tokens.
+        position: the position scheme of the layer's self-attention.
 
     Source: Vaswani et al. (2017), section 3.2.3; UCL-31.
 
@@ -212,44 +183,46 @@ def cross_attention(config: ModelConfig, position: PositionScheme) -> CrossAtten
 
 def _heads(config: ModelConfig) -> dict[str, Any]:
     """What self-attention and cross-attention have in common."""
-    norms = {"query_norm": None, "key_norm": None}
+    query_norm = key_norm = score_mod = None
     if config.qk_norm == "per_head":
-        norms = {name: norm(config, config.d_head) for name in norms}
+        query_norm, key_norm = norm(config, config.d_head), norm(config, config.d_head)
     elif config.qk_norm == "across_heads":
-        widths = {"query_norm": config.n_heads * config.d_head, "key_norm": config.n_kv_heads * config.d_head}
-        norms = {name: AcrossHeads(norm(config, width)) for name, width in widths.items()}
-    cap = config.attn_logit_softcapping
+        query_norm = AcrossHeads(norm(config, config.n_heads * config.d_head))
+        key_norm = AcrossHeads(norm(config, config.n_kv_heads * config.d_head))
+    if config.attn_logit_softcapping is not None:
+        score_mod = Softcapping(config.attn_logit_softcapping)
     return dict(
         d_model=config.d_model,
         n_heads=config.n_heads,
         n_kv_heads=config.n_kv_heads,
         d_head=config.d_head,
         d_value=config.d_value,
-        score_mod=None if cap is None else Softcapping(cap),
+        score_mod=score_mod,
         bias=config.attention_bias,
         output_bias=config.output_bias,
-        **norms,
+        query_norm=query_norm,
+        key_norm=key_norm,
     )
 
 
 def _latent_attention(config: ModelConfig, position: PositionScheme) -> LatentAttention:
-    d_model, d_query = config.d_model, config.n_heads * (config.d_head + (config.d_rotary or 0))
-    through_latent = None
-    if config.d_query_latent is not None:
-        through_latent = nn.Sequential(
-            nn.Linear(d_model, config.d_query_latent, bias=config.attention_bias),
-            norm(config, config.d_query_latent),
-            nn.Linear(config.d_query_latent, d_query, bias=False),
+    latent, w_query = config.latent, None
+    assert latent is not None
+    if latent.d_query_latent is not None:
+        w_query = nn.Sequential(
+            nn.Linear(config.d_model, latent.d_query_latent, bias=config.attention_bias),
+            norm(config, latent.d_query_latent),
+            nn.Linear(latent.d_query_latent, config.n_heads * (config.d_head + (latent.d_rotary or 0)), bias=False),
         )
     return LatentAttention(
-        d_model,
+        config.d_model,
         config.n_heads,
-        d_latent=config.d_latent,
+        d_latent=latent.d_latent,
         d_head=config.d_head,
         d_value=config.d_value,
-        position=position if config.position == "rope" else None,
-        latent_norm=norm(config, config.d_latent),
-        w_query=through_latent,
+        position=position if isinstance(position, Rotary) else None,
+        latent_norm=norm(config, latent.d_latent),
+        w_query=w_query,
         scale=config.attention_scale,
         bias=config.attention_bias,
     )
@@ -260,7 +233,7 @@ def feedforward(config: ModelConfig, layer: int = 0) -> nn.Module:
 
     Args:
         config: of the model.
-        layer: which; the first ``n_dense_layers`` have no experts.
+        layer: index of the layer; the first ``moe.n_dense_layers`` have no experts.
 
     Source: CMU-03, CMU-05, GT-19, GT-20, UCL-26.
 
@@ -268,33 +241,27 @@ def feedforward(config: ModelConfig, layer: int = 0) -> nn.Module:
     >>> sum(parameter.numel() for parameter in feedforward(config).parameters()) == 3 * 8 * 9
     True
     """
-    if config.n_experts and layer >= config.n_dense_layers:
-        return _mixture(config)
+    if config.moe and layer >= config.moe.n_dense_layers:
+        return _mixture(config, config.moe)
     return _dense(config, config.d_ff)
 
 
+def _activation(config: ModelConfig) -> nn.Module:
+    return ACTIVATIONS[GATES.get(config.feedforward, config.feedforward)]()
+
+
 def _dense(config: ModelConfig, width: int) -> nn.Module:
-    gated = config.feedforward in GATES
-    activation = ACTIVATIONS[GATES.get(config.feedforward, config.feedforward)]()
-    return (GatedFeedForward if gated else FeedForward)(config.d_model, width, activation, bias=config.ff_bias)
+    layer = PARTS["feedforward"][config.feedforward]
+    return layer(config.d_model, width, _activation(config), bias=config.ff_bias)
 
 
-def _mixture(config: ModelConfig) -> MixtureOfExperts:
-    router = {
-        "softmax_of_top_k": SoftmaxOfTopK,
-        "top_k_of_softmax": TopKOfSoftmax,
-        "top_k_of_softmax_in_groups": TopKOfSoftmaxInGroups,
-        "top_k_of_sigmoid": TopKOfSigmoid,
-        "top_k_of_sigmoid_in_groups": TopKOfSigmoidInGroups,
-    }[config.router]
-    more = {} if config.router == "softmax_of_top_k" else {"scale": config.expert_scale}
-    if config.n_expert_groups is not None:
-        more |= {"n_groups": config.n_expert_groups, "n_open_groups": config.n_open_groups}
+def _mixture(config: ModelConfig, moe: MoEConfig) -> MixtureOfExperts:
+    router = PARTS["moe.router"][moe.router]
+    options = {name: getattr(moe, name) for name in signature(router).parameters if hasattr(moe, name)}
     experts = GatedExperts if config.feedforward in GATES else Experts
-    activation = ACTIVATIONS[GATES.get(config.feedforward, config.feedforward)]()
-    shared = _dense(config, config.n_shared_experts * config.d_expert) if config.n_shared_experts else None
+    shared = _dense(config, moe.n_shared_experts * moe.d_expert) if moe.n_shared_experts else None
     return MixtureOfExperts(
-        router(config.d_model, config.n_experts, config.n_experts_per_token, **more),
-        experts(config.n_experts, config.d_model, config.d_expert, activation),
+        router(d_model=config.d_model, k=moe.n_experts_per_token, **options),
+        experts(moe.n_experts, config.d_model, moe.d_expert, _activation(config)),
         shared=shared,
     )

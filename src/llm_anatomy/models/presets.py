@@ -1,13 +1,14 @@
-"""The models of the lectures as data: what each is made of, where each value comes from, how many parameters it has.
+"""Presets: the configs of the lectures' models, the source of every value, and the published numbers of parameters.
 
-The data are in ``data/presets.json``: families, and in each its models. Values stand under the source that gives them,
-those of a family before those of its models. What no source gives is named as unknown, and is not guessed.
+The data are in ``data/presets.json``, by families and their models. Values are listed under their source, first those
+of the family, then those of its models. A value that no source gives is listed as unknown; none is guessed.
 """
 
 import json
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.resources import files
+from typing import Any
 
 from llm_anatomy.config import ModelConfig
 
@@ -17,19 +18,19 @@ class Preset:
     """One model of the lectures.
 
     Args:
-        name: by which it is asked for.
-        title: as one writes it.
+        name: of the preset, such as ``"gpt-2"``.
+        title: name of the model in its publication.
         year: of its first publication.
-        paper: what describes it.
-        items: of the lectures that name it.
-        values: the fields of its config that are known.
-        sources: where each of them comes from.
-        unknown: the fields that are not public; a model that has some cannot be built.
-        builder: the class that builds a model that is no ``Transformer``.
-        exact: how many parameters it has, where a released model or its class says so, and ``exact_source``.
-        printed: the size as its paper prints it, and ``printed_source``.
-        difference: why the two, or ours and theirs, differ.
-        notes: what else to know, first of all where it departs from the lectures.
+        paper: its publication.
+        items: of the lectures that mention it.
+        values: the known fields of its config, by dotted names.
+        sources: the source of each value.
+        unknown: fields that are not public; a model with any of them cannot be built.
+        builder: the class of a model that is not a ``Transformer``.
+        exact: its number of parameters, from a released model or its class, which ``exact_source`` names.
+        printed: its size as printed in its paper, and ``printed_source``.
+        difference: why these numbers differ from each other or from ours.
+        notes: anything else, above all where it departs from the lectures.
 
     Source: the lectures' tables of models; GT-43, GT-44, UCL-09.
 
@@ -42,7 +43,7 @@ class Preset:
     year: int
     paper: str
     items: tuple[str, ...]
-    values: dict[str, object]
+    values: dict[str, Any]
     sources: dict[str, str]
     unknown: tuple[str, ...] = ()
     builder: str | None = None
@@ -55,14 +56,14 @@ class Preset:
 
     @property
     def known(self) -> bool:
-        """Whether there is a config of it."""
+        """Whether the model has a complete config."""
         return not self.unknown and self.builder is None
 
     def config(self) -> ModelConfig:
-        """In full size; refused, with what is unknown, for a model that cannot be built."""
+        """The config of the model in full size; refused for a model that cannot be built, naming what is unknown."""
         return ModelConfig.of(self._buildable())
 
-    def _buildable(self) -> dict[str, object]:
+    def _buildable(self) -> dict[str, Any]:
         if self.builder:
             raise ValueError(f"name={self.name!r} has no ModelConfig: it is built by {self.builder}")
         if self.unknown:
@@ -71,7 +72,7 @@ class Preset:
 
 
 def presets() -> dict[str, Preset]:
-    """All models of the lectures, by name and in the order of the data, those that cannot be built included.
+    """All models of the lectures by name, in the order of the data, including those that cannot be built.
 
     Source: GT-43, GT-44, UCL-09, UCL-13, UCL-26, GT-06, GT-49.
 
@@ -100,13 +101,13 @@ def _record(name: str, model: dict, family: dict) -> Preset:
 
 
 def find(name: str) -> Preset:
-    """What is known of one model.
+    """Find a preset by its name.
 
     Args:
         name: of the preset.
 
     Raises:
-        ValueError: for a name that there is not, with those that are close.
+        ValueError: for an unknown name, listing similar ones.
 
     Source: GT-43, GT-44.
 
@@ -131,7 +132,7 @@ def preset(name: str) -> ModelConfig:
         name: of the preset.
 
     Raises:
-        ValueError: for a name that there is not, and for a model that cannot be built, with what is unknown of it.
+        ValueError: for an unknown name, and for a model that cannot be built, naming what is unknown.
 
     Source: GT-43, GT-44, UCL-13, UCL-26.
 
@@ -144,14 +145,14 @@ def preset(name: str) -> ModelConfig:
     return find(name).config()
 
 
-# --- The same model, small ---
+# --- Small models ---
 
 
 def tiny(name: str) -> ModelConfig:
-    """A model made of the same parts as the full one, at a size that runs in milliseconds.
+    """A config with the same parts as a preset, at a size that runs in milliseconds.
 
-    What is a choice stays: grouped or single key-value heads, heads wider or narrower than their share of the width,
-    windows with a global layer in between, shared experts and layers without any, the factor of the feed-forward layer.
+    It keeps every choice of design: the parts, grouped- or multi-query attention, heads that are wider or narrower than
+    ``d_model / n_heads``, the types of layers, shared experts and dense layers, and the ratio ``d_ff / d_model``.
 
     Args:
         name: of the preset.
@@ -162,8 +163,8 @@ def tiny(name: str) -> ModelConfig:
     Source: GT-43, GT-44.
 
     >>> config = tiny("gemma-2-9b")
-    >>> config.d_model, config.n_layers, config.n_heads, config.n_kv_heads, config.window, config.global_every
-    (48, 2, 4, 2, 8, 2)
+    >>> config.d_model, config.n_layers, config.n_heads, config.n_kv_heads, config.window, config.layer_types
+    (48, 2, 4, 2, 8, ('sliding_attention', 'full_attention'))
     """
     full = find(name)._buildable()
     d_model, n_heads = 48, 4
@@ -175,9 +176,10 @@ def tiny(name: str) -> ModelConfig:
         share = full["d_model"] / full["n_heads"]
         return d_model // n_heads + 4 * ((d_head > share) - (d_head < share))  # 12, wider 16, narrower 8
 
+    layer_types = full.get("layer_types", ())
     small = {
         "d_model": d_model,
-        "n_layers": max(2, full.get("global_every", 0), full.get("n_dense_layers", 0) + 1),
+        "n_layers": max(2, len(layer_types), full.get("moe.n_dense_layers", 0) + 1),
         "n_heads": n_heads,
         "n_kv_heads": {full["n_heads"]: n_heads, 1: 1}.get(full.get("n_kv_heads"), 2),
         "d_head": heads_width(full.get("d_head", 0)),
@@ -186,16 +188,17 @@ def tiny(name: str) -> ModelConfig:
         "n_vocab": 101,
         "n_ctx": 32,
         "window": 8,
-        "n_buckets": 8,
-        "max_distance": 16,
-        "rope_original_max_position_embeddings": 16,
-        "d_latent": 20,
-        "d_query_latent": 28,
-        "d_rotary": 6,
-        "n_experts": 8,
-        "n_experts_per_token": 3,
-        "n_expert_groups": 4,
-        "n_open_groups": 2,
-        "d_expert": scaled(full.get("d_expert", 0)),
+        "buckets.n_buckets": 8,
+        "buckets.max_distance": 16,
+        "clipping.max_distance": 16,
+        "rope.scaling.original_max_position_embeddings": 16,
+        "latent.d_latent": 20,
+        "latent.d_query_latent": 28,
+        "latent.d_rotary": 6,
+        "moe.n_experts": 8,
+        "moe.n_experts_per_token": 3,
+        "moe.n_groups": 4,
+        "moe.n_groups_per_token": 2,
+        "moe.d_expert": scaled(full.get("moe.d_expert", 0)),
     }
     return ModelConfig.of({field: small.get(field, value) for field, value in full.items()})

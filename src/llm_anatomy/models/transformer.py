@@ -198,8 +198,8 @@ class Transformer(nn.Module):
         return ModelCache(blocks, [attention.new_cache(batch, n_source) for attention in cross_attentions])
 
     def _embed(self, ids: Tensor, context: PositionContext, segments: Tensor | None = None) -> Tensor:
-        positions = context.query_positions.clamp(min=0) + self.config.position_offset
-        x = self.position.embed(self.embedding(ids), positions)
+        offset = self.config.learned.offset if self.config.learned else 0
+        x = self.position.embed(self.embedding(ids), context.query_positions.clamp(min=0) + offset)
         if self.segment_embedding is not None:
             x = x + self.segment_embedding(torch.zeros_like(ids) if segments is None else segments)
         return self.embedding_norm(x)

@@ -137,8 +137,8 @@ CASES = {
         family="llama",
         hf=llama,
         faults={
-            "rotary pairing": dict(rope_pairing="interleaved"),
-            "rotary base": dict(rope_base=10000.0),
+            "rotary pairing": {"rope.pairing": "interleaved"},
+            "rotary base": {"rope.base": 10000.0},
             "gate for up": WrongRules(gate_and_up_exchanged),
         },
         refused=(
@@ -150,23 +150,23 @@ CASES = {
             dict(sliding_window=8),
         ),
     ),
-    "llama 3.1": Case(family="llama", hf=lambda: llama(LLAMA3_ROPE), faults={"turns": dict(rope_beta_fast=4.0)}),
+    "llama 3.1": Case(family="llama", hf=lambda: llama(LLAMA3_ROPE), faults={"turns": {"rope.scaling.beta_fast": 4.0}}),
     "llama, linear, biases": Case(
         family="llama",
         hf=lambda: llama(dict(rope_type="linear", rope_theta=500.0, factor=4.0), attention_bias=True, mlp_bias=True),
-        faults={"no scaling": dict(rope_scaling=None, rope_factor=None)},
+        faults={"no scaling": {"rope.scaling": None}},
     ),
     "llama, yarn, tied": Case(
         family="llama",
         hf=lambda: llama(YARN_ROPE, tie_word_embeddings=True),
-        faults={"temperature": dict(rope_attention_factor=1.0)},
+        faults={"temperature": {"rope.scaling.attention_factor": 1.0}},
     ),
     "gptneox": Case(
         family="gptneox",
         hf=gptneox,
         faults={
-            "whole heads turned": dict(rope_fraction=1.0),
-            "rotary pairing": dict(rope_pairing="interleaved"),
+            "whole heads turned": {"rope.fraction": 1.0},
+            "rotary pairing": {"rope.pairing": "interleaved"},
             "projections as thirds": WrongRules(as_thirds),
         },
         refused=(dict(hidden_act="relu6"), dict(use_cache=True, attention_window=3)),
@@ -186,7 +186,7 @@ CASES = {
     "t5": Case(
         family="t5",
         hf=t5,
-        faults={"logits not scaled": dict(scale_logits=False), "distance": dict(max_distance=128)},
+        faults={"logits not scaled": dict(scale_logits=False), "distance": {"buckets.max_distance": 128}},
         refused=(dict(feed_forward_proj="gated-mish"), dict(relative_attention_max_distance=None, bias=1)),
     ),
     "t5 1.1": Case(
@@ -197,7 +197,7 @@ CASES = {
     "mt5": Case(
         family="mt5",
         hf=lambda: t5(True, ("MT5Config", "MT5ForConditionalGeneration"), tie_word_embeddings=False),
-        faults={"buckets": dict(max_distance=20)},
+        faults={"buckets": {"buckets.max_distance": 20}},
     ),
 }
 
@@ -300,6 +300,7 @@ RELEASED = {
 GROUPED = SIZES | dict(num_key_value_heads=2, head_dim=10, rms_norm_eps=1e-3, max_position_embeddings=48)
 PLAIN_ROPE = dict(rope_type="default", rope_theta=500.0)
 SLIDING, FULL = "sliding_attention", "full_attention"
+NO_WINDOW = dict(window=None, layer_types=())
 
 
 def decoder(name, rope=PLAIN_ROPE, **more):
@@ -349,7 +350,7 @@ CASES |= {
         faults={
             "no window": dict(window=None),
             "window of one more": dict(window=6),
-            "rotary pairing": dict(rope_pairing="interleaved"),
+            "rotary pairing": {"rope.pairing": "interleaved"},
             "gate for up": WrongRules(gate_and_up_exchanged),
         },
         refused=(
@@ -370,8 +371,8 @@ CASES |= {
         hf=lambda: decoder("Mixtral", sliding_window=5, num_local_experts=3, num_experts_per_tok=2),
         faults={
             "no window": dict(window=None),
-            "weights that do not sum to 1": dict(router="top_k_of_softmax"),
-            "one expert": dict(n_experts_per_token=1),
+            "weights that do not sum to 1": {"moe.router": "top_k_of_softmax"},
+            "one expert": {"moe.n_experts_per_token": 1},
             "gate for up": WrongRules(gate_and_up_of_experts_exchanged),
         },
         exact=one_expert_after_the_other,
@@ -388,14 +389,12 @@ CASES |= {
         hf=lambda: decoder("Qwen2", max_window_layers=2),
         faults={
             "no biases": without_bias_of_keys_and_values,
-            "rotary pairing": dict(rope_pairing="interleaved"),
+            "rotary pairing": {"rope.pairing": "interleaved"},
             "gate for up": WrongRules(gate_and_up_exchanged),
         },
         refused=(
             dict(use_mrope=True),
             dict(dual_chunk_attention_config={"chunk_size": 8}),
-            dict(layer_types=None, use_sliding_window=True, sliding_window=5, max_window_layers=1),
-            dict(layer_types=[FULL, SLIDING], use_sliding_window=True, sliding_window=5),
             dict(layer_types=[SLIDING, FULL]),  # and no width
             dict(layer_types=[FULL]),
             dict(layer_types=["chunked_attention", FULL]),
@@ -415,7 +414,7 @@ CASES |= {
             head_dim=6,
             max_position_embeddings=64,
         ),
-        faults={"window of one more": dict(window=6), "temperature": dict(rope_attention_factor=1.0)},
+        faults={"window of one more": dict(window=6), "temperature": {"rope.scaling.attention_factor": 1.0}},
     ),
     "qwen2, windows by list": Case(
         family="qwen2",
@@ -428,7 +427,12 @@ CASES |= {
             layer_types=[SLIDING, FULL, SLIDING],
             hidden_act="gelu_pytorch_tanh",
         ),
-        faults={"windows everywhere": dict(global_every=None), "exact gelu": dict(feedforward="geglu")},
+        faults={"windows everywhere": dict(layer_types=()), "exact gelu": dict(feedforward="geglu")},
+    ),
+    "qwen2, windows in the last layers": Case(
+        family="qwen2",
+        hf=lambda: decoder("Qwen2", use_sliding_window=True, sliding_window=5, max_window_layers=1),
+        faults={"windows in the first layers": dict(layer_types=(SLIDING, FULL)), "no windows": NO_WINDOW},
     ),
     "qwen3": Case(
         family="qwen3",
@@ -436,11 +440,10 @@ CASES |= {
         faults={
             "queries as they are": with_identity_for("query_norm"),
             "keys as they are": with_identity_for("key_norm"),
-            "rotary pairing": dict(rope_pairing="interleaved"),
+            "rotary pairing": {"rope.pairing": "interleaved"},
         },
         refused=(
             dict(num_experts=4),
-            dict(layer_types=None, use_sliding_window=True, sliding_window=5, max_window_layers=1),
             dict(hidden_act="relu6"),
         ),
     ),
@@ -456,7 +459,12 @@ CASES |= {
             attention_bias=True,
             tie_word_embeddings=True,
         ),
-        faults={"windows everywhere": dict(global_every=None), "no biases": without_bias_of_keys_and_values},
+        faults={"windows everywhere": dict(layer_types=()), "no biases": without_bias_of_keys_and_values},
+    ),
+    "qwen3, windows in the last layers": Case(
+        family="qwen3",
+        hf=lambda: decoder("Qwen3", use_sliding_window=True, sliding_window=5, max_window_layers=1),
+        faults={"windows in the first layers": dict(layer_types=(SLIDING, FULL)), "no windows": NO_WINDOW},
     ),
     "gemma": Case(
         family="gemma",
@@ -490,7 +498,7 @@ CASES |= {
         ),
         faults={
             "w for 1 + w": dict(norm="rmsnorm"),
-            "windows everywhere": dict(global_every=None),
+            "windows everywhere": dict(layer_types=()),
             "scores not bounded": dict(attn_logit_softcapping=None),
             "logits not bounded": dict(final_logit_softcapping=None),
             "scale of the head": dict(attention_scale=None),
@@ -501,10 +509,14 @@ CASES |= {
             dict(query_pre_attn_scalar=0),
             dict(query_pre_attn_scalar=True),
             dict(hidden_activation="relu6"),
-            dict(layer_types=[FULL, SLIDING, FULL]),
             dict(sliding_window=None, layer_types=None),
             dict(attn_logit_softcapping="50"),
         ),
+    ),
+    "gemma2, a window in the middle": Case(
+        family="gemma2",
+        hf=lambda: decoder("Gemma2", num_hidden_layers=3, sliding_window=5, layer_types=[FULL, SLIDING, FULL]),
+        faults={"windows around it": dict(layer_types=(SLIDING, FULL)), "no windows": NO_WINDOW},
     ),
     "gemma2, no bounds": Case(
         family="gemma2",
@@ -520,7 +532,10 @@ CASES |= {
             attention_bias=True,
             tie_word_embeddings=False,
         ),
-        faults={"every other window": dict(global_every=2), "approximate gelu": dict(feedforward="geglu_tanh")},
+        faults={
+            "every other window": dict(layer_types=(SLIDING, FULL)),
+            "approximate gelu": dict(feedforward="geglu_tanh"),
+        },
     ),
 }
 
@@ -669,7 +684,7 @@ CASES |= {
         faults={
             "mean kept": root_mean_square,
             "epsilon": dict(norm_eps=1e-3),
-            "rotary pairing": dict(rope_pairing="interleaved"),
+            "rotary pairing": {"rope.pairing": "interleaved"},
             "gate for up": WrongRules(gate_and_up_exchanged),
         },
         refused=(dict(clip_qkv=8.0), dict(hidden_act="relu6"), dict(head_dim=10), dict(rms_norm_eps=1e-5)),
@@ -679,7 +694,7 @@ CASES |= {
         hf=lambda: olmo(
             rope_parameters=dict(rope_type="linear", rope_theta=500.0, factor=4.0), tie_word_embeddings=True
         ),
-        faults={"no scaling": dict(rope_scaling=None, rope_factor=None)},
+        faults={"no scaling": {"rope.scaling": None}},
     ),
     "olmo2": Case(
         family="olmo2",
@@ -687,20 +702,20 @@ CASES |= {
         faults={
             "norms before sublayers": dict(norm_placement="pre"),
             "heads normed one by one": each_head_by_itself,
-            "rotary base": dict(rope_base=10000.0),
+            "rotary base": {"rope.base": 10000.0},
         },
         refused=(dict(clip_qkv=8.0), dict(hidden_act="relu6"), dict(layer_types=["sliding_attention"] * 2)),
     ),
     "olmo2, yarn, tied": Case(
         family="olmo2",
         hf=lambda: olmo2(hidden_act="relu", rope_parameters=YARN_ROPE, tie_word_embeddings=True),
-        faults={"temperature": dict(rope_attention_factor=1.0)},
+        faults={"temperature": {"rope.scaling.attention_factor": 1.0}},
     ),
     "opt": Case(
         family="opt",
         hf=opt,
         faults={
-            "positions from row 1": dict(position_offset=1, n_ctx=41),
+            "positions from row 1": {"learned.offset": 1, "n_ctx": 41},
             "gelu": dict(feedforward="gelu"),
             "epsilon": dict(norm_eps=1e-3),
         },
@@ -726,8 +741,8 @@ CASES |= {
         family="gptj",
         hf=gptj,
         faults={
-            "rotary pairing": dict(rope_pairing="half_split"),
-            "whole heads turned": dict(rope_fraction=1.0),
+            "rotary pairing": {"rope.pairing": "half_split"},
+            "whole heads turned": {"rope.fraction": 1.0},
             "feed-forward reads the stream": feedforward_not_normed,
             "no bias of the head": no_bias_of_the_head,
         },
@@ -775,7 +790,7 @@ CASES |= {
         family="roformer",
         hf=roformer,
         faults={
-            "rotary pairing": dict(rope_pairing="half_split"),
+            "rotary pairing": {"rope.pairing": "half_split"},
             "one segment": one_segment,
             "left to right": dict(kind="decoder"),
         },
@@ -792,7 +807,7 @@ CASES |= {
     "roformer, left to right": Case(
         family="roformer",
         hf=lambda: roformer("RoFormerForCausalLM", is_decoder=True, hidden_act="gelu_new"),
-        faults={"both ways": dict(kind="encoder"), "rotary pairing": dict(rope_pairing="half_split")},
+        faults={"both ways": dict(kind="encoder"), "rotary pairing": {"rope.pairing": "half_split"}},
         exact=with_our_frequencies,
     ),
     "roformer, relu": Case(family="roformer", hf=lambda: roformer(hidden_act="relu"), exact=with_our_frequencies),
@@ -893,8 +908,8 @@ CASES |= {
         exact=expert_by_expert,
         hf=lambda: deepseek_v2(mlp_bias=True),
         faults={
-            "rotary pairing": dict(rope_pairing="half_split"),
-            "scale of experts": dict(expert_scale=1.0),
+            "rotary pairing": {"rope.pairing": "half_split"},
+            "scale of experts": {"moe.routed_scaling_factor": 1.0},
             "all keys, then all values": WrongRules(as_thirds),
             "gate for up": WrongRules(gate_and_up_exchanged),
         },
@@ -930,8 +945,8 @@ CASES |= {
         ),
         faults={
             "no mscale_all_dim": dict(attention_scale=None),
-            "no mscale": dict(rope_attention_factor=1.0),
-            "no groups": dict(router="top_k_of_softmax", n_expert_groups=None, n_open_groups=None),
+            "no mscale": {"rope.scaling.attention_factor": 1.0},
+            "no groups": {"moe.router": "top_k_of_softmax", "moe.n_groups": None, "moe.n_groups_per_token": None},
         },
         refused=(dict(n_group=None), dict(mlp_bias=1)),
     ),
@@ -939,7 +954,7 @@ CASES |= {
         family="deepseek_v2",
         exact=expert_by_expert,
         hf=lambda: deepseek_v2(rope_parameters=YARN_ROPE, tie_word_embeddings=True, hidden_act="gelu"),
-        faults={"temperature": dict(rope_attention_factor=1.0)},
+        faults={"temperature": {"rope.scaling.attention_factor": 1.0}},
     ),
     "deepseek_v3": Case(
         family="deepseek_v3",
@@ -947,7 +962,7 @@ CASES |= {
         hf=lambda: deepseek_v3(attention_bias=True),
         faults={
             "no selection bias": without_selection_bias,
-            "no groups": dict(router="top_k_of_sigmoid", n_expert_groups=None, n_open_groups=None),
+            "no groups": {"moe.router": "top_k_of_sigmoid", "moe.n_groups": None, "moe.n_groups_per_token": None},
             "no mscale_all_dim": dict(attention_scale=None),
         },
         refused=(
@@ -969,7 +984,7 @@ CASES |= {
             rope_interleave=False,
             rope_parameters=dict(rope_type="linear", rope_theta=500.0, factor=4.0),
         ),
-        faults={"rotary pairing": dict(rope_pairing="interleaved")},
+        faults={"rotary pairing": {"rope.pairing": "interleaved"}},
     ),
 }
 
@@ -1109,7 +1124,7 @@ CASES |= {
         faults={
             "the paper's reading": papers_reading,
             "table not normalized": table_not_normalized,
-            "buckets": dict(max_distance=40),
+            "buckets": {"buckets.max_distance": 40},
         },
         refused=(
             dict(share_att_key=False),

@@ -201,7 +201,7 @@ def test_saving_is_whole_or_not_at_all(whole, tmp_path, monkeypatch):
         save(checkpoint, tmp_path / "out", shard=0)
     with pytest.raises(ValueError, match="family='lama' must be one of .*bloom, .*llama"):
         save(Checkpoint(model=checkpoint.model, family="lama"), tmp_path / "out")
-    with pytest.raises(ValueError, match="the family gpt2 cannot say"):
+    with pytest.raises(ValueError, match="the family gpt2 cannot represent"):
         save(Checkpoint(model=checkpoint.model, family="gpt2"), tmp_path / "out")
 
     def full_disk(*_, **__):

@@ -81,7 +81,7 @@ WRONG = {
     "yarn without factor": (
         "deepseek-v2-lite",
         dict(rope_scaling=dict(type="yarn", mscale=1.0, mscale_all_dim=1.0)),
-        "rope_factor=None",
+        "missing fields rope.scaling.factor",
     ),
 }
 

@@ -76,7 +76,7 @@ def test_gptj_turns_as_many_entries_as_it_says():
         for turned in range(2, d_head + 1, 2):
             fields = dict(vocab_size=5, n_embd=d_head, n_layer=1, n_head=1)
             entry = next(entry for entry in family.fields if entry.names == ("rotary_dim",))
-            fraction = entry.from_hf(Record("config.json", fields | dict(rotary_dim=turned)))["rope_fraction"]
+            fraction = entry.from_hf(Record("config.json", fields | dict(rotary_dim=turned)))["rope.fraction"]
             assert 2 * int(d_head * fraction / 2) == turned and fraction <= 1
     config = family.config(Record("config.json", dict(vocab_size=5, n_embd=98, n_layer=1, n_head=1, rotary_dim=2)))
     assert rotary_width(config) == 2 and family.hf_config(config)["rotary_dim"] == 2

@@ -2,7 +2,6 @@
 
 import inspect
 import json
-from dataclasses import replace
 
 import pytest
 import torch
@@ -187,7 +186,7 @@ def test_a_planted_fault_is_seen(name, fault, made, monkeypatch):
         right = load(folder).model
         model = right
         if isinstance(change, dict):
-            model = type(right)(replace(right.config, **change)).eval()
+            model = type(right)(right.config.of(right.config.changed() | change)).eval()
             model.load_state_dict(right.state_dict())
         else:
             change(model)

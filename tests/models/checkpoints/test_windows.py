@@ -17,46 +17,56 @@ def config_of(family, **fields):
 
 @pytest.mark.parametrize("family", ["qwen2", "qwen3"])
 @pytest.mark.parametrize(
-    "fields, window, every",
+    "fields, window, types",
     [
-        ({}, None, None),
-        (dict(sliding_window=8, max_window_layers=0), None, None),  # the switch is off
-        (dict(use_sliding_window=True, max_window_layers=0), 4096, None),
-        (dict(use_sliding_window=True, sliding_window=8, max_window_layers=4), None, None),
-        (dict(use_sliding_window=True, sliding_window=8), None, None),  # 28 layers are without
-        (dict(use_sliding_window=True, sliding_window=None, max_window_layers=0), None, None),
-        (dict(use_sliding_window=True, sliding_window=8, max_window_layers=1, layer_types=2 * BOTH), 8, 2),
+        ({}, None, ()),
+        (dict(sliding_window=8, max_window_layers=0), None, ()),  # the switch is off
+        (dict(use_sliding_window=True, max_window_layers=0), 4096, ()),
+        (dict(use_sliding_window=True, sliding_window=8, max_window_layers=4), None, ()),
+        (dict(use_sliding_window=True, sliding_window=8), None, ()),  # 28 layers are without
+        (dict(use_sliding_window=True, sliding_window=None, max_window_layers=0), None, ()),
+        (
+            dict(use_sliding_window=True, sliding_window=8, max_window_layers=1, layer_types=2 * BOTH),
+            8,
+            (SLIDING, FULL),
+        ),
+        (dict(use_sliding_window=True, sliding_window=8, max_window_layers=3), 8, (FULL, FULL, FULL, SLIDING)),
     ],
     ids=str,
 )
-def test_a_switch_a_count_and_a_list_say_which_layers_have_windows(family, fields, window, every):
+def test_a_switch_a_count_and_a_list_say_which_layers_have_windows(family, fields, window, types):
     found = config_of(family, **fields)
-    assert (found.window, found.global_every) == (window, every)
+    assert (found.window, found.layer_types) == (window, types)
 
 
 @pytest.mark.parametrize(
-    "fields, window, every",
+    "fields, window, types",
     [
-        ({}, 4096, 2),
-        (dict(num_hidden_layers=1), 4096, 2),
-        (dict(sliding_window=8, layer_types=[SLIDING] * 4), 8, None),
-        (dict(sliding_window=8, layer_types=[SLIDING] * 3 + [FULL]), 8, 4),
-        (dict(sliding_window=None, layer_types=[FULL] * 4), None, None),
+        ({}, 4096, (SLIDING, FULL)),
+        (dict(num_hidden_layers=1), 4096, ()),
+        (dict(sliding_window=8, layer_types=[SLIDING] * 4), 8, ()),
+        (dict(sliding_window=8, layer_types=[SLIDING] * 3 + [FULL]), 8, (SLIDING, SLIDING, SLIDING, FULL)),
+        (dict(sliding_window=8, layer_types=[FULL, SLIDING, FULL, FULL]), 8, (FULL, SLIDING, FULL)),
+        (dict(sliding_window=8, layer_types=[FULL, SLIDING, FULL, SLIDING]), 8, (FULL, SLIDING)),
+        (dict(sliding_window=None, layer_types=[FULL] * 4), None, ()),
     ],
     ids=str,
 )
-def test_gemma_2_alternates_unless_a_list_says_otherwise(fields, window, every):
+def test_gemma_2_alternates_unless_a_list_says_otherwise(fields, window, types):
     found = config_of("gemma2", **fields)
-    assert (found.window, found.global_every) == (window, every)
+    assert (found.window, found.layer_types) == (window, types)
 
 
 @pytest.mark.parametrize("family", ["qwen2", "qwen3", "gemma2"])
-@pytest.mark.parametrize("window, every", [(None, None), (8, None), (8, 2), (8, 3), (8, 4)])
-def test_windows_come_back_as_they_were_written(family, window, every):
-    config = ModelConfig.of(config_of(family).changed() | dict(window=window, global_every=every))
+@pytest.mark.parametrize(
+    "window, types",
+    [(None, ()), (8, ()), (8, "SF"), (8, "SSF"), (8, "SSSF"), (8, "FS"), (8, "FFSS"), (8, "FSS")],
+)
+def test_windows_come_back_as_they_were_written(family, window, types):
+    types = tuple({"S": SLIDING, "F": FULL}[letter] for letter in types)
+    config = ModelConfig.of(config_of(family).changed() | dict(window=window, layer_types=types))
     fields = families()[family].hf_config(config)  # refuses what would come back as another
-    whole = [window is None or every and layer % every == 0 for layer in range(1, 5)]
-    assert fields["layer_types"] == [FULL if all_seen else SLIDING for all_seen in whole]
+    assert fields["layer_types"] == ([FULL] * 4 if window is None else list(((types or (SLIDING,)) * 4)[:4]))
     assert fields["sliding_window"] == window
 
 
@@ -75,8 +85,8 @@ def test_null_and_missing_are_two_things():
     "family, changes, said",
     [
         ("mistral", dict(attention_bias=True), "attention_bias=True"),
-        ("mixtral", dict(d_expert=9), "d_expert=9"),
-        ("qwen2", dict(window=8, global_every=7), "global_every=7"),
+        ("mixtral", {"moe.d_expert": 9}, "moe.d_expert=9"),
+        ("qwen2", dict(window=8, layer_types=2 * (SLIDING, FULL)), "layer_types=.*sliding"),
         ("qwen2", dict(attention_bias=False), "attention_bias=False"),
         ("qwen3", dict(qk_norm=None), "qk_norm=None"),
         ("gemma", dict(feedforward="geglu"), "feedforward='geglu'"),
@@ -86,14 +96,14 @@ def test_null_and_missing_are_two_things():
 )
 def test_a_config_that_a_family_cannot_say_is_refused(family, changes, said):
     values = config_of(family).changed() | changes
-    with pytest.raises(ValueError, match=f"the family {family} cannot say {said}"):
+    with pytest.raises(ValueError, match=f"the family {family} cannot represent {said}"):
         families()[family].hf_config(ModelConfig.of(values))
 
 
 QWEN = """attention_dropout=0.0 bos_token_id=151643 eos_token_id=151643 hidden_act="silu"
     initializer_range=0.02 rms_norm_eps=1e-06 tie_word_embeddings=true torch_dtype="bfloat16" use_cache=true
     use_sliding_window=false vocab_size=151936"""
-SHARED = dict(position="rope", norm="rmsnorm", feedforward="swiglu", rope_base=1e6)
+SHARED = {"position": "rope", "norm": "rmsnorm", "feedforward": "swiglu", "rope.base": 1e6}
 FILES = {
     "Mixtral 8x7B": (
         "mixtral",
@@ -105,7 +115,7 @@ FILES = {
             sliding_window=null tie_word_embeddings=false torch_dtype="bfloat16" use_cache=true vocab_size=32000"""
         ),
         dict(d_model=4096, n_layers=32, n_heads=32, n_kv_heads=8, d_ff=14336, n_vocab=32000, n_ctx=32768)
-        | dict(n_experts=8, n_experts_per_token=2),
+        | {"moe.n_experts": 8, "moe.n_experts_per_token": 2},
     ),
     "Qwen2.5 0.5B": (
         "qwen2",
@@ -134,4 +144,4 @@ FILES = {
 def test_a_released_config_without_a_preset_is_read(name):
     family, fields, expected = FILES[name]
     found = families()[family].config(Record("config.json", fields))
-    assert found == ModelConfig(**SHARED, **expected)
+    assert found == ModelConfig.of(SHARED | expected)

@@ -1,4 +1,4 @@
-"""Loading and saving: everything is known and checked from the headers before a tensor is read or written."""
+"""Loading and saving checkpoints. Everything is checked from the headers before a tensor is read or written."""
 
 import dataclasses
 import json
@@ -11,11 +11,11 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from llm_anatomy.config import Config, ModelConfig
 from llm_anatomy.files import Record, write_atomically
 from llm_anatomy.models.checkpoints import storage, texts
 from llm_anatomy.models.checkpoints.families import families
-from llm_anatomy.models.checkpoints.family import Family
-from llm_anatomy.models.checkpoints.fields import Config
+from llm_anatomy.models.checkpoints.family import Family, LanguageModel
 from llm_anatomy.models.checkpoints.hub import locate
 from llm_anatomy.models.checkpoints.rules import Move, matches, moves
 from llm_anatomy.models.checkpoints.storage import Header
@@ -29,14 +29,14 @@ SHARD = 5_000_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """A model with all that came with its weights.
+    """A model with everything that came with its weights.
 
     Args:
         model: ready to run; in evaluation mode.
-        family: whose layout it has, by name.
-        texts: its tokenizer, and the tokens around a text.
-        more: fields of its ``config.json`` that say nothing of the model, written again when it is saved.
-        folder: where it came from, if from one; the files of its tokenizer are copied from there when it is saved.
+        family: name of the family whose layout it has.
+        texts: its tokenizer and its special tokens.
+        more: fields of its ``config.json`` that do not affect the model; they are written when it is saved.
+        folder: the folder it was loaded from, from which the files of its tokenizer are copied when it is saved.
 
     Source: the layout of Hugging Face's checkpoints; GT-43.
 
@@ -47,7 +47,7 @@ class Checkpoint:
     8
     """
 
-    model: nn.Module
+    model: LanguageModel
     family: str
     texts: Texts = Texts(note="there is no tokenizer beside the weights")
     more: dict = field(default_factory=dict)
@@ -55,17 +55,17 @@ class Checkpoint:
 
     @property
     def config(self) -> Config:
-        """Of the model."""
+        """The config of the model."""
         return self.model.config
 
     @property
     def tokenizer(self) -> Tokenizer | None:
-        """The tokenizer that came with the weights; None where there was none that we can read."""
+        """The tokenizer that came with the weights; None if there was none that can be read."""
         return self.texts.tokenizer
 
     @property
     def tokenizer_note(self) -> str:
-        """Why there is no tokenizer; empty where there is one."""
+        """Why there is no tokenizer; empty if there is one."""
         return self.texts.note
 
 
@@ -75,19 +75,19 @@ class Checkpoint:
 def load(
     name_or_folder: str | os.PathLike, *, dtype: torch.dtype | None = None, device: str | torch.device = "cpu"
 ) -> Checkpoint:
-    """A model with released weights, in one of the layouts of the families.
+    """A model with released weights, in the layout of one of the families.
 
     :func:`~llm_anatomy.models.checkpoints.families.families` lists them.
 
     Args:
         name_or_folder: a folder, or a name on the Hugging Face hub such as ``openai-community/gpt2``.
-        dtype: a floating-point type for all weights; that of most of them by default.
-        device: where the model shall be.
+        dtype: a floating-point type for all weights, by default the most frequent one in the files.
+        device: of the model.
 
     Raises:
-        ValueError: in one sentence, before any tensor is read: for an architecture or an option that is not supported,
-            tensors that are missing, too many or of another shape, files that are pickled, truncated or malformed,
-            and a model that does not fit into the memory that is free.
+        ValueError: before any tensor is read, for an architecture or an option that is not supported; tensors that are
+            missing, unexpected or of another shape; files that are pickled, truncated or malformed; and a model that
+            does not fit into the free memory.
 
     Source: the layout of Hugging Face's checkpoints; GT-43, GT-44.
 
@@ -143,13 +143,13 @@ def _family_of(record: Record) -> Family:
 
 
 def _named_as_now(family: Family, found: dict[str, Header]) -> dict[str, Header]:
-    """Headers under the names of the rules."""
+    """The headers, by the names that the rules use."""
     bare = not any(name.startswith(family.prefix) for name in found)
     named = {}
     for name, header in found.items():
         for old, new in family.renamed.items():
             name = name.replace(old, new)
-        if bare and name not in family.copies:  # a head stands beside the bare model, and never had its prefix
+        if bare and name not in family.copies:  # a head is not part of the bare model, and never has its prefix
             name = family.prefix + name
         if name in named:
             raise ValueError(f"{header.file.name} holds {header.name} and {named[name].name}, which are one tensor")
@@ -158,11 +158,11 @@ def _named_as_now(family: Family, found: dict[str, Header]) -> dict[str, Header]
 
 
 def _without_copies(family: Family, config: Config, found: dict[str, Header]) -> tuple[Config, dict[str, Header]]:
-    """Copies taken out. A head that is no copy says that the tables are not tied, whatever the config says."""
+    """Remove copies. A head that differs from the embedding means that they are not tied, whatever the config says."""
     found = dict(found)
     for copy, original in family.copies.items():
         is_head = any(rule.hf == (copy,) and rule.ours == (HEAD,) for rule in family.rules(config))
-        if copy not in found or is_head and not config.tie_embeddings:
+        if copy not in found or is_head and not config.get("tie_embeddings"):
             continue
         if original not in found:
             found[original] = found.pop(copy)
@@ -182,28 +182,29 @@ def _are_equal(first: Header, second: Header) -> bool:
     return all(equal)
 
 
-def _empty_model(family: Family, config: Config) -> nn.Module:
+def _empty_model(family: Family, config: Config) -> LanguageModel:
     try:
         with torch.device("meta"):
             return family.build(config)
-    except (ValueError, RuntimeError) as error:  # the latter for more numbers than can be counted
+    except (ValueError, RuntimeError) as error:  # the latter for more numbers than PyTorch can count
         raise ValueError(f"config.json describes no model: {str(error).splitlines()[0]}") from None
 
 
-def _tensors(model: nn.Module) -> dict[str, Tensor]:
-    """All that a file has to hold, each tensor under one name: parameters, and buffers that are saved."""
+def _tensors(model: LanguageModel) -> dict[str, Tensor]:
+    """Every tensor that a file has to hold, under one name each: parameters and persistent buffers."""
     repeated = {name for name, _ in model.named_parameters(remove_duplicate=False)}
     buffers = {name: tensor for name, tensor in model.state_dict().items() if name not in repeated}
-    return dict(model.named_parameters()) | buffers
+    return {**dict(model.named_parameters()), **buffers}
 
 
-def _plan(family: Family, model: nn.Module) -> list[Move]:
+def _plan(family: Family, model: LanguageModel) -> list[Move]:
     config = model.config
-    return moves(family.rules(config), _tensors(model), getattr(config, "n_experts", 0))
+    n_experts = config.moe.n_experts if isinstance(config, ModelConfig) and config.moe else 0
+    return moves(family.rules(config), _tensors(model), n_experts)
 
 
-def _hf_shapes(model: nn.Module, plan: list[Move]) -> dict[str, tuple[int, ...]]:
-    """By their names; found by sending empty tensors of ours through ``to_hf``."""
+def _hf_shapes(model: LanguageModel, plan: list[Move]) -> dict[str, tuple[int, ...]]:
+    """The shapes of Hugging Face's tensors, found by passing empty tensors of ours through ``to_hf``."""
     ours = {name: torch.empty(tensor.shape, device="meta") for name, tensor in _tensors(model).items()}
     return {
         name: tuple(tensor.shape)
@@ -212,7 +213,7 @@ def _hf_shapes(model: nn.Module, plan: list[Move]) -> dict[str, tuple[int, ...]]
     }
 
 
-def _check_shapes(folder: Path, model: nn.Module, plan: list[Move], found: dict[str, Header], ignored) -> None:
+def _check_shapes(folder: Path, model: LanguageModel, plan: list[Move], found: dict[str, Header], ignored) -> None:
     wanted = _hf_shapes(model, plan)
     missing = [f"{name} {shape}" for name, shape in wanted.items() if name not in found]
     others = [name for name in found if name not in wanted]
@@ -227,13 +228,13 @@ def _check_shapes(folder: Path, model: nn.Module, plan: list[Move], found: dict[
 
 
 def _most_frequent_dtype(found: dict[str, Header], plan: list[Move]) -> torch.dtype:
-    n_bytes = {}
+    n_bytes: dict[str, int] = {}
     for header in (found[name] for move in plan for name in move.hf):
         n_bytes[header.dtype] = n_bytes.get(header.dtype, 0) + header.n_bytes
-    return storage.DTYPES[max(n_bytes, key=n_bytes.get)]
+    return storage.DTYPES[max(n_bytes, key=n_bytes.__getitem__)]
 
 
-def _check_memory(model: nn.Module, dtype: torch.dtype, device: torch.device) -> None:
+def _check_memory(model: LanguageModel, dtype: torch.dtype, device: torch.device) -> None:
     needed, free = sum(p.numel() for p in model.parameters()) * dtype.itemsize, free_bytes(device)
     if free is not None and needed > free:
         raise ValueError(
@@ -243,10 +244,10 @@ def _check_memory(model: nn.Module, dtype: torch.dtype, device: torch.device) ->
 
 
 def free_bytes(device: torch.device) -> int | None:
-    """Memory that a model may take, None where nobody can say.
+    """The memory available to a model; None where it is unknown.
 
     Args:
-        device: a CPU (as Linux counts it, within the bounds of its control group) or a CUDA device.
+        device: a CUDA device, or a CPU, for which Linux and the limits of the control group are asked.
 
     Source: the manual of Linux, proc(5); the documentation of its control groups, version 2.
 
@@ -267,12 +268,14 @@ def free_bytes(device: torch.device) -> int | None:
     return min(free, bound + int(reclaimable))
 
 
-def _assign(model: nn.Module, move: Move, hf: tuple[Tensor, ...], dtype: torch.dtype, device: torch.device) -> None:
-    """Copy into memory of the model's own: the file may change later, and its pages shall go."""
+def _assign(model: LanguageModel, move: Move, hf: tuple[Tensor, ...], dtype: torch.dtype, device: torch.device) -> None:
+    """Copy into the model's own memory: the file may change later, and its pages must be freed."""
     for name, tensor in zip(move.ours, move.change.from_hf(*hf), strict=True):
         owner, _, last = name.rpartition(".")
         module = model.get_submodule(owner)
-        if last in dict(module.named_buffers(recurse=False)):  # as it was stored: models that have such mean it
+        if last in dict(
+            module.named_buffers(recurse=False)
+        ):  # with the dtype that was stored, which these buffers need
             setattr(module, last, tensor.to(device, copy=True))
         else:
             own = torch.empty(tensor.shape, dtype=dtype, device=device).copy_(tensor)
@@ -283,18 +286,18 @@ def _assign(model: nn.Module, move: Move, hf: tuple[Tensor, ...], dtype: torch.d
 
 
 def save(checkpoint: Checkpoint, folder: str | os.PathLike, *, shard: int = SHARD) -> None:
-    """Write a model in the layout of its family, so that Hugging Face's library reads it.
+    """Write a model in the layout of its family, so that Hugging Face's library can read it.
 
-    The folder appears when all of it is there; what stops half-way leaves nothing.
+    The folder appears only when it is complete; an interrupted save leaves nothing.
 
     Args:
-        checkpoint: from :func:`load`, or ``Checkpoint(model=…, family=…)`` of a model of one's own.
+        checkpoint: from :func:`load`, or ``Checkpoint(model=…, family=…)`` for a model of your own.
         folder: must not exist, or be empty.
-        shard: how many bytes a file may hold, from 1; there are several and an index where one is too small.
+        shard: the most bytes that a file may hold, at least 1; larger models get several files and an index.
 
     Raises:
-        ValueError: for a family that there is not, a config that it cannot say, fields of ``more`` that say something
-            of the model or that the family does not know, and a folder that is not empty or the working folder.
+        ValueError: for an unknown family, a config that it cannot represent, fields in ``more`` that affect the model
+            or that the family does not know, and a folder that is not empty or is the working folder.
 
     Source: the layout of Hugging Face's checkpoints.
 
@@ -304,7 +307,7 @@ def save(checkpoint: Checkpoint, folder: str | os.PathLike, *, shard: int = SHAR
     >>> model = Transformer(ModelConfig(position="rope", norm="rmsnorm", feedforward="gelu", **sizes))
     >>> save(Checkpoint(model=model, family="llama"), "llama")
     Traceback (most recent call last):
-    ValueError: the family llama cannot say feedforward='gelu' (it must be 'swiglu')
+    ValueError: the family llama cannot represent feedforward='gelu' (it must be 'swiglu')
     """
     if checkpoint.family not in families():
         raise ValueError(f"family={checkpoint.family!r} must be one of {', '.join(families())}")
@@ -324,19 +327,19 @@ def save(checkpoint: Checkpoint, folder: str | os.PathLike, *, shard: int = SHAR
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as draft:
         whole = Path(draft) / folder.name
-        whole.mkdir()  # with the rights that new folders have, which a temporary one has not
+        whole.mkdir()  # with the usual permissions, unlike a temporary folder
         write_atomically(whole / "config.json", json.dumps(fields, indent=2) + "\n")
         storage.write(whole, _groups(model, plan), shard)
-        for name in (*texts.FILES, "generation_config.json") if checkpoint.folder else ():
-            if (checkpoint.folder / name).is_file():
+        for name in (*texts.FILES, "generation_config.json"):
+            if checkpoint.folder and (checkpoint.folder / name).is_file():
                 shutil.copy(checkpoint.folder / name, whole / name)
-        if folder.exists():  # Windows puts no folder in place of another
+        if folder.exists():  # Windows does not replace a folder by another
             folder.rmdir()
         os.replace(whole, folder)
 
 
-def _groups(model: nn.Module, plan: list[Move]):
-    """For each move the sizes of their tensors, and a function that makes them."""
+def _groups(model: LanguageModel, plan: list[Move]):
+    """For each move, the sizes of the tensors to write, and a function that makes them."""
     ours, shapes = _tensors(model), _hf_shapes(model, plan)
     for move in plan:
         itemsize = ours[move.ours[0]].element_size()
@@ -351,6 +354,6 @@ def _groups(model: nn.Module, plan: list[Move]):
 
 
 def _kept(family: Family) -> set[str]:
-    """Hugging Face's fields that are written again as they were."""
+    """Hugging Face's fields that are written as they were read."""
     own = {"architectures", "model_type", "transformers_version", "torch_dtype", "dtype", "_name_or_path"}
     return family.said_elsewhere - own

@@ -1,21 +1,21 @@
-"""Entries of the table that translates a ``config.json`` to our config and back.
+"""Entries of the table that converts a ``config.json`` to our config and back.
 
-An entry knows ``names``, the fields of Hugging Face that it reads, and two directions: ``from_hf`` gives fields of
-ours, ``to_hf`` fields of Hugging Face. A family may have entries of its own for what no plain one can say.
+An entry has ``names``, the fields of Hugging Face's config that it reads, and converts in two directions: ``from_hf``
+returns fields of our config by their dotted names, ``to_hf`` returns fields of Hugging Face's. A family may define
+entries of its own where these do not suffice.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import get_type_hints
+from typing import Any
 
-from llm_anatomy.config import ModelConfig
+from llm_anatomy.config import Config, ModelConfig, types_of
 from llm_anatomy.files import Record
-from llm_anatomy.models.before_transformers import MambaConfig
 
-Config = ModelConfig | MambaConfig
+TYPES = types_of()
 
 NEEDED = object()
-"""In place of a default: the field must be there."""
+"""In place of a default: the field is required."""
 
 HARMLESS = """
 architectures model_type transformers_version torch_dtype dtype _name_or_path use_cache initializer_range
@@ -26,25 +26,24 @@ problem_type id2label label2id num_labels _num_labels finetuning_task auto_map m
 _attn_implementation attn_implementation attention_probs_dropout_prob hidden_dropout_prob tokenizer_class torchscript
 chunk_size_feed_forward
 """
-"""Fields that say nothing of the mathematics, in any family."""
+"""Fields that do not affect what a model computes, in any family."""
 
-LARGEST = dict.fromkeys(("n_layers", "n_encoder_layers", "n_heads", "n_experts"), 10_000)
-"""What is made one by one: a larger number would take all time and memory before anything else refuses it."""
+LARGEST: dict[str, int] = dict.fromkeys(("n_layers", "n_encoder_layers", "n_heads", "moe.n_experts"), 10_000)
+"""Bounds for numbers of modules: a larger number would exhaust time and memory before anything else refuses it."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """One of Hugging Face's fields is one of ours.
+    """A field of Hugging Face's config that corresponds to one of ours.
 
     Args:
-        hf: its name there, or several: the first is written, all are read.
-        ours: its name in ``ModelConfig``.
-        values: from what it may hold there to what it means here; the value itself by default.
-        default: what the architecture takes where the field is missing or null, or a function of all of Hugging Face's
-            fields.
+        hf: its name there, or several names: all are read, and the first is written.
+        ours: its dotted name in our config.
+        values: our value for each of theirs; by default the values are the same.
+        default: the value for a field that is missing or null, or a function of all of Hugging Face's fields.
 
     Raises:
-        ValueError: from ``from_hf``, for a field that is missing, and for a value that is not among ``values``.
+        ValueError: from ``from_hf``, for a required field that is missing, and for a value that is not in ``values``.
 
     Source: the configurations of Hugging Face's models; GT-43.
 
@@ -64,17 +63,17 @@ class Field:
     def names(self) -> tuple[str, ...]:
         return (self.hf,) if isinstance(self.hf, str) else self.hf
 
-    def from_hf(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         name, value = given(record, self.names, self.default)
         if self.values is None:
             return {self.ours: of_right_type(record, name, self.ours, value)}
         return {self.ours: self.values[_one_of(record, name, value, self.values)]}
 
-    def to_hf(self, config: Config) -> dict[str, object]:
-        """Convert our config to Hugging Face's fields; what cannot be said there is left out, and found missing when
-        the result is read again."""
-        value = getattr(config, self.ours)
+    def to_hf(self, config: Config) -> dict[str, Any]:
+        """Convert our config to Hugging Face's fields. A value without a counterpart is left out, and found to be
+        missing when the result is read again."""
+        value = config.get(self.ours)
         if self.values is not None:
             value = next((hf for hf, ours in self.values.items() if ours == value), None)
         return {} if value is None else {self.names[0]: value}
@@ -82,10 +81,11 @@ class Field:
 
 @dataclass(frozen=True)
 class OrNull(Field):
-    """A field whose null says None, where a missing one means something else.
+    """A field for which null has a meaning of its own, other than that of a missing field.
 
     Args:
         hf, ours, values, default: as in :class:`Field`.
+        null: our value for null.
 
     Source: the configurations of Hugging Face's models; later releases of Mistral 7B, whose window is null.
 
@@ -94,13 +94,15 @@ class OrNull(Field):
     ({'window': 4096}, {'window': None})
     """
 
-    def from_hf(self, record: Record) -> dict[str, object]:
-        """Convert Hugging Face's fields to ours."""
-        return {self.ours: None} if is_null(record, self.names[0]) else super().from_hf(record)
+    null: object = None
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, Any]:
+        """Convert Hugging Face's fields to ours."""
+        return {self.ours: self.null} if is_null(record, self.names[0]) else super().from_hf(record)
+
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields, null included."""
-        return {self.names[0]: getattr(config, self.ours)}
+        return {self.names[0]: config.get(self.ours)}
 
 
 SIZES = (
@@ -110,17 +112,17 @@ SIZES = (
     Field("num_attention_heads", "n_heads"),
     Field("intermediate_size", "d_ff"),
 )
-"""The sizes, in the words that most families use."""
+"""The sizes, by the names that most families use."""
 
 
 @dataclass(frozen=True)
 class Shared:
-    """One of Hugging Face's fields that several of ours follow.
+    """A field of Hugging Face's config that sets several of ours.
 
     Args:
         hf: its name.
         ours: their names.
-        default: what the architecture takes where the field is missing or null.
+        default: the value for a field that is missing or null.
 
     Source: the configurations of Hugging Face's models.
 
@@ -136,23 +138,23 @@ class Shared:
     def names(self) -> tuple[str, ...]:
         return (self.hf,)
 
-    def from_hf(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         name, value = given(record, self.names, self.default)
         return {ours: of_right_type(record, name, ours, value) for ours in self.ours}
 
-    def to_hf(self, config: Config) -> dict[str, object]:
-        """Convert the first of our fields to theirs; where they differ, that is seen when the result is read again."""
-        return {self.hf: getattr(config, self.ours[0])}
+    def to_hf(self, config: Config) -> dict[str, Any]:
+        """Convert the first of our fields; if the others differ, that is found when the result is read again."""
+        return {self.hf: config.get(self.ours[0])}
 
 
 @dataclass(frozen=True)
 class Must:
-    """One of Hugging Face's fields that must have a certain value, because we have no other.
+    """A field of Hugging Face's config for which one value is supported.
 
     Args:
         hf: its name.
-        allowed: what it may hold, the default of the architecture first; all must mean the same.
+        allowed: ways to write that value, the default of the architecture first.
 
     Raises:
         ValueError: from ``from_hf``, for another value.
@@ -175,25 +177,25 @@ class Must:
     def names(self) -> tuple[str, ...]:
         return (self.hf,)
 
-    def from_hf(self, record: Record) -> dict[str, object]:
-        """Nothing, if all is well."""
+    def from_hf(self, record: Record) -> dict[str, Any]:
+        """Check the field; it sets none of ours."""
         _one_of(record, *given(record, self.names, self.allowed[0]), self.allowed)
         return {}
 
-    def to_hf(self, config: Config) -> dict[str, object]:
-        """The value."""
+    def to_hf(self, config: Config) -> dict[str, Any]:
+        """Write the supported value."""
         return {self.hf: self.allowed[0]}
 
 
 @dataclass(frozen=True)
 class WidthOfEmbeddings:
-    """The width of the table of embeddings, which must be that of the stream: there is no projection between them.
+    """The width of the embeddings, which must be that of the residual stream: a projection is not supported.
 
     Args:
         hf: its name.
 
     Raises:
-        ValueError: from ``from_hf``, for another width, as OPT-350M has it.
+        ValueError: from ``from_hf``, for another width, as in OPT-350M.
 
     Source: Zhang et al. (2022), the released models; GT-43.
 
@@ -209,35 +211,35 @@ class WidthOfEmbeddings:
     def names(self) -> tuple[str, ...]:
         return (self.hf,)
 
-    def from_hf(self, record: Record) -> dict[str, object]:
-        """Nothing, if all is well."""
+    def from_hf(self, record: Record) -> dict[str, Any]:
+        """Check the field; it sets none of ours."""
         width, d_model = record.fields.get(self.hf), record.fields.get("hidden_size")
         if width not in (None, d_model):
             record.refuse(self.hf, f"{width!r:.60} is not supported; it must be hidden_size={d_model!r}")
         return {}
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
-        """The width of the stream."""
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
+        """Write the width of the residual stream."""
         return {self.hf: config.d_model}
 
 
 @dataclass(frozen=True)
 class Rope:
-    """The base, the fraction and the scaling of RoPE, in the old fields and in the new one; both are written.
+    """Base, fraction and scaling of RoPE, from the older fields or from ``rope_parameters``; both are written.
 
     Args:
-        base, fraction: what the architecture takes by default.
-        base_name, fraction_name: of the old fields; a family without the second turns whole heads.
+        base, fraction: the defaults of the architecture.
+        base_name, fraction_name: names of the older fields. A family without the latter rotates whole heads.
 
     Raises:
-        ValueError: from ``from_hf``, for a kind of scaling that is not supported, and for parameters that are unknown.
+        ValueError: from ``from_hf``, for a type of scaling that is not supported, and for unknown parameters.
 
     Source: Su et al. (2021), section 3.4; Chen et al. (2023), section 3.2; Peng et al. (2023), section 3.4; code of
     Llama 3.1; GT-35.
 
     >>> old = {"rope_theta": 500.0, "rope_scaling": {"type": "linear", "factor": 2.0}}
     >>> Rope().from_hf(Record("config.json", old))
-    {'rope_scaling': 'linear', 'rope_factor': 2.0, 'rope_base': 500.0, 'rope_fraction': 1.0}
+    {'rope.scaling.type': 'linear', 'rope.scaling.factor': 2.0, 'rope.base': 500.0, 'rope.fraction': 1.0}
     """
 
     base: float = 10000.0
@@ -245,31 +247,21 @@ class Rope:
     base_name: str = "rope_theta"
     fraction_name: str | None = None
 
-    kinds = {
-        "default": {},
-        "linear": {"factor": "rope_factor"},
-        "llama3": {
-            "factor": "rope_factor",
-            "original_max_position_embeddings": "rope_original_max_position_embeddings",
-            "low_freq_factor": "rope_beta_slow",
-            "high_freq_factor": "rope_beta_fast",
-        },
-        "yarn": {
-            "factor": "rope_factor",
-            "original_max_position_embeddings": "rope_original_max_position_embeddings",
-            "beta_slow": "rope_beta_slow",
-            "beta_fast": "rope_beta_fast",
-            "attention_factor": "rope_attention_factor",
-        },
+    options = {
+        "default": (),
+        "linear": ("factor",),
+        "llama3": ("factor", "original_max_position_embeddings", "low_freq_factor", "high_freq_factor"),
+        "yarn": ("factor", "original_max_position_embeddings", "beta_slow", "beta_fast", "attention_factor"),
     }
+    ours = {"low_freq_factor": "beta_slow", "high_freq_factor": "beta_fast"}
 
     @property
     def names(self) -> tuple[str, ...]:
         more = (self.fraction_name,) if self.fraction_name else ()
         return ("rope_parameters", "rope_scaling", self.base_name, *more)
 
-    def from_hf(self, record: Record) -> dict[str, object]:
-        """Convert Hugging Face's fields to ours; where both fields are there, they must agree."""
+    def from_hf(self, record: Record) -> dict[str, Any]:
+        """Convert Hugging Face's fields to ours; older and newer fields must agree."""
         new, old = (record.fields.get(name) for name in ("rope_parameters", "rope_scaling"))
         if isinstance(new, dict) and isinstance(old, dict):
             kinds = [said.get("rope_type", said.get("type", "default")) for said in (new, old)]
@@ -285,37 +277,36 @@ class Rope:
         fraction = said.pop("partial_rotary_factor", fraction)
         if not self.fraction_name and fraction != 1:
             record.refuse(name, f"partial_rotary_factor={fraction!r} is not supported; it must be 1")
-        kind = _one_of(record, name, said.pop("rope_type", said.pop("type", "default")), self.kinds)
+        kind = _one_of(record, name, said.pop("rope_type", said.pop("type", "default")), self.options)
         said.pop("type", None)
-        unknown = set(said) - set(self.kinds[kind])
+        unknown = set(said) - set(self.options[kind])
         if unknown:
             key = min(unknown)
             record.refuse(name, f"{key}={said[key]!r} is not supported with {kind!r}")
-        scaling = {} if kind == "default" else {"rope_scaling": kind}
-        values = {ours: said[key] for key, ours in self.kinds[kind].items() if key in said}
-        values |= {"rope_base": base, "rope_fraction": fraction}
-        their_names = {"rope_base": "rope_theta", "rope_fraction": "partial_rotary_factor"}
-        their_names |= {ours: key for key, ours in self.kinds[kind].items()}
-        checked = {o: of_right_type(record, name, o, value, f"{their_names[o]}=") for o, value in values.items()}
-        return scaling | checked
+        theirs = {self._ours(key): (key, value) for key, value in said.items()}
+        theirs |= {"rope.base": ("rope_theta", base), "rope.fraction": ("partial_rotary_factor", fraction)}
+        values = {ours: of_right_type(record, name, ours, value, f"{key}=") for ours, (key, value) in theirs.items()}
+        return values if kind == "default" else {"rope.scaling.type": kind, **values}
 
-    def to_hf(self, config: Config) -> dict[str, object]:
+    def to_hf(self, config: Config) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
-        kind = config.rope_scaling or "default"
-        values = {key: getattr(config, ours) for key, ours in self.kinds.get(kind, {}).items()}
+        kind, base, fraction = config.get("rope.scaling.type") or "default", config.get("rope.base"), {}
+        values = {key: config.get(self._ours(key)) for key in self.options.get(kind, ())}
         scaling = {key: value for key, value in values.items() if value is not None}
-        fraction = {"partial_rotary_factor": config.rope_fraction} if self.fraction_name else {}
-        new = {"rope_type": kind, "rope_theta": config.rope_base, **scaling, **fraction}
-        old = {self.base_name: config.rope_base}
+        old = {self.base_name: base}
         if kind != "default":
             old["rope_scaling"] = {"rope_type": kind, "type": kind, **scaling}
         if self.fraction_name:
-            old[self.fraction_name] = config.rope_fraction
-        return {"rope_parameters": new, **old}
+            old[self.fraction_name] = config.get("rope.fraction")
+            fraction = {"partial_rotary_factor": config.get("rope.fraction")}
+        return {"rope_parameters": {"rope_type": kind, "rope_theta": base, **scaling, **fraction}, **old}
+
+    def _ours(self, key: str) -> str:
+        return f"rope.scaling.{self.ours.get(key, key)}"
 
 
 def is_null(record: Record, name: str) -> bool:
-    """Whether a field is there, and null.
+    """Whether a field is present and null.
 
     Args:
         record: of ``config.json``.
@@ -329,8 +320,8 @@ def is_null(record: Record, name: str) -> bool:
     return name in record.fields and record.fields[name] is None
 
 
-def given(record: Record, names: tuple[str, ...], default: object) -> tuple[str, object]:
-    """The first of these fields that is there and not null, with its name; the default where none is.
+def given(record: Record, names: tuple[str, ...], default: object) -> tuple[str, Any]:
+    """Find the first of these fields that is present and not null; return its name and value, or the default.
 
     Args:
         record: of ``config.json``.
@@ -338,7 +329,7 @@ def given(record: Record, names: tuple[str, ...], default: object) -> tuple[str,
         default: a value, a function of all fields, or ``NEEDED``.
 
     Raises:
-        ValueError: for a field that is needed and missing.
+        ValueError: for a required field that is missing.
 
     Source: as :class:`Field`.
 
@@ -353,15 +344,15 @@ def given(record: Record, names: tuple[str, ...], default: object) -> tuple[str,
     return names[0], default(record.fields) if callable(default) else default
 
 
-def of_right_type(record: Record, name: str, ours: str, value: object, before: str = "") -> object:
-    """The value, if a field of our config may hold such a one; a float where that wants one and an integer is given.
+def of_right_type(record: Record, name: str, ours: str, value: Any, before: str = "") -> Any:
+    """Check that the type of a value is that of a field of ours, and convert an integer where that is a float.
 
     Args:
         record: of ``config.json``.
         name: of the field there.
-        ours: of our field; what ``ModelConfig`` does not have may hold anything.
-        value: what it is to hold.
-        before: what the message says before the value.
+        ours: dotted name of our field; a field that ``ModelConfig`` does not have may have any type.
+        value: of the field.
+        before: text that precedes the value in the message.
 
     Raises:
         ValueError: for another type.
@@ -372,20 +363,20 @@ def of_right_type(record: Record, name: str, ours: str, value: object, before: s
     Traceback (most recent call last):
     ValueError: config.json, key 'hidden_size': 2.5 must be a number without fraction
     """
-    kind = get_type_hints(ModelConfig).get(ours, object)
+    kind, largest = TYPES.get(ours, object), LARGEST.get(ours, 2**31 - 1)
     names = {int: "a number without fraction", float: "a number", str: "a text", bool: "true or false"}
     for base, said in names.items():
         if kind in (base, base | None):
             fits = isinstance(value, (int, float) if base is float else base)
             if not (fits and (base is bool or not isinstance(value, bool)) or value is None and kind != base):
                 record.refuse(name, f"{before}{value!r:.60} must be {said}")
-            if isinstance(value, int | float) and not abs(value) <= LARGEST.get(ours, 2**31 - 1):
-                record.refuse(name, f"{before}{value!r:.60} must be at most {LARGEST.get(ours, 2**31 - 1)}")
+            if isinstance(value, int | float) and not abs(value) <= largest:
+                record.refuse(name, f"{before}{value!r:.60} must be at most {largest}")
             return float(value) if base is float and value is not None else value
     return value
 
 
-def _one_of(record: Record, name: str, value: object, allowed) -> object:
+def _one_of(record: Record, name: str, value: Any, allowed) -> Any:
     # 1 is no True here: JSON tells them apart
     if not any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in allowed):
         record.refuse(name, f"{value!r:.60} is not supported; it must be {' or '.join(map(repr, allowed))}")

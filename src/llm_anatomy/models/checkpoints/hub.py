@@ -1,4 +1,4 @@
-"""Where a checkpoint is: a folder, or a name on the Hugging Face hub, fetched once and then kept by its library."""
+"""Finding a checkpoint: a folder, or a name on the Hugging Face hub, whose library downloads and caches it."""
 
 import os
 import re
@@ -13,17 +13,17 @@ FILES = (
     storage.INDEX,
     *texts.FILES,
 )
-"""What is fetched: no pickle, and no other format of the same weights."""
+"""The files to download: no pickles, and no other format of the same weights."""
 
 
 def locate(name_or_folder: str | os.PathLike) -> Path:
-    """The folder of a checkpoint, fetched with a progress bar if it is a name on the hub. A folder comes first.
+    """Find the folder of a checkpoint; a name on the hub is downloaded, unless there is a folder of that name.
 
     Args:
         name_or_folder: a path, or a name such as ``openai-community/gpt2``.
 
     Raises:
-        ValueError: for what is neither, for a name when ``huggingface_hub`` is missing, and when fetching fails.
+        ValueError: for anything else, for a name if ``huggingface_hub`` is not installed, and if the download fails.
 
     Source: the hub of Hugging Face.
 
@@ -46,6 +46,6 @@ def locate(name_or_folder: str | os.PathLike) -> Path:
         ) from None
     try:
         return Path(snapshot_download(name, allow_patterns=list(FILES)))
-    except Exception as error:  # of the network, of the hub, of rights: its library has many
+    except Exception as error:  # network, hub, permissions: its library raises many kinds
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ValueError(f"name_or_folder={name!r} is no folder and could not be fetched: {reason}") from error

@@ -1,4 +1,4 @@
-"""Rules: how tensors of others become ours and back, by names with holes and changes that lose nothing.
+"""Rules that convert the tensors of a checkpoint to ours and back: names with placeholders, and lossless changes.
 
 Legend of shapes: ``out``, ``in`` (a weight matrix is (out, in), as in ``torch.nn.Linear``).
 """
@@ -13,25 +13,25 @@ from einops import rearrange
 
 from llm_anatomy.shapes import Tensor
 
-HOLES = {"layer": r"\d+", "kind": "weight|bias"}
-"""What the holes of a name may hold. ``{expert}`` stands in their names only, and counts all experts."""
+PLACEHOLDERS = {"layer": r"\d+", "kind": "weight|bias"}
+"""What placeholders match. ``{expert}`` occurs in Hugging Face's names only, and counts all experts."""
 
 
 class Change:
-    """What happens to the tensors between the two layouts. ``to_hf`` undoes ``from_hf``, to the last bit.
+    """A change of tensors from one layout to the other. ``to_hf`` is the exact inverse of ``from_hf``.
 
     Source: the layouts of Hugging Face's models; GT-43.
 
-    >>> Change().from_hf(torch.ones(2))  # the plain one: names change, the tensor stays
+    >>> Change().from_hf(torch.ones(2))  # this one changes names only
     (tensor([1., 1.]),)
     """
 
     def from_hf(self, *hf: Tensor) -> tuple[Tensor, ...]:
-        """Convert Hugging Face's fields to ours."""
+        """Convert Hugging Face's tensors to ours."""
         return hf
 
     def to_hf(self, *ours: Tensor) -> tuple[Tensor, ...]:
-        """Convert our config to Hugging Face's fields."""
+        """Convert our tensors to Hugging Face's."""
         return ours
 
 
@@ -39,7 +39,7 @@ Same = Change
 
 
 class Transpose(Change):
-    """A matrix stored as (in, out); a vector stays.
+    """Transpose a matrix that is stored as (in, out); vectors stay as they are.
 
     Source: Radford et al. (2019), whose released code multiplies rows by weights of shape (in, out).
 
@@ -55,12 +55,12 @@ class Transpose(Change):
 
 @dataclass(frozen=True)
 class Split(Change):
-    """Parts that lie under each other in one tensor, along ``out``.
+    """Split a tensor that holds several parts one after the other, along its first axis.
 
     Args:
-        sizes: rows of each part, within one group.
-        n_groups: how often the parts follow each other: 1 for all queries, then all keys, then all values; the number
-            of heads where each head has its queries, keys and values side by side.
+        sizes: number of rows of each part, within one group.
+        n_groups: how often the sequence of parts is repeated: 1 for all queries, then all keys, then all values; the
+            number of heads if the queries, keys and values of each head are adjacent.
 
     Source: fused projections in the code of GPT-2 (one group) and of GPT-NeoX and BLOOM (a group a head); IITD-26.
 
@@ -86,10 +86,10 @@ class Split(Change):
 
 @dataclass(frozen=True)
 class Reversed(Change):
-    """A change from the other side.
+    """The inverse of a change.
 
     Args:
-        change: whose two directions are exchanged. ``Reversed(Split(…))`` joins what others keep apart.
+        change: the change to invert. ``Reversed(Split(…))`` concatenates tensors that a checkpoint keeps apart.
 
     Source: as :class:`Split`.
 
@@ -107,7 +107,7 @@ class Reversed(Change):
 
 
 class Then(Change):
-    """One change after the other in ``from_hf``; ``to_hf`` undoes the last first.
+    """Several changes in sequence; ``to_hf`` inverts them in the opposite order.
 
     Args:
         changes: in the order of ``from_hf``.
@@ -134,10 +134,10 @@ class Then(Change):
 
 @dataclass(frozen=True)
 class Stacked(Change):
-    """Tensors of single experts in one tensor with the experts along its first axis.
+    """Stack the tensors of single experts along a new first axis.
 
     Args:
-        n_experts: how many. Theirs come expert by expert.
+        n_experts: number of experts; Hugging Face's tensors come expert by expert.
         change: of the tensors of one expert.
 
     Source: the layout of Mixtral's released weights; GT-19.
@@ -161,16 +161,16 @@ class Stacked(Change):
         return tuple(hf for tensors in of_experts for hf in self.change.to_hf(*tensors))
 
 
-# --- Rules, and what they say of a given model ---
+# --- Rules, and their application to a model ---
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Where some of our tensors come from.
+    """Which tensors of ours correspond to which of a checkpoint.
 
     Args:
-        hf: one name or several, with holes ``{layer}``, ``{kind}`` (weight or bias) and ``{expert}``.
-        ours: the same of our names, without ``{expert}``.
+        hf: one or several names, with placeholders ``{layer}``, ``{kind}`` (weight or bias) and ``{expert}``.
+        ours: one or several of our names, without ``{expert}``.
         change: from Hugging Face's tensors to ours.
 
     Source: the layouts of Hugging Face's models.
@@ -191,7 +191,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Move:
-    """A rule with its holes filled: these tensors of Hugging Face's are these tensors of ours.
+    """A rule with its placeholders filled in.
 
     Args:
         hf, ours, change: as in :class:`Rule`.
@@ -208,15 +208,15 @@ class Move:
 
 
 def moves(rules: Sequence[Rule], ours: Iterable[str], n_experts: int = 0) -> list[Move]:
-    """What the rules say of a model with tensors of these names: a rule without any of them says nothing.
+    """Apply rules to a model with tensors of these names; rules that match none of them have no effect.
 
     Args:
         rules: of the family.
-        ours: the names of all tensors of our model; each must have one rule.
-        n_experts: what ``{expert}`` counts to.
+        ours: names of all tensors of our model, each of which must match exactly one rule.
+        n_experts: number of experts that ``{expert}`` counts.
 
     Raises:
-        LookupError: for a tensor that has no rule, or two; the table of the family is wrong then.
+        LookupError: for a tensor with no rule or with two, which is a mistake in the table of the family.
 
     Source: as :class:`Rule`.
 
@@ -233,10 +233,10 @@ def moves(rules: Sequence[Rule], ours: Iterable[str], n_experts: int = 0) -> lis
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether a name fits a pattern with holes.
+    """Whether a name matches a pattern with placeholders.
 
     Args:
-        pattern: a name with holes.
+        pattern: a name with placeholders.
         name: of a tensor.
 
     Source: as :class:`Rule`.
@@ -253,12 +253,12 @@ def _filled(rule: Rule, ours: list[str], n_experts: int) -> Iterator[Move]:
         match = first.fullmatch(name)
         if match is None:
             continue
-        holes = match.groupdict()
+        found = match.groupdict()
         experts = range(n_experts) if "{expert}" in rule.hf[0] else [None]
-        hf = tuple(pattern.format(**holes, expert=expert) for expert in experts for pattern in rule.hf)
-        yield Move(hf, tuple(pattern.format(**holes) for pattern in rule.ours), rule.change)
+        hf = tuple(pattern.format(**found, expert=expert) for expert in experts for pattern in rule.hf)
+        yield Move(hf, tuple(pattern.format(**found) for pattern in rule.ours), rule.change)
 
 
 def _regex(pattern: str) -> re.Pattern:
     parts = re.split(r"\{(\w+)\}", pattern)
-    return re.compile("".join(f"(?P<{p}>{HOLES[p]})" if i % 2 else re.escape(p) for i, p in enumerate(parts)))
+    return re.compile("".join(f"(?P<{p}>{PLACEHOLDERS[p]})" if i % 2 else re.escape(p) for i, p in enumerate(parts)))

@@ -1,4 +1,4 @@
-"""The files of weights: one safetensors file, or shards with an index, read by name and written in order of size."""
+"""The files of the weights: one safetensors file, or shards with an index."""
 
 import json
 import os
@@ -17,18 +17,18 @@ from llm_anatomy.shapes import Tensor
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 
 DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
-"""What weights may be stored as."""
+"""The dtypes of stored weights, by the names of safetensors."""
 
 
 @dataclass(frozen=True)
 class Header:
-    """What a file says of a tensor before it is read.
+    """The description of a tensor, known before the tensor is read.
 
     Args:
-        file: where it is.
-        name: what it is called there.
-        shape: its sizes.
-        dtype: as safetensors calls it.
+        file: the file that holds it.
+        name: its name in the file.
+        shape: its shape.
+        dtype: its dtype, as named by safetensors.
 
     Source: the format of safetensors.
 
@@ -43,19 +43,19 @@ class Header:
 
     @property
     def n_bytes(self) -> int:
-        """Of a weight as it is stored."""
+        """The size of the tensor in the file."""
         return torch.Size(self.shape).numel() * DTYPES[self.dtype].itemsize
 
 
 def headers(folder: str | os.PathLike) -> dict[str, Header]:
-    """What the files of a folder hold, by name; no tensor is read.
+    """Read the headers of all tensors in a folder, by name.
 
     Args:
         folder: with ``model.safetensors``, or with shards and their index.
 
     Raises:
-        ValueError: for a folder without them, with the pickles that it has instead; for a file that is missing,
-            truncated or malformed; for an index that does not agree with its files.
+        ValueError: for a folder without these files, naming any pickles in it; for a file that is missing, truncated or
+            malformed; and for an index that does not agree with its files.
 
     Source: the format of safetensors.
 
@@ -85,7 +85,7 @@ def _of_file(path: Path) -> dict[str, Header]:
     except (SafetensorError, OSError) as error:
         raise ValueError(f"{path.name} is truncated or no safetensors file: {error}") from None
     for name in found:
-        if not name.isprintable():  # it would spoil each message that names it
+        if not name.isprintable():  # it would garble every message that names it
             raise ValueError(f"{path.name} holds {name!r:.60}, which is no name of a tensor")
     return found
 
@@ -111,23 +111,23 @@ def _of_shards(folder: Path) -> dict[str, Header]:
 
 
 def read(wanted: Sequence[Header], use: Callable[..., None]) -> None:
-    """Map some tensors into memory, hand them to ``use``, and let them go: what it keeps, it must copy.
+    """Map some tensors into memory, pass them to ``use``, and unmap them; ``use`` must copy what it keeps.
 
     Args:
-        wanted: their headers, in the order of the arguments of ``use``.
-        use: called once.
+        wanted: the headers of the tensors, in the order of the arguments of ``use``.
+        use: a function of the tensors, called once.
 
     Raises:
-        ValueError: for a file that is not as its headers were.
+        ValueError: for a file that has changed since its headers were read.
 
-    Source: the format of safetensors, which can be mapped as it is.
+    Source: the format of safetensors, which can be memory-mapped.
 
     >>> read([], lambda: print("nothing to read"))
     nothing to read
     """
     files = sorted({header.file for header in wanted})
     says = f"{', '.join(file.name for file in files)} changed while it was read"
-    with ExitStack() as stack:  # opened anew each time: pages that were read go when a mapping ends
+    with ExitStack() as stack:  # opened anew each time, because pages are freed when a mapping ends
         try:
             opened = {file: stack.enter_context(safe_open(file, "pt")) for file in files}
             tensors = [opened[header.file].get_tensor(header.name) for header in wanted]
@@ -140,12 +140,12 @@ def read(wanted: Sequence[Header], use: Callable[..., None]) -> None:
 
 
 def write(folder: Path, groups: Iterable[tuple[Mapping[str, int], Callable[[], Mapping[str, Tensor]]]], limit: int):
-    """Write tensors into a folder: one file if all fit, else shards and an index.
+    """Write tensors into a folder, in one file or in shards with an index.
 
     Args:
-        folder: which exists.
-        groups: of tensors that are made together: the bytes of each by name, and a function that makes them.
-        limit: bytes of a shard; a group that has more makes a shard alone.
+        folder: an existing folder.
+        groups: of tensors that are made together: the size of each in bytes by name, and a function that makes them.
+        limit: the most bytes of a shard; a larger group gets a shard of its own.
 
     Source: the layout of Hugging Face's sharded files.
 

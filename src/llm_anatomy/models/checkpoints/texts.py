@@ -1,7 +1,7 @@
-"""From text to a checkpoint's model and back: its tokenizer, the tokens that stand around a text, and writing."""
+"""The texts of a checkpoint: its tokenizer, the special tokens around a text, and generation from a prompt."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,18 +19,18 @@ FILES = (
     "tokenizer.model",
     "spiece.model",
 )
-"""What a checkpoint may hold beside its weights that concerns texts; fetched with them, and copied when it is saved."""
+"""The files of a tokenizer, which are downloaded with the weights and copied when a checkpoint is saved."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Texts:
-    """What is known beside the weights: how a text becomes ids, and where writing begins and ends.
+    """How a text becomes ids, and where generation begins and ends.
 
     Args:
-        tokenizer: None where there is none that we can read; ``note`` says why.
-        note: a sentence about a tokenizer that is missing or was not read.
-        before, after: ids that the model expects around a text.
-        start: the first id of what an encoder-decoder writes.
+        tokenizer: None if there is none that can be read.
+        note: why there is no tokenizer.
+        before, after: ids that the model expects before and after a text.
+        start: the first id of the target of an encoder-decoder.
         stop: ids that end a text.
 
     Source: tokenizer.json, tokenizer_config.json and generation_config.json of Hugging Face; GT-40.
@@ -48,13 +48,16 @@ class Texts:
     stop: tuple[int, ...] = ()
 
     def encode(self, text: str, whole: bool = True) -> list[int]:
-        """The ids of a text, with those around it; ``whole=False`` for one that shall go on, without those after it."""
+        """Encode a text with the ids around it, but without those after it if ``whole`` is False."""
+        return [*self.before, *self._known_tokenizer().encode(text), *(self.after if whole else ())]
+
+    def _known_tokenizer(self) -> Tokenizer:
         if self.tokenizer is None:
             raise ValueError(f"a text cannot be read: {self.note}")
-        return [*self.before, *self.tokenizer.encode(text), *(self.after if whole else ())]
+        return self.tokenizer
 
     def write(self, model: GenerativeModel, prompt: str, **settings) -> Iterator[str]:
-        """Go on after a prompt, or answer it where the model is an encoder-decoder, piece by piece.
+        """Generate the continuation of a prompt, or the target of an encoder-decoder, piece by piece.
 
         Args:
             model: a decoder or encoder-decoder.
@@ -62,7 +65,7 @@ class Texts:
             settings: of :func:`~llm_anatomy.models.generation.stream`; ``max_new_tokens`` must be among them.
 
         Raises:
-            ValueError: without a tokenizer, for a prompt without tokens, and as ``stream`` does.
+            ValueError: if there is no tokenizer, for a prompt without tokens, and as ``stream`` does.
         """
         if model.config.kind == "encoder-decoder":
             settings["sources"] = [self.encode(prompt)]
@@ -76,29 +79,30 @@ class Texts:
         return self._pieces(steps, known)
 
     def _pieces(self, steps, known: list[int]) -> Iterator[str]:
-        """What each step adds to the text; a character whose bytes are not yet all there waits for them."""
-        ids, said = list(known), len(self.tokenizer.decode(known))
+        """The text that each step adds; a character is held back until all of its bytes are there."""
+        tokenizer, ids = self._known_tokenizer(), list(known)
+        said = len(tokenizer.decode(known))
         for step in steps:
             if step.ids[0] in self.stop:
                 break
-            if step.ids[0] < self.tokenizer.n_vocab:  # tables often have more rows than there are tokens
+            if step.ids[0] < tokenizer.n_vocab:  # embeddings often have more rows than there are tokens
                 ids.append(step.ids[0])
-            text = self.tokenizer.decode(ids)
+            text = tokenizer.decode(ids)
             if not text.endswith("\N{REPLACEMENT CHARACTER}"):
                 yield text[said:]
                 said = len(text)
-        yield self.tokenizer.decode(ids)[said:]
+        yield tokenizer.decode(ids)[said:]
 
 
 def read_texts(folder: str | os.PathLike, fields: dict) -> Texts:
-    """What a folder says of texts.
+    """Read what a folder contains about texts.
 
     Args:
         folder: of the checkpoint.
         fields: of its ``config.json``.
 
     Raises:
-        ValueError: for a JSON file that is malformed. A tokenizer of a kind that is not supported is no error.
+        ValueError: for a JSON file that is malformed, but not for a tokenizer that is not supported.
 
     Source: tokenizer.json, tokenizer_config.json and generation_config.json of Hugging Face.
 
@@ -108,12 +112,15 @@ def read_texts(folder: str | os.PathLike, fields: dict) -> Texts:
     folder = Path(folder)
     tokenizer, notes, settings = None, [], _fields_of(folder / "tokenizer_config.json")
     t5 = _t5_settings(settings)
-    for needed, reader in (
-        (("tokenizer.json",), read_hugging_face),
-        (("vocab.json", "merges.txt"), lambda *files: read_gpt2(*files, _made_by_no_merge(folder, settings))),
-        (("tokenizer.model",), read_sentencepiece),
-        (("spiece.model",), lambda path: read_sentencepiece(path, t5.get("additional_special_tokens", ()))),
-    ):
+    readers: dict[tuple[str, ...], Callable[..., Tokenizer]] = {
+        ("tokenizer.json",): read_hugging_face,
+        ("vocab.json", "merges.txt"): lambda vocab, merges: read_gpt2(
+            vocab, merges, _made_by_no_merge(folder, settings)
+        ),
+        ("tokenizer.model",): read_sentencepiece,
+        ("spiece.model",): lambda path: read_sentencepiece(path, t5.get("additional_special_tokens", ())),
+    }
+    for needed, reader in readers.items():
         if tokenizer is None and all((folder / name).is_file() for name in needed):
             try:
                 tokenizer = reader(*(folder / name for name in needed))
@@ -123,7 +130,7 @@ def read_texts(folder: str | os.PathLike, fields: dict) -> Texts:
     generation = _fields_of(folder / "generation_config.json")
     stop = generation.get("eos_token_id", fields.get("eos_token_id"))
     start = generation.get("decoder_start_token_id", fields.get("decoder_start_token_id"))
-    start = fields.get("pad_token_id") if start is None else start  # as T5 has it
+    start = fields.get("pad_token_id") if start is None else start  # as in T5
     before, after = _around(folder, tokenizer, settings | t5)
     stop = tuple(stop) if isinstance(stop, list) else () if stop is None else (stop,)
     return Texts(tokenizer=tokenizer, note=note, before=before, after=after, start=start, stop=stop)
@@ -134,15 +141,16 @@ def _fields_of(path: Path) -> dict:
 
 
 def _made_by_no_merge(folder: Path, settings: dict) -> list[str]:
-    """Entries of a vocabulary that are written as they are: those that the settings name, and OPT's fillers."""
+    """Entries of a vocabulary that result from no merge: special tokens in the settings, and OPT's fillers."""
     settings = _fields_of(folder / "special_tokens_map.json") | settings
     named = [value for name, value in settings.items() if name.endswith("_token")] + ["<|endoftext|>"]
     texts = {value.get("content") if isinstance(value, dict) else value for value in named if value}
-    return [word for word in _fields_of(folder / "vocab.json") if word in texts or word.startswith("madeupword")]
+    words: list[str] = list(_fields_of(folder / "vocab.json"))
+    return [word for word in words if word in texts or word.startswith("madeupword")]
 
 
 def _t5_settings(settings: dict) -> dict:
-    """What the class of T5's and mT5's tokenizer does unasked; nothing for those of another class."""
+    """The defaults of the tokenizer class of T5 and mT5; empty for other classes."""
     if not str(settings.get("tokenizer_class")).removesuffix("Fast").endswith("T5Tokenizer"):
         return {}
     extra = [f"<extra_id_{i}>" for i in reversed(range(settings.get("extra_ids", 100)))]
@@ -150,7 +158,7 @@ def _t5_settings(settings: dict) -> dict:
 
 
 def _around(folder: Path, tokenizer: Tokenizer | None, settings: dict) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The ids before and after a text: what tokenizer.json does at its end, or what its settings say."""
+    """The ids before and after a text, from the post-processor in tokenizer.json or from the settings."""
     if tokenizer is None:
         return (), ()
     if (folder / "tokenizer.json").is_file():
@@ -158,7 +166,7 @@ def _around(folder: Path, tokenizer: Tokenizer | None, settings: dict) -> tuple[
             return _around_at_the_end(_fields_of(folder / "tokenizer.json").get("post_processor") or {})
         except (AttributeError, KeyError, IndexError, TypeError):
             raise ValueError("tokenizer.json, key 'post_processor': it is of no known form") from None
-    # what their classes do where the settings are silent: T5's ends each text, Llama's begins it
+    # the defaults of their classes: T5 adds a token after each text, Llama before it
     usual = {"bos": (folder / "tokenizer.model").is_file(), "eos": (folder / "spiece.model").is_file()}
     ids = tokenizer.special_tokens
 

@@ -24,7 +24,7 @@ from einops import rearrange
 from torch import nn
 from tqdm import tqdm
 
-from llm_anatomy.config import ModelConfig
+from llm_anatomy.config import ModelConfig, RopeConfig, RopeScaling
 from llm_anatomy.evaluation.perplexity import next_token_loss
 from llm_anatomy.files import write_atomically
 from llm_anatomy.layers.attention import SelfAttention
@@ -46,9 +46,10 @@ SCHEMES = {
     "none": {},
     "sinusoidal": {"position": "sinusoidal"},
     "learned": {"position": "learned", "n_ctx": N_TRAINED},
-    "shaw": {"position": "shaw", "max_distance": 16},
+    "shaw": {"position": "shaw", "clipping.max_distance": 16},
     "transformer_xl": {"position": "transformer_xl"},
-    "t5": {"position": "t5", "n_buckets": 16, "max_distance": 32},  # training reaches the last bucket, as T5's did
+    # T5's last bucket is seen in training, as it was for T5
+    "t5": {"position": "t5", "buckets.n_buckets": 16, "buckets.max_distance": 32},
     "alibi": {"position": "alibi"},
     "rope": {"position": "rope"},
     "linear": {},
@@ -57,13 +58,9 @@ SCHEMES = {
 """The fields of the config that concern positions. The last two schemes have linear attention in place of softmax."""
 
 SCALINGS = {
-    "linear": lambda factor: {"rope_scaling": "linear", "rope_factor": factor},
-    "ntk": lambda factor: {"rope_scaling": "ntk", "rope_factor": factor},
-    "yarn": lambda factor: {
-        "rope_scaling": "yarn",
-        "rope_factor": factor,
-        "rope_original_max_position_embeddings": N_TRAINED,
-    },
+    "linear": lambda factor: RopeScaling(type="linear", factor=factor),
+    "ntk": lambda factor: RopeScaling(type="ntk", factor=factor),
+    "yarn": lambda factor: RopeScaling(type="yarn", factor=factor, original_max_position_embeddings=N_TRAINED),
 }
 """The scalings of RoPE in the test, for texts that are ``factor`` times as long as in training."""
 
@@ -144,7 +141,7 @@ def small_config(scheme: str, n_vocab: int, **changes) -> ModelConfig:
         raise ValueError(f"{scheme=} must be one of {', '.join(SCHEMES)}")
     sizes = dict(d_model=64, n_layers=2, n_heads=4, d_ff=256, n_vocab=n_vocab)
     parts = dict(norm="rmsnorm", feedforward="gelu", tie_embeddings=True, scale_embeddings=True)
-    return ModelConfig(**(sizes | parts | SCHEMES[scheme] | changes))
+    return ModelConfig.of(sizes | parts | SCHEMES[scheme] | changes)
 
 
 def small_model(scheme: str, seed: int = 0, **changes) -> Transformer:
@@ -246,10 +243,11 @@ def losses_by_length(model: Transformer, scheme: str) -> Iterator[tuple[str, int
         windows = _test_windows(held_out, n_tokens)
         yield "", n_tokens, next_token_loss(model, windows, last=N_TRAINED)
         if scheme == "rope" and n_tokens > N_TRAINED:
-            for scaling, changes in SCALINGS.items():
-                scaled = Transformer(dataclasses.replace(model.config, **changes(n_tokens / N_TRAINED)))
+            for name, scaling in SCALINGS.items():
+                rope = RopeConfig(scaling=scaling(n_tokens / N_TRAINED))
+                scaled = Transformer(dataclasses.replace(model.config, rope=rope))
                 scaled.load_state_dict(model.state_dict())
-                yield scaling, n_tokens, next_token_loss(scaled, windows, last=N_TRAINED)
+                yield name, n_tokens, next_token_loss(scaled, windows, last=N_TRAINED)
 
 
 @torch.no_grad()

@@ -1,4 +1,4 @@
-"""The families, one file each. A file here is found by its name alone; adding one touches nothing else.
+"""The families, one file each. Families are found by the names of their files, so adding one changes nothing else.
 
 A family is a table called ``FAMILY``::
 
@@ -6,14 +6,14 @@ A family is a table called ``FAMILY``::
         name="llama",                                  # the name of the file
         architectures=("LlamaForCausalLM",),           # "architectures" of config.json; the first is written
         model_type="llama",
-        fields=(                                       # config.json and ModelConfig, both ways
+        fields=(                                       # between config.json and ModelConfig
             Field("hidden_size", "d_model"),           # Hugging Face's name, ours
-            Field("hidden_act", "feedforward", {"silu": "swiglu"}),     # with the values that there are
-            Field("rms_norm_eps", "norm_eps", default=1e-6),            # what their class takes if it is missing
-            Must("mlp_bias", False),                   # a value that must hold, their default
-            Rope(),                                    # several fields at once: names, from_hf, to_hf
+            Field("hidden_act", "feedforward", {"silu": "swiglu"}),     # with all values
+            Field("rms_norm_eps", "norm_eps", default=1e-6),            # the default of their class
+            Must("mlp_bias", False),                   # one supported value, their default
+            Rope(),                                    # several fields at once
         ),
-        fixed=dict(position="rope", norm="rmsnorm"),   # ours, in every model of the family
+        fixed=dict(position="rope", norm="rmsnorm"),   # our fields, the same in every model
         rules=rules,                                   # a function of our config
     )
 
@@ -28,20 +28,21 @@ A family is a table called ``FAMILY``::
 
 What to know when writing one:
 
-- Our names are those of ``Transformer(config).named_parameters()`` and persistent buffers, each tensor once. Every one
-  needs exactly one rule; rules for tensors that a model does not have say nothing, so optional biases, tied heads and
-  gates need no ``if``. Holes: ``{layer}``, ``{kind}`` (weight or bias); ``{expert}`` in their names, with ``Stacked``.
-- Their names are those of released files, which need not be those of ``state_dict()``: look at what ``save_pretrained``
-  writes. ``prefix``, ``renamed``, ``ignored`` and ``copies`` say where older files differ.
-- A change is a bijection: ``to_hf`` of ``from_hf`` is the same to the last bit. Write a new one only if ``Same``,
-  ``Transpose``, ``Split``, ``Reversed``, ``Then`` and ``Stacked`` cannot say it.
-- Every field of their configuration class is a ``Field``, a ``Must`` with its default first, or in ``harmless``. What
-  is none of them is refused when it is met.
-- What no plain entry can say is a small class with ``names``, ``from_hf`` and ``to_hf`` in the family's file. Saving
-  reads what it has written again, and refuses a config that would come back as another.
+- Our names are those of ``Transformer(config).named_parameters()`` and persistent buffers. Each tensor needs exactly
+  one rule. Rules for tensors that a model lacks have no effect, so optional biases, tied heads and gates need no
+  ``if``. Placeholders are ``{layer}``, ``{kind}`` (weight or bias) and, in Hugging Face's names with ``Stacked``,
+  ``{expert}``.
+- Hugging Face's names are those of released files, which may differ from those of ``state_dict()``: look at what
+  ``save_pretrained`` writes. ``prefix``, ``renamed``, ``ignored`` and ``copies`` describe how older files differ.
+- A change is a bijection: ``to_hf`` is the exact inverse of ``from_hf``. Write a new one only if ``Same``,
+  ``Transpose``, ``Split``, ``Reversed``, ``Then`` and ``Stacked`` do not suffice.
+- Every field of Hugging Face's configuration class is a ``Field``, a ``Must`` with its default first, or ``harmless``.
+  Any other field is refused.
+- Where these entries do not suffice, write a small class with ``names``, ``from_hf`` and ``to_hf`` in the family's
+  file. Saving reads its own output, and refuses a config that would be read as another one.
 - In ``tests/models/checkpoints/cases.py`` a family needs one entry in ``CASES``: a tiny configuration with no option at
-  its default, faults that the test must see, and changes of ``config.json`` that must be refused; and in ``RELEASED``,
-  where the lectures have a preset, the fields of the released ``config.json``.
+  its default, faults that the test must detect, and changes of ``config.json`` that must be refused; and in
+  ``RELEASED``, if the lectures have a preset, the fields of the released ``config.json``.
 """
 
 import importlib
@@ -53,7 +54,7 @@ from llm_anatomy.models.checkpoints.family import Family
 
 @cache
 def families() -> dict[str, Family]:
-    """All families by name, from the files of this folder.
+    """Import all families from the files of this folder, by name.
 
     Source: GT-43, GT-44.
 

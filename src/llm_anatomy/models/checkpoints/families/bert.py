@@ -1,4 +1,4 @@
-"""BERT with its head for masked tokens: segments, norms after the sum, learned positions."""
+"""BERT with its head for masked tokens: segments, post-norm, learned positions."""
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints import fields
@@ -14,7 +14,7 @@ def rules(config: ModelConfig, model: str = "bert") -> list[Rule]:
 
     Args:
         config: of the model.
-        model: what their names begin with.
+        model: the prefix of the tensors' names.
 
     Source: Devlin et al. (2019), "BERT", the released code, in the layout of Hugging Face; GT-43.
 
@@ -49,7 +49,7 @@ FIELDS = (
     Must("add_cross_attention", False),
     Must("tie_word_embeddings", True),
 )
-"""The fields that models of BERT's shape share."""
+"""The fields that models like BERT share."""
 
 FIXED = dict(
     norm_placement="post",
@@ -61,13 +61,13 @@ FIXED = dict(
     output_bias=True,
     ff_bias=True,
 )
-"""Ours, in all of them."""
+"""Our fields that are the same in all of them."""
 
 RENAMED = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-"""What norms were called in TensorFlow, and still are in some files."""
+"""The names of norms in TensorFlow, which some files still use."""
 
 OTHER_HEADS = ("cls.seq_relationship.{kind}",)
-"""The head that judges whether one sentence follows another; it has no part in predicting tokens."""
+"""The head for next-sentence prediction, which is not used for masked tokens."""
 
 
 FAMILY = Family(

@@ -1,4 +1,6 @@
-"""BLOOM: ALiBi, a norm right after the embeddings, projections fused by head."""
+"""BLOOM: ALiBi, a norm after the embeddings, and queries, keys and values fused head by head."""
+
+from typing import Any
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints.family import Family
@@ -36,7 +38,7 @@ def rules(config: ModelConfig) -> list[Rule]:
 
 
 class FourTimesTheWidth:
-    """BLOOM does not say the width of its feed-forward layer: it is four times that of the stream.
+    """The inner width of the feed-forward layer, which is always four times ``d_model`` in BLOOM.
 
     Source: BigScience (2022), table 3.
 
@@ -47,15 +49,15 @@ class FourTimesTheWidth:
 
     names = ("n_inner",)
 
-    def from_hf(self, record) -> dict[str, object]:
+    def from_hf(self, record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         d_ff = 4 * (record.fields.get("hidden_size") or record.fields.get("n_embed") or 0)
         if record.fields.get("n_inner") not in (None, d_ff):
             record.refuse("n_inner", f"{record.fields['n_inner']!r} is not supported; it must be {d_ff}")
         return {"d_ff": d_ff}
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
-        """Nothing: it is said by the width."""
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
+        """Write nothing: the width follows from ``hidden_size``."""
         return {}
 
 
@@ -83,7 +85,7 @@ FAMILY = Family(
         ff_bias=True,
     ),
     rules=rules,
-    # the last ones are of the code that trained it: how kernels are fused, and a bound of its table of distances
+    # the last ones are of the training code: fused kernels, and the size of its table of distances
     harmless=(
         "slow_but_exact attention_softmax_in_fp32 bias_dropout_fusion masked_softmax_fusion skip_bias_add "
         "skip_bias_add_qkv offset_alibi"

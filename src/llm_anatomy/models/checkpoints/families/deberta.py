@@ -1,6 +1,7 @@
-"""DeBERTa, version 1: content asks for positions, and positions for content, by matrices of their own."""
+"""DeBERTa, version 1: disentangled attention, with projections of their own for positions."""
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 
@@ -17,10 +18,10 @@ ATTENTION, HF_ATTENTION = AT + "attention.", HF + "attention.self."
 
 
 class WithoutKeyBias(Change):
-    """Biases of queries and values, where ours have those of keys too: zeros, which change nothing.
+    """Biases of queries and values, to which zeros are added for the keys.
 
     Raises:
-        ValueError: from ``to_hf``, for a bias of keys other than zero, which cannot be said there.
+        ValueError: from ``to_hf``, for a bias of keys other than zero, which their layout lacks.
 
     Source: the code of He et al. (2021), version 1.
 
@@ -35,7 +36,7 @@ class WithoutKeyBias(Change):
     def to_hf(self, *ours: Tensor) -> tuple[Tensor, ...]:
         query, key, value = ours
         if not key.is_meta and bool(key.any()):
-            raise ValueError("the family deberta cannot say biases of keys other than zero")
+            raise ValueError("the family deberta cannot represent biases of keys other than zero")
         return query, value
 
 
@@ -70,7 +71,7 @@ def rules(config: ModelConfig) -> list[Rule]:
 
 
 def attention_residual() -> list[Rule]:
-    """The rules for all but attention's own projections, which all versions share.
+    """The rules that all versions share: those for everything but attention's projections.
 
     Source: as :func:`rules`.
 
@@ -93,15 +94,14 @@ def attention_residual() -> list[Rule]:
 
 
 class Stated(Must):
-    """One of Hugging Face's fields that must be there and have a certain value, because what they take by default is
-    another.
+    """A field of Hugging Face's config that must be present with one value, because its default is not supported.
 
     Args:
         hf: its name.
-        allowed: what it may hold; all must mean the same.
+        allowed: ways to write that value.
 
     Raises:
-        ValueError: from ``from_hf``, for another value, and where it is missing.
+        ValueError: from ``from_hf``, for another value, and if it is missing.
 
     Source: the configurations of Hugging Face's models.
 
@@ -110,32 +110,39 @@ class Stated(Must):
     ValueError: config.json, key 'relative_attention': it is missing
     """
 
-    def from_hf(self, record: Record) -> dict[str, object]:
-        """Nothing, if all is well."""
+    def from_hf(self, record: Record) -> dict[str, Any]:
+        """Check the field; it sets none of ours."""
         given(record, self.names, NEEDED)
         return super().from_hf(record)
 
 
 @dataclass(frozen=True)
-class Reach:
-    """How far offsets are told apart: where it is below 1, as far as the longest text reaches.
+class MaxDistance:
+    """The distance at which offsets are clipped; a value below 1 stands for the length of the longest text.
+
+    Args:
+        ours: the name of our field.
 
     Source: the code of He et al. (2021).
 
-    >>> Reach().from_hf(Record("config.json", {"max_relative_positions": -1, "max_position_embeddings": 512}))
-    {'max_distance': 512}
+    >>> record = Record("config.json", {"max_relative_positions": -1, "max_position_embeddings": 512})
+    >>> MaxDistance("clipping.max_distance").from_hf(record)
+    {'clipping.max_distance': 512}
     """
 
-    names = ("max_relative_positions",)
+    ours: str
 
-    def from_hf(self, record: Record) -> dict[str, object]:
+    names: ClassVar = ("max_relative_positions",)
+
+    def from_hf(self, record: Record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
-        ours = Field(self.names, "max_distance", default=-1).from_hf(record)
-        return ours if ours["max_distance"] >= 1 else Field("max_position_embeddings", "max_distance").from_hf(record)
+        found = Field(self.names, self.ours, default=-1).from_hf(record)
+        return found if found[self.ours] >= 1 else Field("max_position_embeddings", self.ours).from_hf(record)
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
-        return {"max_relative_positions": -1 if config.max_distance == config.n_ctx else config.max_distance}
+        max_distance = config.get(self.ours)
+        return {"max_relative_positions": -1 if max_distance == config.n_ctx else max_distance}
 
 
 FIELDS = (
@@ -144,13 +151,12 @@ FIELDS = (
     Field("type_vocab_size", "n_segments", default=0),
     Field("hidden_act", "feedforward", {"gelu": "gelu", "gelu_new": "gelu_tanh", "relu": "relu"}, default="gelu"),
     Field("layer_norm_eps", "norm_eps", default=1e-7),
-    Reach(),
     Stated("relative_attention", True),
     Stated("position_biased_input", False),
     Stated("pos_att_type", ["c2p", "p2c"], ["p2c", "c2p"], "c2p|p2c", "p2c|c2p"),
     Must("tie_word_embeddings", True),
     Must("talking_head", False),
-    Must("legacy", False, True),  # says what tensors are called; both names are read
+    Must("legacy", False, True),  # names of tensors; both are read
 )
 """The fields that all versions share."""
 
@@ -161,7 +167,7 @@ FAMILY = Family(
     name="deberta",
     architectures=("DebertaForMaskedLM",),
     model_type="deberta",
-    fields=FIELDS,
+    fields=(*FIELDS, MaxDistance("clipping.max_distance")),
     fixed=FIXED | dict(position="deberta"),
     rules=rules,
     harmless="pooler_dropout pooler_hidden_act pooler_hidden_size pooling padding_idx",
@@ -172,7 +178,7 @@ FAMILY = Family(
     },
     ignored=(
         "deberta.embeddings.position_ids",
-        "deberta.embeddings.position_embeddings.weight",  # for a second pass before the logits, which is not read
+        "deberta.embeddings.position_embeddings.weight",  # for a second pass before the logits, which is not supported
         "mask_predictions.dense.{kind}",
         "mask_predictions.LayerNorm.{kind}",
         "mask_predictions.classifier.{kind}",

@@ -1,4 +1,6 @@
-"""DeBERTa, versions 2 and 3: offsets in buckets that grow, and positions through attention's own matrices."""
+"""DeBERTa, versions 2 and 3: logarithmic buckets, and positions projected by attention's own matrices."""
+
+from typing import Any
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.files import Record
@@ -7,6 +9,7 @@ from llm_anatomy.models.checkpoints.families.deberta import (
     FIELDS,
     FIXED,
     HF_ATTENTION,
+    MaxDistance,
     Stated,
     attention_residual,
 )
@@ -39,30 +42,30 @@ _PARTS = ("query", "key", "value")
 
 
 class Buckets:
-    """How many buckets there are: they count those of one sign, we all.
+    """The number of buckets; Hugging Face counts those of one direction, we count both.
 
     Raises:
-        ValueError: from ``from_hf``, where it is missing, and for other than an even number from 4.
+        ValueError: from ``from_hf``, if it is missing or not an even number of at least 4.
 
     Source: the code of He et al. (2021), version 2.
 
     >>> Buckets().from_hf(Record("config.json", {"position_buckets": 256}))
-    {'n_buckets': 512}
+    {'buckets.n_buckets': 512}
     """
 
     names = ("position_buckets",)
 
-    def from_hf(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         name, n = given(record, self.names, NEEDED)
-        n = of_right_type(record, name, "n_buckets", n)
+        n = of_right_type(record, name, "buckets.n_buckets", n)
         if n < 4 or n % 2:
             record.refuse(name, f"{n} is not supported; it must be even, from 4")
-        return {"n_buckets": 2 * n}
+        return {"buckets.n_buckets": 2 * n}
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
-        return {"position_buckets": config.n_buckets // 2}
+        return {"position_buckets": config.buckets.n_buckets // 2} if config.buckets else {}
 
 
 FAMILY = Family(
@@ -71,6 +74,7 @@ FAMILY = Family(
     model_type="deberta-v2",
     fields=(
         *FIELDS,
+        MaxDistance("buckets.max_distance"),
         Buckets(),
         Stated("share_att_key", True),
         Stated("norm_rel_ebd", "layer_norm"),

@@ -1,8 +1,9 @@
-"""DeepSeek-V2 and V2-Lite: latent attention, and after the first layers shared experts beside chosen ones."""
+"""DeepSeek-V2 and V2-Lite: latent attention, and shared and routed experts in all but the first layers."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.files import Record
@@ -26,14 +27,16 @@ def rules(config: ModelConfig) -> list[Rule]:
     Source: DeepSeek-AI (2024), "DeepSeek-V2", section 2, in the layout of Hugging Face; CMU-13.
 
     >>> sizes = dict(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5)
-    >>> rules(ModelConfig(attention="latent", d_latent=6, **sizes))[-1].ours
+    >>> rules(ModelConfig.of(sizes | {"attention": "latent", "latent.d_latent": 6}))[-1].ours
     ('stack.blocks.{layer}.feedforward.router.selection_bias',)
     """
-    d_expert = config.d_expert or 0  # of a model without experts, where the rules for them say nothing
-    d_shared = config.n_shared_experts * d_expert
+    n_experts, d_expert, d_shared = 0, 0, 0  # of a model without experts, to which the rules for them do not apply
+    if config.moe:
+        n_experts, d_expert = config.moe.n_experts, config.moe.d_expert
+        d_shared = config.moe.n_shared_experts * d_expert
     expert = HF_EXPERTS + "experts.{expert}."
     return [
-        *llama_rules(config),  # those for keys and values say nothing here
+        *llama_rules(config),  # those for keys and values have no effect here
         Rule(HF_ATTENTION + "q_a_proj.{kind}", ATTENTION + "w_query.0.{kind}"),
         Rule(HF_ATTENTION + "q_a_layernorm.weight", ATTENTION + "w_query.1.weight"),
         Rule(HF_ATTENTION + "q_b_proj.weight", ATTENTION + "w_query.2.weight"),
@@ -47,9 +50,9 @@ def rules(config: ModelConfig) -> list[Rule]:
         Rule(
             (expert + "gate_proj.weight", expert + "up_proj.weight"),
             EXPERTS + "experts.w_up",
-            Stacked(config.n_experts, Reversed(Split((d_expert, d_expert)))),
+            Stacked(n_experts, Reversed(Split((d_expert, d_expert)))),
         ),
-        Rule(expert + "down_proj.weight", EXPERTS + "experts.w_down", Stacked(config.n_experts)),
+        Rule(expert + "down_proj.weight", EXPERTS + "experts.w_down", Stacked(n_experts)),
         Rule(
             (HF_EXPERTS + "shared_experts.gate_proj.{kind}", HF_EXPERTS + "shared_experts.up_proj.{kind}"),
             EXPERTS + "shared.w_gate_up.{kind}",
@@ -57,18 +60,18 @@ def rules(config: ModelConfig) -> list[Rule]:
         ),
         Rule(HF_EXPERTS + "shared_experts.down_proj.{kind}", EXPERTS + "shared.w_down.{kind}"),
         Rule(HF_EXPERTS + "gate.weight", EXPERTS + "router.w_router.weight"),
-        Rule(HF_EXPERTS + "gate.e_score_correction_bias", EXPERTS + "router.selection_bias"),  # V3's alone
+        Rule(HF_EXPERTS + "gate.e_score_correction_bias", EXPERTS + "router.selection_bias"),  # in V3 only
     ]
 
 
 @dataclass(frozen=True)
 class Repeats:
-    """One of Hugging Face's fields that repeats what others say, or their sum; it may be missing.
+    """A field of Hugging Face's config that repeats the sum of others, and may be missing.
 
     Args:
         hf: its name.
-        of: the names of those whose sum it is.
-        ours: that sum, of our config.
+        of: the names of the fields whose sum it is.
+        ours: a function from our config to that sum.
 
     Raises:
         ValueError: from ``from_hf``, for another value.
@@ -89,21 +92,21 @@ class Repeats:
     def names(self) -> tuple[str, ...]:
         return (self.hf,)
 
-    def from_hf(self, record: Record) -> dict[str, object]:
-        """Nothing, if all is well."""
+    def from_hf(self, record: Record) -> dict[str, Any]:
+        """Check the field; it sets none of ours."""
         total = sum(given(record, (name,), NEEDED)[1] for name in self.of)
         name, value = given(record, self.names, total)
         if value != total:
             record.refuse(name, f"{value!r:.60} is not supported; it must be {' + '.join(self.of)} = {total}")
         return {}
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
-        """The sum."""
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
+        """Write the sum."""
         return {self.hf: self.ours(config)}
 
 
 class Queries:
-    """The latent of queries, where null says that there is none, and biases, which queries without a latent lack.
+    """The latent of queries, for which null means none, and the biases, which queries without a latent do not have.
 
     Raises:
         ValueError: from ``from_hf``, for biases without a latent of queries.
@@ -111,33 +114,34 @@ class Queries:
     Source: DeepSeek-AI (2024), "DeepSeek-V2", section 2.1, in the layout of Hugging Face.
 
     >>> Queries().from_hf(Record("config.json", {"q_lora_rank": None}))
-    {'d_query_latent': None, 'attention_bias': False}
+    {'latent.d_query_latent': None, 'attention_bias': False}
     """
 
     names = ("q_lora_rank", "attention_bias")
 
-    def from_hf(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
-        width = of_right_type(record, "q_lora_rank", "d_query_latent", record.fields.get("q_lora_rank", 1536))
+        width = of_right_type(record, "q_lora_rank", "latent.d_query_latent", record.fields.get("q_lora_rank", 1536))
         _, bias = given(record, ("attention_bias",), False)
         if bias and width is None:
             record.refuse("attention_bias", "True is not supported where q_lora_rank is null; it must be False")
         bias = of_right_type(record, "attention_bias", "attention_bias", bias)
-        return {"d_query_latent": width, "attention_bias": bias}
+        return {"latent.d_query_latent": width, "attention_bias": bias}
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
-        return {"q_lora_rank": config.d_query_latent, "attention_bias": config.attention_bias}
+        return {"q_lora_rank": config.get("latent.d_query_latent"), "attention_bias": config.attention_bias}
 
 
 class LatentRope(Rope):
-    r"""RoPE whose YaRN has two numbers more, ``mscale`` a and ``mscale_all_dim`` b.
+    r"""RoPE whose YaRN scaling has two more parameters, ``mscale`` a and ``mscale_all_dim`` b.
 
     .. math:: m(c) = 0.1\, c \ln(\mathrm{factor}) + 1, \quad \mathrm{temperature} = \frac{m(a)}{m(b)}, \quad
         \mathrm{scale} = \frac{m(b)^2}{\sqrt{d_\mathrm{head} + d_\mathrm{rotary}}}
 
     Raises:
-        ValueError: from ``from_hf``, as for ``Rope``, and for one of the two alone: their codes then differ.
+        ValueError: from ``from_hf``, as for ``Rope``, and for one of the two alone, which implementations treat
+            differently.
 
     Source: DeepSeek-AI (2024), "DeepSeek-V2", section 3.1.4 and its code, in the layout of Hugging Face; CMU-13.
 
@@ -145,11 +149,11 @@ class LatentRope(Rope):
     >>> scaling |= {"mscale": 0.707, "mscale_all_dim": 0.707}
     >>> fields = {"rope_scaling": scaling, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64}
     >>> found = LatentRope().from_hf(Record("config.json", fields))
-    >>> found["rope_attention_factor"], round(found["attention_scale"], 6)
+    >>> found["rope.scaling.attention_factor"], round(found["attention_scale"], 6)
     (1.0, 0.114721)
     """
 
-    def from_hf(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         name, said = given(record, ("rope_parameters", "rope_scaling"), {})
         kind = said.get("rope_type", said.get("type")) if isinstance(said, dict) else None
@@ -159,31 +163,32 @@ class LatentRope(Rope):
         more = {key: said.pop(key) for key in ("mscale", "mscale_all_dim") if key in said}
         ours = super().from_hf(Record(record.name, {**record.fields, name: said}))
         for key, value in more.items():
-            if of_right_type(record, name, "rope_factor", value, f"{key}=") <= 0:
+            if of_right_type(record, name, "rope.scaling.factor", value, f"{key}=") <= 0:
                 record.refuse(name, f"{key}={value!r:.60} must be a number above 0")
         needed = {"mscale": "mscale_all_dim", "mscale_all_dim": "mscale"}
         for key in more:
             if needed[key] not in more:
                 record.refuse(name, f"{key}={more[key]!r} is not supported without {needed[key]}")
-        if more and "rope_factor" in ours:
-            factor, width = ours["rope_factor"], sum(record.fields[part] for part in _HEAD)
+        if more and "rope.scaling.factor" in ours:
+            factor, width = ours["rope.scaling.factor"], sum(record.fields[part] for part in _HEAD)
             of_all = _magnitude(factor, more["mscale_all_dim"])
-            ours.setdefault("rope_attention_factor", _magnitude(factor, more["mscale"]) / of_all)
+            ours.setdefault("rope.scaling.attention_factor", _magnitude(factor, more["mscale"]) / of_all)
             ours["attention_scale"] = _scale(width, of_all)
         return ours
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
-        """Convert our config to Hugging Face's fields; the shortest numbers that give ours again."""
-        hf = super().to_hf(config)
-        if config.rope_scaling != "yarn" or config.attention_scale is None or config.rope_attention_factor is None:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
+        """Convert our config to Hugging Face's fields, with the shortest numbers from which ours follow exactly."""
+        hf: dict[str, Any] = super().to_hf(config)
+        scaling = config.rope.scaling if config.rope else None
+        if not scaling or not scaling.attention_factor or not config.attention_scale or scaling.type != "yarn":
             return hf
-        factor, width = config.rope_factor, config.d_head + (config.d_rotary or 0)
+        factor, width = scaling.factor, _width(config)
         of_all = math.sqrt(config.attention_scale * math.sqrt(width))
         more = {
             "mscale_all_dim": _shortest(factor, of_all, lambda m: _scale(width, m) == config.attention_scale),
         }
         of_all = _magnitude(factor, more["mscale_all_dim"])
-        temperature = config.rope_attention_factor
+        temperature = scaling.attention_factor
         more["mscale"] = _shortest(factor, temperature * of_all, lambda m: m / of_all == temperature)
         for name in ("rope_parameters", "rope_scaling"):
             hf[name] |= more
@@ -195,6 +200,14 @@ class LatentRope(Rope):
 _HEAD = ("qk_nope_head_dim", "qk_rope_head_dim")
 
 
+def _d_rotary(config: ModelConfig) -> int:
+    return config.latent and config.latent.d_rotary or 0
+
+
+def _width(config: ModelConfig) -> int:
+    return config.d_head + _d_rotary(config)
+
+
 def _magnitude(factor: float, mscale: float) -> float:
     return 0.1 * mscale * math.log(factor) + 1.0 if factor > 1 else 1.0
 
@@ -204,7 +217,7 @@ def _scale(width: int, magnitude: float) -> float:
 
 
 def _shortest(factor: float, magnitude: float, fits: Callable[[float], bool]) -> float:
-    """What makes this magnitude, with as few digits as fit."""
+    """The ``mscale`` of this magnitude, with as few digits as suffice."""
     exact = (magnitude - 1) / (0.1 * math.log(factor)) if factor > 1 else 1.0
     for n_digits in range(1, 17):
         short = float(f"{exact:.{n_digits}g}")
@@ -214,32 +227,32 @@ def _shortest(factor: float, magnitude: float, fits: Callable[[float], bool]) ->
 
 
 class Routing:
-    """How experts are chosen: among all, or in the best groups.
+    """How experts are selected: among all, or within the best groups.
 
     Raises:
-        ValueError: from ``from_hf``, for another way.
+        ValueError: from ``from_hf``, for another method.
 
     Source: DeepSeek-AI (2024), "DeepSeek-V2", section 2.2.2, in the layout of Hugging Face.
 
     >>> Routing().from_hf(Record("config.json", {"topk_method": "greedy", "n_group": 1, "topk_group": 1}))
-    {'router': 'top_k_of_softmax'}
+    {'moe.router': 'top_k_of_softmax'}
     """
 
     names = ("topk_method", "n_group", "topk_group")
 
-    def from_hf(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         values = {"greedy": "top_k_of_softmax", "group_limited_greedy": "top_k_of_softmax_in_groups"}
-        ours = Field("topk_method", "router", values, default="greedy").from_hf(record)
-        if ours["router"] == "top_k_of_softmax_in_groups":
-            for hf, name in {"n_group": "n_expert_groups", "topk_group": "n_open_groups"}.items():
+        ours = Field("topk_method", "moe.router", values, default="greedy").from_hf(record)
+        if ours["moe.router"] == "top_k_of_softmax_in_groups":
+            for hf, name in {"n_group": "moe.n_groups", "topk_group": "moe.n_groups_per_token"}.items():
                 ours |= Field(hf, name).from_hf(record)
         return ours
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
-        if config.router == "top_k_of_softmax_in_groups":
-            groups = {"n_group": config.n_expert_groups, "topk_group": config.n_open_groups}
+        if config.moe and config.moe.router == "top_k_of_softmax_in_groups":
+            groups = {"n_group": config.moe.n_groups, "topk_group": config.moe.n_groups_per_token}
             return {"topk_method": "group_limited_greedy", **groups}
         return {"topk_method": "greedy"}
 
@@ -247,22 +260,22 @@ class Routing:
 SIZES = (
     *fields.SIZES,
     Field("max_position_embeddings", "n_ctx", default=None),
-    Field("kv_lora_rank", "d_latent", default=512),
+    Field("kv_lora_rank", "latent.d_latent", default=512),
     Field("qk_nope_head_dim", "d_head"),
-    Field("qk_rope_head_dim", "d_rotary"),
+    Field("qk_rope_head_dim", "latent.d_rotary"),
     Field("v_head_dim", "d_value", default=128),
-    Field("n_routed_experts", "n_experts"),
-    Field("num_experts_per_tok", "n_experts_per_token"),
-    Field("moe_intermediate_size", "d_expert"),
-    Field("n_shared_experts", "n_shared_experts"),
+    Field("n_routed_experts", "moe.n_experts"),
+    Field("num_experts_per_tok", "moe.n_experts_per_token"),
+    Field("moe_intermediate_size", "moe.d_expert"),
+    Field("n_shared_experts", "moe.n_shared_experts"),
     Field("hidden_act", "feedforward", GATES, default="silu"),
     Field("tie_word_embeddings", "tie_embeddings", default=False),
-    Must("rms_norm_eps", 1e-6),  # their norms of latents know no other
+    Must("rms_norm_eps", 1e-6),  # the norms of their latents have no other
     Must("moe_layer_freq", 1),
     Queries(),
     Repeats("num_key_value_heads", ("num_attention_heads",), lambda config: config.n_heads),
-    Repeats("head_dim", ("qk_rope_head_dim",), lambda config: config.d_rotary or 0),
-    Repeats("qk_head_dim", _HEAD, lambda config: config.d_head + (config.d_rotary or 0)),
+    Repeats("head_dim", ("qk_rope_head_dim",), _d_rotary),
+    Repeats("qk_head_dim", _HEAD, _width),
     LatentRope(),
 )
 """The fields that V2 and V3 share."""
@@ -275,14 +288,14 @@ FAMILY = Family(
     model_type="deepseek_v2",
     fields=(
         *SIZES,
-        Field("first_k_dense_replace", "n_dense_layers", default=0),
-        Field("routed_scaling_factor", "expert_scale", default=1.0),
+        Field("first_k_dense_replace", "moe.n_dense_layers", default=0),
+        Field("routed_scaling_factor", "moe.routed_scaling_factor", default=1.0),
         Field("mlp_bias", "ff_bias", default=False),
         Must("norm_topk_prob", False),
         Must("scoring_func", "softmax"),
         Routing(),
     ),
-    fixed=FIXED | dict(rope_pairing="interleaved"),
+    fixed=FIXED | {"rope.pairing": "interleaved"},
     rules=rules,
     harmless="aux_loss_alpha seq_aux ep_size output_router_logits router_aux_loss_coef",
     prefix="model.",

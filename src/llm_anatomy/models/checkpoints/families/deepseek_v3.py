@@ -1,4 +1,6 @@
-"""DeepSeek-V3 and R1: V2's layers, and a router that judges each expert by itself, with a bias that no loss trains."""
+"""DeepSeek-V3 and R1: the layers of V2, with a sigmoid router whose selection bias has no gradient."""
+
+from typing import Any
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.files import Record
@@ -9,28 +11,28 @@ from llm_anatomy.models.checkpoints.fields import Field, Must
 
 
 class SigmoidRouting:
-    """Groups of experts; one group is none.
+    """Groups of experts; a single group means no groups.
 
     Source: DeepSeek-AI (2024), "DeepSeek-V3", section 2.1.2, in the layout of Hugging Face.
 
     >>> SigmoidRouting().from_hf(Record("config.json", {}))
-    {'router': 'top_k_of_sigmoid_in_groups', 'n_expert_groups': 8, 'n_open_groups': 4}
+    {'moe.router': 'top_k_of_sigmoid_in_groups', 'moe.n_groups': 8, 'moe.n_groups_per_token': 4}
     """
 
     names = ("n_group", "topk_group")
 
-    def from_hf(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
-        groups = Field("n_group", "n_expert_groups", default=8).from_hf(record)
-        groups |= Field("topk_group", "n_open_groups", default=4).from_hf(record)
-        if groups["n_expert_groups"] > 1:
-            return {"router": "top_k_of_sigmoid_in_groups", **groups}
+        groups = Field("n_group", "moe.n_groups", default=8).from_hf(record)
+        groups |= Field("topk_group", "moe.n_groups_per_token", default=4).from_hf(record)
+        if groups["moe.n_groups"] > 1:
+            return {"moe.router": "top_k_of_sigmoid_in_groups", **groups}
         Must("topk_group", 1).from_hf(record)
-        return {"router": "top_k_of_sigmoid"}
+        return {"moe.router": "top_k_of_sigmoid"}
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
-        return {"n_group": config.n_expert_groups or 1, "topk_group": config.n_open_groups or 1}
+        return {"n_group": config.get("moe.n_groups") or 1, "topk_group": config.get("moe.n_groups_per_token") or 1}
 
 
 FAMILY = Family(
@@ -39,9 +41,9 @@ FAMILY = Family(
     model_type="deepseek_v3",
     fields=(
         *SIZES,
-        Field("first_k_dense_replace", "n_dense_layers", default=3),
-        Field("routed_scaling_factor", "expert_scale", default=2.5),
-        Field("rope_interleave", "rope_pairing", {True: "interleaved", False: "half_split"}, default=True),
+        Field("first_k_dense_replace", "moe.n_dense_layers", default=3),
+        Field("routed_scaling_factor", "moe.routed_scaling_factor", default=2.5),
+        Field("rope_interleave", "rope.pairing", {True: "interleaved", False: "half_split"}, default=True),
         Must("norm_topk_prob", True),
         Must("scoring_func", "sigmoid"),
         Must("topk_method", "noaux_tc"),

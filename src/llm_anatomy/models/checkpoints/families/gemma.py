@@ -1,4 +1,4 @@
-"""Gemma: Llama's layout with scaled embeddings that are tied, norms that scale by 1 + w, and gates of GELU."""
+"""Gemma: Llama's layout with scaled and tied embeddings, norms with scale 1 + w, and GeGLU."""
 
 from llm_anatomy.models.checkpoints.families import llama
 from llm_anatomy.models.checkpoints.family import Family
@@ -11,7 +11,7 @@ FAMILY = Family(
     fields=(
         *llama.sizes(n_kv_heads=16),
         Field("head_dim", "d_head", default=256),
-        # the first releases say gelu, and mean its approximation
+        # the first releases write gelu for its tanh approximation
         Field(
             "hidden_act",
             "feedforward",

@@ -1,6 +1,8 @@
-"""Gemma 2: Gemma with norms on both sides, bounds of scores and logits, and a window in every other layer."""
+"""Gemma 2: Gemma with sandwich norms, softcapping of scores and logits, and a window in every other layer."""
 
-from llm_anatomy.config import ModelConfig
+from typing import Any
+
+from llm_anatomy.config import FULL, SLIDING, ModelConfig
 from llm_anatomy.models.checkpoints import windows
 from llm_anatomy.models.checkpoints.families import llama
 from llm_anatomy.models.checkpoints.family import Family
@@ -30,35 +32,35 @@ def rules(config: ModelConfig) -> list[Rule]:
 
 
 class Windows:
-    """Windows of the layers that a list names, or else of every other one, the first included.
+    """The windows of the layers that ``layer_types`` lists, and by default of every other layer from the first on.
 
     Source: Gemma Team (2024b), section 2; UCL-13.
 
     >>> from llm_anatomy.files import Record
     >>> Windows().from_hf(Record("config.json", {"num_hidden_layers": 4, "sliding_window": 8}))
-    {'window': 8, 'global_every': 2}
+    {'window': 8, 'layer_types': ('sliding_attention', 'full_attention')}
     """
 
     names = ("sliding_window", "layer_types")
 
-    def from_hf(self, record) -> dict[str, object]:
+    def from_hf(self, record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         window = OrNull("sliding_window", "window", default=4096).from_hf(record)["window"]
         n_layers = record.take("num_hidden_layers", int)
-        alternating = [(windows.SLIDING, windows.FULL)[layer % 2] for layer in range(n_layers)]
-        name, kinds = given(record, ("layer_types",), alternating)
-        return windows.window_of(record, name, kinds, window, usual=2)
+        alternating = [(SLIDING, FULL)[layer % 2] for layer in range(n_layers)]
+        name, types = given(record, ("layer_types",), alternating)
+        return windows.window_of(record, name, types, window)
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
         return {"sliding_window": config.window, "layer_types": windows.layer_types(config)}
 
 
 class QueryScale:
-    r"""The number under the root of the scores' factor; :math:`d_\mathrm{head}` is what we take by default.
+    r"""The scale of the scores, given as :math:`1 / \sqrt{\cdot}` of a number whose default is :math:`d_\mathrm{head}`.
 
     Raises:
-        ValueError: from ``from_hf``, for what is no number from 1.
+        ValueError: from ``from_hf``, for anything but a whole number of at least 1.
 
     Source: Gemma Team (2024b), whose largest model has :math:`d_\mathrm{model} / n_\mathrm{heads}`; UCL-13.
 
@@ -71,16 +73,16 @@ class QueryScale:
 
     names = ("query_pre_attn_scalar",)
 
-    def from_hf(self, record) -> dict[str, object]:
+    def from_hf(self, record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         name, scalar = given(record, self.names, 256)
         if not isinstance(scalar, int) or isinstance(scalar, bool) or not 1 <= scalar < 2**31:
             record.refuse(name, f"{scalar!r:.60} must be a number without fraction, from 1")
         return {"attention_scale": None if scalar == given(record, ("head_dim",), 256)[1] else scalar**-0.5}
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
-        """Convert our config to Hugging Face's fields; a factor that is no such root is found to differ when the result
-        is read again."""
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
+        """Convert our config to Hugging Face's fields. A scale that cannot be written like that is found to differ when
+        the result is read again."""
         scale = config.attention_scale
         return {self.names[0]: config.d_head if scale is None else max(1, round(scale**-2))}
 
@@ -105,7 +107,7 @@ FAMILY = Family(
     ),
     fixed=dict(position="rope", norm="unit_offset_rmsnorm", norm_placement="sandwich", scale_embeddings=True),
     rules=rules,
-    # their class reads only the second of two names of activation, and only the first of two of the window
+    # names of the activation and of the window that their class does not read
     harmless="hidden_act sliding_window_size cache_implementation",
     prefix=llama.FAMILY.prefix,
     ignored=llama.FAMILY.ignored,

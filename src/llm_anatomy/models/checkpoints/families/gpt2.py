@@ -1,4 +1,4 @@
-"""GPT-2: learned positions, fused projections, and weights stored as (in, out)."""
+"""GPT-2: learned positions, fused projections, and weights that are stored as (in, out)."""
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints.family import Family

@@ -1,6 +1,7 @@
-"""GPT-J: sublayers side by side behind one norm, RoPE that turns neighbours in a part of each head."""
+"""GPT-J: parallel blocks with one norm, and interleaved RoPE on a part of each head."""
 
 import math
+from typing import Any
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints.family import Family
@@ -39,21 +40,21 @@ def rules(config: ModelConfig) -> list[Rule]:
 
 
 class RotaryDim:
-    """How many entries of a head RoPE turns; ours says which fraction.
+    """The number of entries of a head that RoPE rotates; in our config it is a fraction.
 
     Raises:
-        ValueError: from ``from_hf``, for a number that is odd or larger than a head, and for null.
+        ValueError: from ``from_hf``, for a number that is odd or larger than the head, and for null.
 
     Source: Wang and Komatsuzaki (2021), the released code; IITD-26.
 
     >>> from llm_anatomy.files import Record
     >>> RotaryDim().from_hf(Record("config.json", {"n_embd": 4096, "n_head": 16, "rotary_dim": 64}))
-    {'rope_fraction': 0.25}
+    {'rope.fraction': 0.25}
     """
 
     names = ("rotary_dim",)
 
-    def from_hf(self, record) -> dict[str, object]:
+    def from_hf(self, record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         turned = record.fields.get("rotary_dim", 64)
         d_head = given(record, WIDTH, NEEDED)[1] // max(1, given(record, HEADS, NEEDED)[1])
@@ -62,9 +63,9 @@ class RotaryDim:
         fraction = turned / d_head
         if d_head * fraction < turned:  # rounded down, it would lose a pair
             fraction = math.nextafter(fraction, 1)
-        return {"rope_fraction": fraction}
+        return {"rope.fraction": fraction}
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
         return {"rotary_dim": rotary_width(config)}
 
@@ -92,7 +93,13 @@ FAMILY = Family(
         Must("rotary", True),
         Must("scale_attn_weights", True),
     ),
-    fixed=dict(position="rope", rope_pairing="interleaved", parallel_block=True, ff_bias=True, unembedding_bias=True),
+    fixed={
+        "position": "rope",
+        "rope.pairing": "interleaved",
+        "parallel_block": True,
+        "ff_bias": True,
+        "unembedding_bias": True,
+    },
     rules=rules,
     harmless=(
         "resid_pdrop embd_pdrop attn_pdrop summary_type summary_use_proj summary_activation summary_proj_to_labels "

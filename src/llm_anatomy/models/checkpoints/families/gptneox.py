@@ -1,4 +1,6 @@
-"""GPT-NeoX and Pythia: sublayers side by side, RoPE on a part of each head, projections fused by head."""
+"""GPT-NeoX and Pythia: parallel blocks, RoPE on a part of each head, queries, keys and values fused head by head."""
+
+from typing import Any
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints import fields
@@ -38,7 +40,7 @@ def rules(config: ModelConfig) -> list[Rule]:
 
 
 class ParallelResidual:
-    """Whether the sublayers stand side by side, each with a norm of its own.
+    """Whether blocks are parallel, with a norm for each sublayer.
 
     Source: Black et al. (2022), section 2.1.
 
@@ -49,13 +51,13 @@ class ParallelResidual:
 
     names = ("use_parallel_residual",)
 
-    def from_hf(self, record) -> dict[str, object]:
+    def from_hf(self, record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         name, parallel = given(record, self.names, True)
         parallel = of_right_type(record, name, "parallel_block", parallel)
         return {"parallel_block": parallel, "n_parallel_norms": 1 + parallel}
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
         return {"use_parallel_residual": config.parallel_block}
 

@@ -1,4 +1,4 @@
-"""Llama, Llama 2, 3 and 3.1: RoPE with its scaling, RMSNorm, SwiGLU, and the table that many others start from."""
+"""Llama, Llama 2, 3 and 3.1: RoPE and its scaling, RMSNorm, SwiGLU. Many other families build on this table."""
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints import fields
@@ -40,21 +40,21 @@ def rules(config: ModelConfig) -> list[Rule]:
 
 
 GATES = {"silu": "swiglu", "gelu": "geglu", "gelu_pytorch_tanh": "geglu_tanh", "relu": "reglu"}
-"""What ``hidden_act`` makes of a gated layer."""
+"""The gated layer for each ``hidden_act``."""
 
 SIZES = (
     *fields.SIZES,
-    Field("num_key_value_heads", "n_kv_heads", default=None),
+    Field("num_key_value_heads", "n_kv_heads", default=0),
     Field("max_position_embeddings", "n_ctx", default=None),
 )
 """The fields that most families after Llama share."""
 
 
 def sizes(n_kv_heads: int) -> tuple[Field, ...]:
-    """The fields of sizes in models after Llama, whose key-value heads are as many as the heads where they are null.
+    """The sizes of models after Llama, in which null stands for as many key-value heads as query heads.
 
     Args:
-        n_kv_heads: what the architecture takes where the field is missing.
+        n_kv_heads: the default of the architecture for a missing field.
 
     Source: the configurations of Hugging Face's models; GT-43.
 
@@ -62,7 +62,7 @@ def sizes(n_kv_heads: int) -> tuple[Field, ...]:
     >>> sizes(8)[5].from_hf(Record("config.json", {}))
     {'n_kv_heads': 8}
     """
-    kv_heads = OrNull("num_key_value_heads", "n_kv_heads", default=n_kv_heads)
+    kv_heads = OrNull("num_key_value_heads", "n_kv_heads", default=n_kv_heads, null=0)
     return tuple(kv_heads if field.ours == kv_heads.ours else field for field in SIZES)
 
 
@@ -72,7 +72,7 @@ FAMILY = Family(
     model_type="llama",
     fields=(
         *SIZES,
-        Field("head_dim", "d_head", default=None),
+        Field("head_dim", "d_head", default=0),
         Field("hidden_act", "feedforward", GATES, default="silu"),
         Field("rms_norm_eps", "norm_eps", default=1e-6),
         Field("tie_word_embeddings", "tie_embeddings", default=False),

@@ -1,5 +1,7 @@
 """Mamba: selective state spaces in place of attention and feed-forward layers."""
 
+from typing import Any
+
 from llm_anatomy.files import Record
 from llm_anatomy.models.before_transformers import MambaConfig, MambaLM
 from llm_anatomy.models.checkpoints.family import Family
@@ -31,11 +33,11 @@ def rules(config: MambaConfig) -> list[Rule]:
 
 
 class Channels:
-    """The width of the blocks, which their models find by ``expand`` alone, whatever others say.
+    """The inner width of the blocks, which Hugging Face derives from ``expand`` alone.
 
     Raises:
-        ValueError: from ``from_hf``, if ``intermediate_size`` or ``d_inner`` says something else, and for an
-            ``expand`` that is no whole number above 0.
+        ValueError: from ``from_hf``, if ``intermediate_size`` or ``d_inner`` differs from it, and for an ``expand``
+            that is not a whole number above 0.
 
     Source: Gu and Dao (2023), "Mamba", section 3.4, in the layout of Hugging Face.
 
@@ -45,7 +47,7 @@ class Channels:
 
     names = ("expand", "intermediate_size", "d_inner")
 
-    def from_hf(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         d_model = Field(("hidden_size", "d_model"), "d_model").from_hf(record)["d_model"]
         _, expand = given(record, ("expand",), 2)
@@ -58,15 +60,15 @@ class Channels:
                 record.refuse(name, f"{said!r:.60} must be expand * hidden_size = {d_inner}")
         return {"d_inner": d_inner}
 
-    def to_hf(self, config: MambaConfig) -> dict[str, object]:
-        """Convert our config to Hugging Face's fields; a width that is no multiple is found to be another when the
-        result is read again."""
-        expand = max(1, config.d_inner // config.d_model)
+    def to_hf(self, config: MambaConfig) -> dict[str, Any]:
+        """Convert our config to Hugging Face's fields. A width that is not a multiple of ``d_model`` is found to differ
+        when the result is read again."""
+        expand = max(1, config.get("d_inner") // config.d_model)
         return {"expand": expand, "intermediate_size": expand * config.d_model}
 
 
 class StepRank:
-    """The rank of the steps, a number or ``"auto"``.
+    """The rank of the step sizes, a number or ``"auto"``.
 
     Source: Gu and Dao (2023), "Mamba", section 3.6, in the layout of Hugging Face.
 
@@ -76,14 +78,14 @@ class StepRank:
 
     names = ("time_step_rank",)
 
-    def from_hf(self, record: Record) -> dict[str, object]:
+    def from_hf(self, record: Record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         name, rank = given(record, self.names, "auto")
         if rank != "auto" and (isinstance(rank, bool) or not isinstance(rank, int) or rank < 1):
             record.refuse(name, f"{rank!r:.60} must be a number without fraction, from 1, or 'auto'")
         return {"dt_rank": None if rank == "auto" else rank}
 
-    def to_hf(self, config: MambaConfig) -> dict[str, object]:
+    def to_hf(self, config: MambaConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
         return {"time_step_rank": config.dt_rank}
 
@@ -115,6 +117,6 @@ FAMILY = Family(
     prefix="backbone.",
     renamed={"backbone.embedding.": "backbone.embeddings."},
     copies={"lm_head.weight": "backbone.embeddings.weight"},
-    make_config=MambaConfig,
+    config_class=MambaConfig,
     build=MambaLM.of,
 )

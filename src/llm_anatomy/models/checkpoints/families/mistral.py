@@ -1,4 +1,4 @@
-"""Mistral: Llama's layout with a sliding window, which later models say layer by layer."""
+"""Mistral: Llama's layout with a sliding window in all layers."""
 
 from llm_anatomy.models.checkpoints.families import llama
 from llm_anatomy.models.checkpoints.family import Family
@@ -10,7 +10,7 @@ FAMILY = Family(
     model_type="mistral",
     fields=(
         *llama.sizes(n_kv_heads=8),
-        Field("head_dim", "d_head", default=None),
+        Field("head_dim", "d_head", default=0),
         Field("hidden_act", "feedforward", llama.GATES, default="silu"),
         Field("rms_norm_eps", "norm_eps", default=1e-6),
         Field("tie_word_embeddings", "tie_embeddings", default=False),

@@ -1,4 +1,4 @@
-"""mT5: T5 1.1 under a name of its own, with a gated feed-forward layer unless it says otherwise."""
+"""mT5: T5 1.1 under another name, with a gated feed-forward layer by default."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""OLMo: Llama's table with a layer norm that has neither weights nor biases."""
+"""OLMo: Llama's table with a layer norm that has neither scale nor shift."""
 
 from llm_anatomy.models.checkpoints.families.llama import GATES, SIZES, rules
 from llm_anatomy.models.checkpoints.family import Family
@@ -16,7 +16,13 @@ FAMILY = Family(
         Rope(),
         Must("clip_qkv", None),  # bounds of queries, keys and values, in some models after the first
     ),
-    fixed=dict(position="rope", norm="layernorm", norm_eps=1e-5, norm_weight=False, norm_bias=False),
+    fixed={
+        "position": "rope",
+        "norm": "layernorm",
+        "norm_eps": 1e-5,
+        "layernorm.weight": False,
+        "layernorm.bias": False,
+    },
     rules=rules,
     prefix="model.",
     ignored=("model.layers.{layer}.self_attn.rotary_emb.inv_freq",),

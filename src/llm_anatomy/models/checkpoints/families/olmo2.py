@@ -1,4 +1,4 @@
-"""OLMo 2: RMSNorm after each sublayer in place of before it, and over all queries and all keys of a token."""
+"""OLMo 2: RMSNorm after each sublayer instead of before it, and QK-norm across all heads."""
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints.families import llama
@@ -8,7 +8,7 @@ from llm_anatomy.models.checkpoints.rules import Rule
 
 
 def rules(config: ModelConfig) -> list[Rule]:
-    """The rules for tensors: Llama's, with the norms elsewhere.
+    """The rules for tensors: those of Llama, with the norms in other places.
 
     Args:
         config: of the model.

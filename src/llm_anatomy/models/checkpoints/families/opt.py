@@ -1,4 +1,4 @@
-"""OPT: learned positions whose first two rows no token reads, ReLU."""
+"""OPT: ReLU, and learned positions whose first two rows are unused."""
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints.family import Family
@@ -55,11 +55,11 @@ FAMILY = Family(
         Field("do_layer_norm_before", "norm_placement", {True: "pre", False: "post"}, default=True),
         Field("tie_word_embeddings", "tie_embeddings", default=True),
         Shared("enable_bias", ("attention_bias", "output_bias", "ff_bias"), default=True),
-        Shared("layer_norm_elementwise_affine", ("norm_weight", "norm_bias"), default=True),
+        Shared("layer_norm_elementwise_affine", ("layernorm.weight", "layernorm.bias"), default=True),
         WidthOfEmbeddings("word_embed_proj_dim"),
         Must("_remove_final_layer_norm", False),
     ),
-    fixed=dict(position="learned", position_offset=2, norm_eps=1e-5),
+    fixed={"position": "learned", "learned.offset": 2, "norm_eps": 1e-5},
     rules=rules,
     harmless="dropout activation_dropout layerdrop init_std prefix",
     prefix="model.",

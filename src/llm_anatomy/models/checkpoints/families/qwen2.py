@@ -1,6 +1,8 @@
-"""Qwen 1.5, 2 and 2.5: Llama's layout with biases at queries, keys and values, and windows from some layer on."""
+"""Qwen 1.5, 2 and 2.5: Llama's layout with biases of queries, keys and values, and windows from some layer on."""
 
-from llm_anatomy.config import ModelConfig
+from typing import Any
+
+from llm_anatomy.config import FULL, SLIDING, ModelConfig
 from llm_anatomy.models.checkpoints import windows
 from llm_anatomy.models.checkpoints.families import llama
 from llm_anatomy.models.checkpoints.family import Family
@@ -8,24 +10,21 @@ from llm_anatomy.models.checkpoints.fields import Field, Must, OrNull, Rope, giv
 
 
 class Windows:
-    """Windows where a switch is on: of the layers that a list names, or else of all but the first few.
-
-    Raises:
-        ValueError: from ``from_hf``, for windows that only some last layers have.
+    """The windows, if they are switched on, of the layers that ``layer_types`` lists, or of all but the first few.
 
     Source: Yang et al. (2024), "Qwen2", section 2.2, in the words of Hugging Face's configurations.
 
     >>> from llm_anatomy.files import Record
     >>> hf = {"num_hidden_layers": 2, "use_sliding_window": True, "sliding_window": 8, "max_window_layers": 0}
     >>> Windows().from_hf(Record("config.json", hf))
-    {'window': 8, 'global_every': None}
+    {'window': 8, 'layer_types': ()}
     >>> Windows().from_hf(Record("config.json", hf | {"use_sliding_window": False}))
-    {'window': None, 'global_every': None}
+    {'window': None, 'layer_types': ()}
     """
 
     names = ("use_sliding_window", "sliding_window", "max_window_layers", "layer_types")
 
-    def from_hf(self, record) -> dict[str, object]:
+    def from_hf(self, record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         window = OrNull("sliding_window", "window", default=4096).from_hf(record)["window"]
         name, is_used = given(record, ("use_sliding_window",), False)
@@ -37,18 +36,18 @@ class Windows:
         if not isinstance(n_whole, int) or isinstance(n_whole, bool) or n_whole < 0:
             record.refuse(name, f"{n_whole!r:.60} must be a number from 0")
         n_whole = n_layers if window is None else min(n_whole, n_layers)
-        kinds = [windows.FULL] * n_whole + [windows.SLIDING] * (n_layers - n_whole)
+        types = [FULL] * n_whole + [SLIDING] * (n_layers - n_whole)
         name = "max_window_layers" if record.fields.get("layer_types") is None else "layer_types"
-        return windows.window_of(record, name, given(record, ("layer_types",), kinds)[1], window)
+        return windows.window_of(record, name, given(record, ("layer_types",), types)[1], window)
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
-        kinds = windows.layer_types(config)
+        types = windows.layer_types(config)
         return {
             "use_sliding_window": config.window is not None,
             "sliding_window": config.window,
-            "max_window_layers": (kinds + [windows.SLIDING]).index(windows.SLIDING),
-            "layer_types": kinds,
+            "max_window_layers": (types + [SLIDING]).index(SLIDING),
+            "layer_types": types,
         }
 
 
@@ -58,7 +57,7 @@ FAMILY = Family(
     model_type="qwen2",
     fields=(
         *llama.sizes(n_kv_heads=32),
-        Field("head_dim", "d_head", default=None),
+        Field("head_dim", "d_head", default=0),
         Field("hidden_act", "feedforward", llama.GATES, default="silu"),
         Field("rms_norm_eps", "norm_eps", default=1e-6),
         Field("tie_word_embeddings", "tie_embeddings", default=False),

@@ -1,4 +1,4 @@
-"""Qwen 3 without experts: Qwen 2's layout with a norm of each head's queries and keys in place of biases."""
+"""Qwen 3 without experts: Qwen 2's layout with QK-norm per head instead of biases."""
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints.families import llama, qwen2

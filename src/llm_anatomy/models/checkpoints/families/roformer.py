@@ -1,6 +1,7 @@
-"""RoFormer: BERT with RoPE that turns neighbours in place of learned positions; also read from left to right."""
+"""RoFormer: BERT with interleaved RoPE instead of learned positions, as an encoder or as a decoder."""
 
 from functools import partial
+from typing import Any
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints.families import bert
@@ -11,7 +12,7 @@ ARCHITECTURES = {"encoder": "RoFormerForMaskedLM", "decoder": "RoFormerForCausal
 
 
 class Direction(Field):
-    """Whether tokens see only what came before; another class is written then, with the same tensors.
+    """Whether the model is causal, for which another class with the same tensors is written.
 
     Source: Su et al. (2021), "RoFormer", section 4, in the layout of Hugging Face; IITD-32.
 
@@ -21,7 +22,7 @@ class Direction(Field):
     {'kind': 'decoder'}
     """
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
         architecture = ARCHITECTURES.get(config.kind)
         return super().to_hf(config) | ({"architectures": [architecture]} if architecture else {})
@@ -38,11 +39,11 @@ FAMILY = Family(
         WidthOfEmbeddings("embedding_size"),
         Must("rotary_value", False),
     ),
-    fixed=bert.FIXED | dict(position="rope", rope_pairing="interleaved"),
+    fixed=bert.FIXED | {"position": "rope", "rope.pairing": "interleaved"},
     rules=partial(bert.rules, model="roformer"),
     prefix="roformer.",
     renamed=bert.RENAMED,
-    # RoPE's table of sines and cosines is no weight, though files hold it
+    # RoPE's table of sines and cosines is not a weight, though files hold it
     ignored=("roformer.encoder.embed_positions.weight", "roformer.pooler.dense.{kind}", *bert.OTHER_HEADS),
     copies={
         "cls.predictions.decoder.weight": "roformer.embeddings.word_embeddings.weight",

@@ -1,4 +1,6 @@
-"""T5 and T5 1.1: two stacks, a bias by distance that all layers of a stack share, scores that are not scaled."""
+"""T5 and T5 1.1: an encoder-decoder with a relative position bias that the layers of a stack share."""
+
+from typing import Any
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints.family import Family
@@ -50,10 +52,10 @@ def _stack(config: ModelConfig, hf: str, ours: str, sublayers: list[str]) -> lis
 
 
 class ScaledLogits:
-    """Whether logits are scaled, which T5 is and its successors are not.
+    """Whether logits are scaled, as in T5 but not in its successors.
 
-    Older files say it by ``tie_word_embeddings``, newer ones by ``scale_decoder_outputs``. Whether the logits read the
-    table of the embeddings is another question, which the file of the weights answers: by holding a head or not.
+    Older files write it as ``tie_word_embeddings``, newer ones as ``scale_decoder_outputs``. Whether embeddings are
+    tied is another question, which the weights answer: they either contain a head or not.
 
     Source: Raffel et al. (2020), in the layout of Hugging Face.
 
@@ -64,13 +66,13 @@ class ScaledLogits:
 
     names = ("tie_word_embeddings", "scale_decoder_outputs")
 
-    def from_hf(self, record) -> dict[str, object]:
+    def from_hf(self, record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         name, tied = given(record, ("tie_word_embeddings",), True)
         name, scaled = given(record, ("scale_decoder_outputs",), of_right_type(record, name, "tie_embeddings", tied))
         return {"scale_logits": of_right_type(record, name, "scale_logits", scaled)}
 
-    def to_hf(self, config: ModelConfig) -> dict[str, object]:
+    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
         return {"tie_word_embeddings": config.scale_logits, "scale_decoder_outputs": config.scale_logits}
 
@@ -96,8 +98,8 @@ FAMILY = Family(
         Field(("num_heads", "num_attention_heads"), "n_heads"),
         Field("d_kv", "d_head", default=64),
         Field("d_ff", "d_ff"),
-        Field("relative_attention_num_buckets", "n_buckets", default=32),
-        Field("relative_attention_max_distance", "max_distance", default=128),
+        Field("relative_attention_num_buckets", "buckets.n_buckets", default=32),
+        Field("relative_attention_max_distance", "buckets.max_distance", default=128),
         Field("layer_norm_epsilon", "norm_eps", default=1e-6),
         Field("feed_forward_proj", "feedforward", FEEDFORWARDS, default="relu"),
         ScaledLogits(),

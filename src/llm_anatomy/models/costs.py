@@ -341,8 +341,8 @@ def _of_caches(config: ModelConfig, text: _Reading, source: _Reading) -> _Rows:
         return
     model = _on_meta(config)
     cache = model.new_cache(text.batch, text.n_cached + text.n_new, source.n_new or None)
-    here, itemsize = "" if cache.source is None else "decoder: ", model.embedding.weight.element_size()
-    for row, layers in {"": cache.blocks, "source: ": cache.source or []}.items():
+    here, itemsize = "" if cache.cross_attention is None else "decoder: ", model.embedding.weight.element_size()
+    for row, layers in {"": cache.blocks, "source: ": cache.cross_attention or []}.items():
         yield f"{here}{row}attention projections", dict(n_cached=sum(layer.n_bytes for layer in layers) // itemsize)
 
 

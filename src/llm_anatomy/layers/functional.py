@@ -40,8 +40,8 @@ def scaled_dot_product_attention(
 
     .. math:: \mathrm{Attention}(Q, K, V) = \mathrm{softmax}(Q K^\top \cdot \mathrm{scale} + \mathrm{bias})\, V
 
-    There are two paths, whose equality the tests check. The fused path computes the output alone, with PyTorch's kernel.
-    The explicit path forms the weights, which takes memory for queries x keys numbers, and can return them.
+    There are two paths, which the tests compare. The fused path computes the output alone, with PyTorch's kernel. The
+    explicit path forms the weights, which takes memory for queries x keys numbers, and can return them.
 
     Args:
         query, key, value: the heads of the query are as many as those of key and value, or a multiple: then query head

@@ -1,1 +1,1 @@
-"""The layers of a Transformer, one module a subject, in the order of the book."""
+"""The layers of a Transformer, one module for each subject, in the order of the book."""

@@ -150,7 +150,7 @@ class SelfAttention(MultiHeadAttention):
                 positions after its last token.
             cache: keeps keys and values from call to call.
             fused: True for the fused path, or an error that says why there is none; False for the explicit path; by
-                default the fused path where there is one.
+                default the fused path if there is one.
         """
         explicit = _takes_explicit_path(fused, return_weights, self.position, self.score_mod)
         position_context = context_of_new_tokens(x.shape[1], positions, cache, x.device)

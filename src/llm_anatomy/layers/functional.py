@@ -40,7 +40,7 @@ def scaled_dot_product_attention(
 
     .. math:: \mathrm{Attention}(Q, K, V) = \mathrm{softmax}(Q K^\top \cdot \mathrm{scale} + \mathrm{bias})\, V
 
-    There are two paths, which the tests hold equal. The fused path asks PyTorch's kernel for the output alone. The
+    There are two paths, which the tests compare. The fused path computes the output alone, with PyTorch's kernel. The
     explicit path forms the weights, which takes memory for queries x keys numbers, and can return them.
 
     Args:
@@ -161,7 +161,7 @@ def _indices(scores: Tensor) -> tuple[Tensor, ...]:
 def _tensor_or_mode(
     mask: Mask, query: Tensor, key: Tensor, position_context: PositionContext | None, needs_tensor: bool
 ) -> tuple[Tensor | None, bool]:
-    """The boolean tensor of a rule; or None, where nothing is hidden or the kernel's own causal mode (True) serves."""
+    """Return the tensor of a rule, or None if no key is hidden or the kernel's own causal mode (True) replaces it."""
     n_queries, n_keys = query.shape[2], key.shape[2]
     mode = mask.kernel_mode(n_queries, n_keys) if position_context is None or position_context.contiguous else None
     if mode == "all" or (mode == "causal" and not needs_tensor):
@@ -176,7 +176,7 @@ def _fused(query: Tensor, key: Tensor, value: Tensor, mask, bias, scale: float, 
     (n_heads, n_queries, d_head), n_kv_heads, d_value = query.shape[1:], key.shape[1], value.shape[-1]
     allowed = mask if bias is None else bias if mask is None else torch.where(mask, bias, -math.inf)
     allowed = None if allowed is None else torch.atleast_2d(allowed)
-    if d_value < d_head:  # the kernel wants one width; zeros add nothing to scores, and zero values are cut off below
+    if d_value < d_head:  # the kernel needs one width; zeros add nothing to scores, and zero values are cut off below
         value = F.pad(value, (0, d_head - d_value))
     elif d_head < d_value:
         query, key = (F.pad(x, (0, d_value - d_head)) for x in (query, key))

@@ -222,8 +222,8 @@ def causal_linear_attention(
     a later key: the shift of an output, too, is a maximum over earlier keys only.
 
     Args:
-        query, key, value, feature_map, padding, position: as in :func:`linear_attention`, with as many
-            queries as keys.
+        query, key, value, feature_map, attention_mask, position: as in :func:`linear_attention`, with as many queries
+            as keys.
         state: the state that an earlier call returned, for the tokens before these.
         positions: of the tokens; 0, 1, 2, … by default. Required if both ``state`` and ``position`` are given.
         block_size: number of tokens in a block; it changes time and memory, not the result.

@@ -4,8 +4,8 @@ Legend of shapes: ``batch``, ``tokens``, ``d_model`` (width of an embedding, and
 schemes are those of the lecture, in its order: two codes that it rejects, two that lead to the sinusoids, the
 sinusoids, and a trained table.
 
-All schemes act before attention, so that keys can be cached. The exception is the scheme whose vectors depend on the
-length of the sentence.
+All schemes act before attention, so that keys can be cached. The only exception is :class:`LengthScaledIndex`, whose
+vectors depend on the length of the sentence.
 """
 
 import math

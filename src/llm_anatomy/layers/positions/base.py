@@ -1,4 +1,4 @@
-"""What every position scheme has in common: four hooks through which it tells attention where tokens are.
+"""The interface of position schemes: four hooks through which a scheme adds positions to attention.
 
 Legend of shapes as in ``layers.functional``. Positions are integers, ``(batch, tokens)``, or ``(1, tokens)`` if all
 sequences have the same ones; padding has position -1. A relative offset is key position minus query position.
@@ -35,8 +35,8 @@ def offsets(
 class PositionContext:
     """The positions of the queries and keys of one forward, and what layers derive from them.
 
-    A model makes one context per forward and hands it to every layer. Offsets, masks and the tables of a rotation are
-    computed when the first layer asks for them, and shared by the others.
+    A model makes one context per forward and passes it to every layer. Offsets, masks and the tables of a rotation are
+    computed when the first layer needs them, and shared by the others.
 
     Args:
         query_positions: of the tokens that attend, -1 for padding.
@@ -77,7 +77,7 @@ class PositionContext:
 
     @property
     def new_positions(self) -> Int[Tensor, "query_batch queries"] | None:
-        """What a cache is told of the queries' positions: nothing if they go on where it ends."""
+        """The positions to append to a cache, or None if the queries follow the last cached token."""
         return None if self.contiguous else self.query_positions
 
     @property
@@ -92,7 +92,7 @@ class PositionContext:
         return self._once("masks", rule, lambda: rule(self.query_positions, self.key_positions))
 
     def tables(self, scheme: "PositionScheme", dtype: torch.dtype) -> tuple[Tensor, ...]:
-        """What ``scheme.rotate`` needs to know of the queries' positions, once for all layers that share the scheme."""
+        """The tables of ``scheme`` at the queries' positions, computed once for all layers that share the scheme."""
         return self._once(f"tables in {dtype}", scheme, lambda: scheme.tables(self.query_positions, dtype))
 
     def with_keys(self, key_positions: Int[Tensor, "key_batch keys"], layout: str) -> "PositionContext":
@@ -150,13 +150,13 @@ class PositionContext:
             if positions.shape[0] not in (1, batch) or positions.shape[1] != n:
                 raise ValueError(f"{name} have shape {tuple(positions.shape)}; they must be ({batch} or 1, {n})")
 
-    def _once(self, what: str, asked_for: object, compute: Callable):
-        known = self._derived.setdefault(what, [])
-        for key, value in known:
-            if key is asked_for:
+    def _once(self, kind: str, key: object, compute: Callable):
+        computed = self._derived.setdefault(kind, [])
+        for known_key, value in computed:
+            if known_key is key:
                 return value
-        known.append((asked_for, compute()))
-        return known[-1][1]
+        computed.append((key, compute()))
+        return computed[-1][1]
 
 
 class PositionScheme(nn.Module):
@@ -191,7 +191,7 @@ class PositionScheme(nn.Module):
         return x
 
     def tables(self, positions: Int[Tensor, "#batch tokens"], dtype: torch.dtype) -> tuple[Tensor, ...]:
-        """What ``rotate`` needs to know of the positions, for vectors of this dtype."""
+        """Compute what ``rotate`` needs from the positions, for vectors of this dtype."""
         return ()
 
     def rotate(

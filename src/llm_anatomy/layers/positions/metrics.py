@@ -57,7 +57,7 @@ def score_matrix(
 
 
 def monotonicity(proximity: Float[Tensor, "positions positions"]) -> float:
-    r"""Compute the fraction of pairs of keys, from the query on, whose farther key has strictly lower proximity.
+    r"""Compute the fraction of pairs of keys, from the query on, in which the farther key has strictly lower proximity.
 
     .. math:: \frac{\#\{(x, m, n) : m > n,\; \phi_{x,x+m} < \phi_{x,x+n}\}}{\#\{(x, m, n) : m > n\}},
         \quad 0 \leq n < m

@@ -38,9 +38,12 @@ LARGEST = 7
 
 unexplained = 8
 
+Seconds = float
+"""A type with a name of its own."""
+
 
 def soft_lookup(
-    query, key: Float[Tensor, "batch *keys"], *, table: Table | None = None, device: torch.device = "cpu"
+    query, key: Float[Tensor, "batch *keys"], *, table: Table | None = None, device: torch.device = "cpu", s: Seconds = 1
 ) -> tuple[Float[Tensor, "rows"], Table]:
     r"""A mean of values.
 
@@ -127,7 +130,7 @@ def test_a_book_without_a_package_has_no_reference(book):
 def test_shapes_are_shown_without_their_tensor_and_what_is_ours_is_linked(page):
     assert (
         ".. py:function:: soft_lookup(query, key: Float['batch *keys'], *, "
-        "table: ~llm_anatomy.layers.tables.Table | None = None, device: torch.device = 'cpu') -> "
+        "table: ~llm_anatomy.layers.tables.Table | None = None, device: torch.device = 'cpu', s: Seconds = 1) -> "
         "tuple[Float['rows'], ~llm_anatomy.layers.tables.Table]\n"
     ) in page
     assert ".. py:data:: LARGEST\n   :value: 7\n" in page

@@ -170,7 +170,7 @@ def linear_attention(
     the numerator is turned, so that the denominator stays positive; the weights then need not be, nor sum to one.
 
     Args:
-        query, key, value: as in :func:`~llm_anatomy.layers.attention.scaled_dot_product_attention`.
+        query, key, value: as in :func:`~llm_anatomy.layers.functional.scaled_dot_product_attention`.
         feature_map: :math:`\phi`, which also scales; :class:`EluPlusOne` or :class:`PositiveRandomFeatures`.
         padding: True = a token, False = padding that is not read. Where there is nothing to read, the output is zero.
         position: only its ``rotate`` is used, on features, so a rotary scheme turns at most as many as there are.

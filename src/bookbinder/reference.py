@@ -168,13 +168,14 @@ class Reference:
 
     def _type(self, written: griffe.Expr | str | None) -> str | None:
         """A type as it is written, but ``Float[Tensor, "batch tokens"]`` without its Tensor, which goes without saying,
-        and what the reference describes with the full name that makes it a link; of that, Sphinx shows the end."""
+        and a class of the reference with the full name that makes it a link; of that, Sphinx shows the end."""
         if isinstance(written, griffe.ExprSubscript) and isinstance(written.slice, griffe.ExprTuple):
             first, *others = written.slice.elements
             if str(first) == "Tensor" and len(others) == 1:
                 return f"{written.left}[{others[0]}]"
         if isinstance(written, griffe.ExprName):
-            return f"~{written.canonical_path}" if written.canonical_path in self.objects else written.name
+            found = self.objects.get(written.canonical_path)
+            return f"~{found.path}" if found and found.is_class else written.name
         if isinstance(written, griffe.Expr):
             return "".join(self._type(part) for part in written.iterate(flat=False))
         return written

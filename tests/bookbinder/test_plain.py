@@ -138,7 +138,8 @@ def test_roles_and_links(convert, text, expected):
     [
         ("text\n\n:::{mermaid}\nx\n:::", "page:3: the directive 'mermaid' has no plain form"),
         ("::::{note}\n:::{mermaid}\n:::\n::::", "page:2: the directive 'mermaid' has no plain form"),
-        ("text\n\nmore {py:func}`x`", "page:3: the role 'py:func' has no plain form"),
+        ("text\n\nmore {kbd}`x`", "page:3: the role 'kbd' has no plain form"),
+        ("{py:func}`x`", "page:1: 'x' is not in the API reference"),
         (":::{note}\nOne.", "page:1: `:::{note}` is not closed"),
         ("text\n:::", "page:2: `:::` opens no directive"),
         ("text\n```", "page:2: ````` is not closed"),

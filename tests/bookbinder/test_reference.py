@@ -38,16 +38,19 @@ LARGEST = 7
 
 unexplained = 8
 
+Seconds = float
+"""A type with a name of its own."""
+
 
 def soft_lookup(
-    query, key: Float[Tensor, "batch *keys"], *, table: Table | None = None, device: torch.device = "cpu"
+    q, key: Float[Tensor, "batch *keys"], *, table: Table | None = None, device: torch.device = "cpu", s: Seconds = 1
 ) -> tuple[Float[Tensor, "rows"], Table]:
     r"""A mean of values.
 
     .. math:: \\mathrm{softmax}(q K^\\top)
 
     Args:
-        query, key: what is compared.
+        q, key: what is compared.
 
     Raises:
         ValueError: if they do not fit.
@@ -126,8 +129,8 @@ def test_a_book_without_a_package_has_no_reference(book):
 
 def test_shapes_are_shown_without_their_tensor_and_what_is_ours_is_linked(page):
     assert (
-        ".. py:function:: soft_lookup(query, key: Float['batch *keys'], *, "
-        "table: ~llm_anatomy.layers.tables.Table | None = None, device: torch.device = 'cpu') -> "
+        ".. py:function:: soft_lookup(q, key: Float['batch *keys'], *, "
+        "table: ~llm_anatomy.layers.tables.Table | None = None, device: torch.device = 'cpu', s: Seconds = 1) -> "
         "tuple[Float['rows'], ~llm_anatomy.layers.tables.Table]\n"
     ) in page
     assert ".. py:data:: LARGEST\n   :value: 7\n" in page
@@ -148,7 +151,7 @@ def test_the_source_is_a_field_whose_items_lead_to_their_sections(page):
     assert f":Source: Vaswani et al. (2017); {link}, UCL-19." in lines
     assert ":Chapter: :doc:`/book/attention/attention`" in lines
     assert ":Part of: :py:mod:`layers <llm_anatomy.layers>`" in lines
-    assert ":Parameters: **query, key** -- what is compared." in lines
+    assert ":Parameters: **q, key** -- what is compared." in lines
 
 
 def test_a_module_deep_down_shares_the_page_of_its_package(small):

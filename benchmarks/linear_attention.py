@@ -3,7 +3,7 @@
     python benchmarks/linear_attention.py
 
 Both read the same queries, keys and values; the work of the features is counted. They do not compute the same function
-(elu + 1 is another kernel, random features estimate the softmax), so what is compared is cost, not quality. In each
+(elu + 1 is another kernel, random features estimate the softmax), so we compare cost, not quality. In each
 round both run once, in changing order; what is printed is the median of the ratios of the rounds (and their quartiles).
 Below 1 is faster than the softmax; within 5 % counts as equal. For short texts the softmax is faster: its square is
 small there, and one kernel does all of it, where the features alone take several passes. The causal form crosses later,

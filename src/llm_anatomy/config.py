@@ -56,7 +56,7 @@ class Config:
                 raise ValueError(f"{name}={value} must be above 0")
 
     def _require(self, holds: object, field: str, what: str) -> None:
-        """Refuse the value of a field, with what it must be, unless a condition holds."""
+        """Raise a ValueError that says what a field must do, such as "be at least 1", unless ``holds`` is true."""
         if not holds:
             raise ValueError(f"{self.prefix}{field}={getattr(self, field)!r} must {what}")
 
@@ -131,7 +131,7 @@ def _nested(kind: Any) -> type[Config] | None:
 
 @dataclass(frozen=True, kw_only=True)
 class RopeScaling(Config):
-    """How RoPE is scaled for contexts longer than those of the training. Which options there are depends on the type.
+    """How RoPE is scaled for contexts longer than in training. Which options there are depends on the type.
 
     Args:
         type: ``"linear"``, ``"ntk"``, ``"yarn"`` or ``"llama3"``.
@@ -177,7 +177,7 @@ class RopeConfig(Config):
         base: of the geometric sequence of frequencies; Hugging Face's ``rope_theta``.
         fraction: share of each head that is rotated.
         pairing: which entries of a head form a plane: ``"half_split"`` or ``"interleaved"``.
-        scaling: for contexts longer than those of the training.
+        scaling: for contexts longer than in training.
 
     >>> ModelConfig.of(dict(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5, position="rope")).rope
     RopeConfig(base=10000.0, fraction=1.0, pairing='half_split', scaling=None)
@@ -448,8 +448,8 @@ class ModelConfig(Config):
 
     def _check_combinations(self) -> None:
         require, position, kind = self._require, f"with position={self.position!r}", f"with kind={self.kind!r}"
-        two_stacks, latent = self.kind == "encoder-decoder", "with attention='latent'"
-        require(two_stacks or not self.n_encoder_layers, "n_encoder_layers", f"be left out {kind}")
+        has_encoder, latent = self.kind == "encoder-decoder", "with attention='latent'"
+        require(has_encoder or not self.n_encoder_layers, "n_encoder_layers", f"be left out {kind}")
         require(self.n_heads % self.n_kv_heads == 0, "n_kv_heads", f"divide n_heads={self.n_heads}")
         require(self.n_ctx or self.position not in ("learned", "tupe"), "n_ctx", f"be given {position}")
         require(self.window or not self.layer_types, "layer_types", "be left out without window")
@@ -459,7 +459,7 @@ class ModelConfig(Config):
         require(self.n_parallel_norms <= 2, "n_parallel_norms", "be 1 or 2")
         if self.parallel_block:
             require(self.norm_placement == "pre", "norm_placement", "be 'pre' with parallel_block=True")
-            require(not two_stacks, "parallel_block", f"be False {kind}: it has no cross-attention")
+            require(not has_encoder, "parallel_block", f"be False {kind}: it has no cross-attention")
         else:
             require(self.n_parallel_norms == 1, "n_parallel_norms", "be 1 with parallel_block=False")
         if self.latent:
@@ -469,7 +469,7 @@ class ModelConfig(Config):
             for field in ("qk_norm", "attn_logit_softcapping"):
                 require(getattr(self, field) is None, field, f"be None {latent}")
             require(not self.output_bias, "output_bias", f"be False {latent}: attention_bias holds for the output too")
-            require(not two_stacks, "attention", f"be 'multi_head' {kind}: latent attention reads no source")
+            require(not has_encoder, "attention", f"be 'multi_head' {kind}: latent attention reads no source")
         if self.latent or self.position in ("deberta", "deberta_v2"):
             where = latent if self.latent else position
             require(self.n_kv_heads == self.n_heads, "n_kv_heads", f"be n_heads={self.n_heads} {where}")

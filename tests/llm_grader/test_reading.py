@@ -283,7 +283,7 @@ def test_a_parked_version_in_a_cell_of_text_does_not_count():
 
 def test_a_deleted_exercise_has_no_answer():
     notebook = filled()
-    del notebook["cells"][student.place(notebook, "hard_lookup")]
+    del notebook["cells"][student.position(notebook, "hard_lookup")]
     submission = read(data(notebook), key())
     assert attempted(submission) == IDS[1:] and FIRST not in submission.answers
     assert submission.notes == ["hard_lookup is not answered."]

@@ -68,8 +68,8 @@ def model_of(seed=0, scale=0.3, **parts):
 
 
 def encoder_decoder(seed=0, **parts):
-    two_stacks = {"kind": "encoder-decoder", "n_encoder_layers": 1, "position": "t5", "buckets.n_buckets": 6}
-    return model_of(seed, **two_stacks, **parts)
+    has_encoder = {"kind": "encoder-decoder", "n_encoder_layers": 1, "position": "t5", "buckets.n_buckets": 6}
+    return model_of(seed, **has_encoder, **parts)
 
 
 @torch.no_grad()

@@ -69,7 +69,7 @@ class MultiHeadAttention(nn.Module):
     ):
         super().__init__()
         sizes = _sizes(d_model, n_heads, n_kv_heads, d_head, d_value, d_context)
-        self.n_heads, self.n_kv_heads, self.d_head, self.d_value, d_context = sizes
+        self.n_heads, (self.n_kv_heads, self.d_head, self.d_value, d_context) = n_heads, sizes
         self.w_query = nn.Linear(d_model, n_heads * self.d_head, bias=bias)
         self.w_key = nn.Linear(d_context, self.n_kv_heads * self.d_head, bias=bias)
         self.w_value = nn.Linear(d_context, self.n_kv_heads * self.d_value, bias=bias)
@@ -95,19 +95,19 @@ class MultiHeadAttention(nn.Module):
         return self.position.rotate(self.key_norm(key), positions, tables), value
 
     def _mix(self, query: Tensor, key: Tensor, value: Tensor, mask, position_context: PositionContext, explicit: bool):
-        scheme, of_layer = self.position, position_context.for_scheme(self.w_query, self.w_key)
+        scheme, scheme_context = self.position, position_context.for_scheme(self.w_query, self.w_key)
         output, weights = _attend(
             query,
             key,
             value,
             mask,
             position_context=position_context,
-            bias=scheme.bias(query, key, of_layer),
+            bias=scheme.bias(query, key, scheme_context),
             scale=self.scale,
             score_mod=self.score_mod,
             explicit=explicit or scheme.explicit_only is not None,
         )
-        if weights is not None and (added := scheme.add_to_output(weights, of_layer)) is not None:
+        if weights is not None and (added := scheme.add_to_output(weights, scheme_context)) is not None:
             output = output + added
         return self.w_output(rearrange(output, "batch heads queries d -> batch queries (heads d)")), weights
 
@@ -146,11 +146,11 @@ class SelfAttention(MultiHeadAttention):
         Args:
             x: the tokens.
             mask, return_weights: as in :func:`~llm_anatomy.layers.functional.scaled_dot_product_attention`.
-            positions: of the tokens, -1 for padding, which a rule hides. By default 0, 1, 2, … or, with a cache, the
-                positions after its last token.
+            positions: those of the tokens, -1 for padding. A :class:`Mask` hides padding; a boolean tensor does not. By
+                default 0, 1, 2, … or, with a cache, the positions after its last token.
             cache: keeps keys and values from call to call.
-            fused: True for the fused path, or an error that says why there is none; False for the explicit path; by
-                default the fused path if there is one.
+            fused: True requires the fused path, and raises a ValueError with the reason if there is none; False takes
+                the explicit path; None, the default, takes the fused path if there is one.
         """
         explicit = _takes_explicit_path(fused, return_weights, self.position, self.score_mod)
         position_context = context_of_new_tokens(x.shape[1], positions, cache, x.device)
@@ -166,7 +166,7 @@ class SelfAttention(MultiHeadAttention):
         cache: KVCache | None = None,
         explicit: bool = False,
     ) -> tuple[Float[Tensor, "batch queries d_model"], Float[Tensor, "batch heads queries keys"] | None]:
-        """Compute the output, and the weights if they were formed, at positions that the model has already made."""
+        """Compute the output, and the weights if they were formed, with positions that are already worked out."""
         _check_cache(cache, self.position)
         tables = position_context.tables(self.position, x.dtype)
         query = self._queries(x, position_context.query_positions, tables)
@@ -211,9 +211,10 @@ class CrossAttention(MultiHeadAttention):
         Args:
             x, context: the tokens that attend, and those that are attended to.
             mask, fused, return_weights: as in :class:`SelfAttention`.
-            positions, context_positions: of the tokens, -1 for padding, which a rule hides; by default 0, 1, 2, …
-            cache: keeps the keys and values of the context. The context is read once: when the cache holds it, later
-                calls take keys, values and positions from there.
+            positions, context_positions: those of the tokens, -1 for padding, which a :class:`Mask` hides; by default
+                0, 1, 2, …
+            cache: keeps the keys and values of the context. The first call fills it; later calls take keys, values and
+                positions from there.
         """
         explicit = _takes_explicit_path(fused, return_weights, self.position, self.score_mod)
         if cache is not None and cache.length:
@@ -232,7 +233,7 @@ class CrossAttention(MultiHeadAttention):
         cache: KVCache | None = None,
         explicit: bool = False,
     ) -> tuple[Float[Tensor, "batch queries d_model"], Float[Tensor, "batch heads queries keys"] | None]:
-        """Compute the output, and the weights if they were formed, at positions that the model has already made."""
+        """Compute the output, and the weights if they were formed, with positions that are already worked out."""
         _check_cache(cache, self.position)
         query = self._queries(x, position_context.query_positions)
         if cache is not None and cache.length:
@@ -251,8 +252,8 @@ def _positions(x: Tensor, given: Tensor | None) -> Tensor:
 
 def _sizes(
     d_model: int, n_heads: int, n_kv_heads: int | None, d_head: int | None, d_value: int | None, d_context: int | None
-) -> tuple[int, int, int, int, int]:
-    """``(n_heads, n_kv_heads, d_head, d_value, d_context)`` with defaults filled in."""
+) -> tuple[int, int, int, int]:
+    """``(n_kv_heads, d_head, d_value, d_context)`` with defaults filled in."""
     n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
     _check_at_least_one(d_model=d_model, n_heads=n_heads, n_kv_heads=n_kv_heads)
     if n_heads % n_kv_heads:
@@ -262,7 +263,7 @@ def _sizes(
     d_head = d_model // n_heads if d_head is None else d_head
     d_value, d_context = d_head if d_value is None else d_value, d_model if d_context is None else d_context
     _check_at_least_one(d_head=d_head, d_value=d_value, d_context=d_context)
-    return n_heads, n_kv_heads, d_head, d_value, d_context
+    return n_kv_heads, d_head, d_value, d_context
 
 
 def _check_cache(cache: KVCache | None, position: PositionScheme) -> None:
@@ -271,8 +272,11 @@ def _check_cache(cache: KVCache | None, position: PositionScheme) -> None:
 
 
 def _takes_explicit_path(fused: bool | None, return_weights: bool, position: PositionScheme, score_mod) -> bool:
-    changed = score_mod and f"{score_mod} changes the scores, which no fused kernel here does"
-    needs_weights = "return_weights=True" if return_weights else position.explicit_only or changed
-    if fused and needs_weights:
-        raise ValueError(f"fused=True is not possible here, since the weights are needed: {needs_weights}")
-    return fused is False or bool(needs_weights)
+    reason = position.explicit_only
+    if return_weights:
+        reason = "return_weights=True needs the weights"
+    elif reason is None and score_mod is not None:
+        reason = f"{score_mod} changes the scores, which no fused kernel here does"
+    if fused and reason is not None:
+        raise ValueError(f"fused=True is not possible here: {reason}")
+    return fused is False or reason is not None

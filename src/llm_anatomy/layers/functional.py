@@ -44,8 +44,8 @@ def scaled_dot_product_attention(
     explicit path forms the weights, which takes memory for queries x keys numbers, and can return them.
 
     Args:
-        query, key, value: the heads of the query are as many as those of key and value, or a multiple: then query head
-            i reads key-value head ``i // (heads / kv_heads)``.
+        query, key, value: the query has as many heads as key and value, or a multiple of that number: query head i
+            reads key-value head ``i // (heads / kv_heads)``.
         mask: boolean, True = may attend, broadcast to (batch, heads, queries, keys); or a rule over positions, such as
             ``CausalMask()``. A query that may attend to no key gets zeros for weights and output.
         position_context: the positions of queries and keys, for a rule. By default the tokens follow each other, and

@@ -258,8 +258,8 @@ class Stack(nn.Module):
             position_context = context_of_new_tokens(x.shape[1], cache=self_caches[0], device=x.device)
         cross_attention = {}  # stays empty without an encoder: a parallel block has no such arguments
         if encoder_output is not None:
-            cross_context = PositionContext(position_context.query_positions, encoder_output.key_positions)
-            cross_attention = dict(encoder_output=encoder_output, cross_position_context=cross_context)
+            cross_position_context = PositionContext(position_context.query_positions, encoder_output.key_positions)
+            cross_attention = dict(encoder_output=encoder_output, cross_position_context=cross_position_context)
         records = []
         for block, mask, cache, cross_cache in zip(self.blocks, self.masks, self_caches, cross_caches, strict=True):
             if cross_cache is not None:

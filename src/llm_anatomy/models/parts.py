@@ -1,4 +1,4 @@
-"""From the names in a config to the layers that they mean. Nothing here knows the name of a model."""
+"""Build the layers that a config names. Nothing here knows the name of a model."""
 
 from inspect import signature
 from typing import Any

@@ -109,10 +109,11 @@ class Transformer(nn.Module):
 
         Args:
             ids: the token ids; with a cache, those of the new tokens only.
-            attention_mask: True for a token, False for padding, which may be on either side; by default there is no
-                padding.
+            attention_mask: boolean, as wide as ``ids``: True for a token, False for padding, which may be on either
+                side. With a cache it covers the new tokens only. By default there is no padding.
             segments: the segment of each token, for models with segment embeddings; 0 by default.
-            source: for an encoder-decoder, the ids of the source, or what ``encode`` returned for them.
+            source: for an encoder-decoder, the ids of the source if they hold no padding, or what ``encode`` returned
+                for them; only ``encode`` takes a mask of the source.
             cache: from ``new_cache``; holds the tokens read so far, to which the new ones are appended.
             return_records: whether to return ``(logits, records)``, with one record for each block, which holds the
                 weights of its attention.
@@ -138,7 +139,7 @@ class Transformer(nn.Module):
         cache: ModelCache | None = None,
         return_weights: bool = False,
     ) -> tuple[Float[Tensor, "batch tokens d_model"], list[BlockRecord]]:
-        """Compute the hidden states after the last block, and a record of each block.
+        """Compute the hidden states after the final norm, if the model has one, and a record of each block.
 
         Args:
             ids, attention_mask, segments, source, cache: as in ``forward``.

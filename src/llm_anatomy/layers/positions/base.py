@@ -100,7 +100,8 @@ class PositionContext:
 
         Args:
             key_positions: of all keys in the cache.
-            layout: of the cache. Caches of one layout hold the same tokens in the same slots, and share one context.
+            layout: the ``layout`` of the cache. Caches of one layout hold the same tokens in the same slots, and share
+                one context.
         """
         if layout not in self._derived:
             self._derived[layout] = PositionContext(self.query_positions, key_positions, contiguous=self.contiguous)

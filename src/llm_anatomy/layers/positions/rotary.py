@@ -27,8 +27,8 @@ class Frequencies:
 
     .. math:: \theta_i = \mathrm{base}^{-2i / d_\mathrm{rotary}}, \quad i = 0, \dots, d_\mathrm{rotary}/2 - 1
 
-    The classes below lower frequencies, so that a model can read longer texts than it was trained on. Each is an object
-    that is called with ``(d_rotary, base)``; ``attention_scaling`` multiplies rotated queries and rotated keys alike.
+    The subclasses lower the frequencies, so that a model can read longer texts than it was trained on. Each is an
+    object that is called with ``(d_rotary, base)``; ``attention_scaling`` multiplies rotated queries and rotated keys alike.
 
     Source: Su et al. (2021), section 3.2.2; IITD-26, CMU-31, GT-36 (the list has d/2 values: errata E-39, E-53).
 
@@ -93,8 +93,8 @@ class NTKScaling(_Scaled):
 
     @classmethod
     def for_length(cls, n_tokens: int, original_max_position_embeddings: int, factor: float) -> "NTKScaling":
-        """Make the dynamic form: no change up to the trained length, and beyond it as much as ``n_tokens`` needs. Keys
-        that were cached for another length do not fit."""
+        """Make the dynamic form: no change up to the trained length, and beyond it by as much as ``n_tokens`` requires.
+        Keys that were cached for another length were rotated by other frequencies, and must be computed again."""
         return cls(
             factor * max(n_tokens, original_max_position_embeddings) / original_max_position_embeddings - (factor - 1)
         )
@@ -108,7 +108,7 @@ class NTKScaling(_Scaled):
 @dataclass(frozen=True)
 class _ScaledByTurns(_Scaled):
     r"""What YaRN and Llama 3 share: planes that make many full turns within the trained length keep their frequency,
-    planes that hardly complete one are interpolated, and a ramp lies in between.
+    planes that hardly complete one are interpolated, and those in between are blended linearly.
 
     .. math:: \theta_i' = \theta_i \left(k_i + \frac{1 - k_i}{\mathrm{factor}}\right), \quad 0 \le k_i \le 1
 
@@ -307,7 +307,7 @@ def multiply_pairs(
     """
     if x.dtype != factors.dtype:
         return multiply_pairs(x.to(factors.dtype), factors).to(x.dtype)
-    if torch.compiler.is_compiling():  # compilers fuse real numbers, and know nothing of complex ones
+    if torch.compiler.is_compiling():  # torch.compile fuses operations on real numbers, but not on complex ones
         (first, second), (cos, sin) = (x[..., 0::2], x[..., 1::2]), factors.unbind(-1)
         return torch.stack((first * cos - second * sin, second * cos + first * sin), -1).flatten(-2)
     if x.stride(-1) != 1 or x.storage_offset() % 2 or any(step % 2 for step in x.stride()[:-1]):
@@ -317,8 +317,9 @@ def multiply_pairs(
 
 
 def interleaved_to_half_split(x: Tensor) -> Tensor:
-    """Reorder the last axis, so that entries that were neighbours are paired across the halves. Applied to the output
-    rows of W^Q and W^K, this converts a model with interleaved pairs to the same model with half-split pairs.
+    """Reorder the last axis, so that entries that were neighbours are paired across the halves. Applied head by
+    head to the output rows of W^Q and W^K, and to their biases, this converts a model with interleaved pairs to the
+    same model with half-split pairs.
 
     Args:
         x: of any shape, an even number of entries on its last axis.
@@ -332,7 +333,7 @@ def interleaved_to_half_split(x: Tensor) -> Tensor:
 
 
 def decay_bound(frequencies: Float[Tensor, "pairs"], distances: Int[Tensor, "distances"]) -> Float[Tensor, "distances"]:
-    r"""Compute the paper's curve of long-term decay. The curve is that of an upper bound; the scores below it may rise.
+    r"""Compute the paper's curve of long-term decay, an upper bound: a score may still grow with the distance.
 
     .. math:: \frac{1}{d/2} \sum_{i=1}^{d/2} |S_i|, \quad
         S_i = \sum_{j=1}^{i} e^{\mathrm{i}\,(m-n)\,\theta_j}
@@ -358,7 +359,8 @@ class Rotary(PositionScheme):
 
     .. math:: q_m' = R_m q_m, \quad k_n' = R_n k_n, \quad {q_m'}^\top k_n' = q_m^\top R_{n-m} k_n
 
-    Lengths are kept. A rotated vector depends on its position, and the product of two of them on the difference alone.
+    The rotation keeps lengths; YaRN also multiplies the result by ``attention_scaling``. A rotated vector depends on its
+    position, and the product of two of them on the difference alone.
     The rotation is applied to queries and keys after their projections, never to values. Any integer position is
     allowed. Angles are computed in float32 at least, whatever the dtype of the model; ``.to(dtype)`` does not touch the
     frequencies.
@@ -415,9 +417,8 @@ class Rotary(PositionScheme):
 
     def _angles(self, positions: Tensor, frequencies: Tensor, dtype: torch.dtype) -> Tensor:
         wide = _wide(dtype)
-        return positions[:, None, :, None].to(wide) * frequencies.to(
-            positions.device, wide
-        )  # (batch, 1, tokens, width)
+        frequencies = frequencies.to(positions.device, wide)
+        return positions[:, None, :, None].to(wide) * frequencies  # (batch or 1, 1, tokens, number of frequencies)
 
     def _check_shapes(self, x: Tensor, positions: Tensor) -> None:
         if x.ndim != 4 or x.shape[-1] < self.d_rotary:
@@ -433,7 +434,7 @@ class Rotary(PositionScheme):
             )
 
     def _apply(self, fn, recurse=True):
-        """Follow a change of device, but not of dtype: 8 bits of mantissa cannot tell late positions apart."""
+        """Follow a change of device, but not of dtype: rounded frequencies give wrong angles at late positions."""
         frequencies = self.frequencies
         super()._apply(fn, recurse)
         self.frequencies = frequencies.to(self.frequencies.device)
@@ -487,5 +488,6 @@ class HalfSplitRotary(Rotary):
         return tuple((table * self.attention_scaling).to(dtype) for table in (angles.cos(), angles.sin()))
 
     def _rotate(self, x: Float[Tensor, "batch heads tokens d_rotary"], *tables: Tensor) -> Tensor:
-        cos, signed_sin = (table.to(x.dtype) for table in tables)  # under autocast they were made for another dtype
+        # under autocast the tables have the dtype of the hidden states, not of x
+        cos, signed_sin = (table.to(x.dtype) for table in tables)
         return (x * cos).addcmul_(x.roll(self.d_rotary // 2, -1), signed_sin)

@@ -283,9 +283,9 @@ class Rope:
         if unknown:
             key = min(unknown)
             record.refuse(name, f"{key}={said[key]!r} is not supported with {kind!r}")
-        theirs = {self._ours(key): (key, value) for key, value in said.items()}
-        theirs |= {"rope.base": ("rope_theta", base), "rope.fraction": ("partial_rotary_factor", fraction)}
-        values = {ours: of_right_type(record, name, ours, value, f"{key}=") for ours, (key, value) in theirs.items()}
+        hf = {self._ours(key): (key, value) for key, value in said.items()}
+        hf |= {"rope.base": ("rope_theta", base), "rope.fraction": ("partial_rotary_factor", fraction)}
+        values = {ours: of_right_type(record, name, ours, value, f"{key}=") for ours, (key, value) in hf.items()}
         return values if kind == "default" else {"rope.scaling.type": kind, **values}
 
     def to_hf(self, config: Config) -> dict[str, Any]:

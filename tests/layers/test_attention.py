@@ -2,6 +2,7 @@
 
 import math
 import shutil
+from itertools import product
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from randomness import randomize
 from torch import nn
 
 from llm_anatomy.layers.attention import CrossAttention, MultiHeadAttention, SelfAttention
-from llm_anatomy.layers.functional import scaled_dot_product_attention
+from llm_anatomy.layers.functional import attention_weights, scaled_dot_product_attention
 from llm_anatomy.layers.masks import CausalMask
 from llm_anatomy.layers.normalization import AcrossHeads
 from llm_anatomy.layers.positions.base import PositionScheme
@@ -57,13 +58,14 @@ def test_both_paths_equal_a_sum_written_out():
     """An independent reference: Python floats, one query at a time."""
     query, key, value = inputs()
     output, weights = scaled_dot_product_attention(query, key, value, return_weights=True)
-    fused = scaled_dot_product_attention(query, key, value)
+    fused, alone = scaled_dot_product_attention(query, key, value), attention_weights(query, key)
     for b, h, i in [(0, 0, 0), (1, 3, 4), (2, 1, 2)]:
         scores = [sum((query[b, h, i] * key[b, h, j]).tolist()) / math.sqrt(D_HEAD) for j in range(KEYS)]
         exponentials = [math.exp(s) for s in scores]
         expected = [e / sum(exponentials) for e in exponentials]
         average = sum(w * value[b, h, j] for j, w in enumerate(expected))
         torch.testing.assert_close(weights[b, h, i], torch.tensor(expected))
+        torch.testing.assert_close(alone[b, h, i], torch.tensor(expected))
         torch.testing.assert_close(output[b, h, i], average)
         torch.testing.assert_close(fused[b, h, i], average)
 
@@ -434,6 +436,22 @@ def test_soft_capped_scores_and_their_scale_equal_gemma_2s():
         ours(x, mask=CausalMask(), fused=True)
     ours.score_mod = None  # a planted fault
     assert not torch.allclose(ours(x, mask=CausalMask()), expected, atol=1e-3)
+
+
+def test_a_score_mod_is_told_the_batch_head_query_and_key_of_each_score():
+    """One score at a time, with plain numbers in FlexAttention's order; no two indices can be exchanged unseen."""
+
+    def slanted(score, batch, head, q_idx, kv_idx):
+        return score + (0.3 * batch - 0.2 * head + 0.5 * q_idx) * kv_idx
+
+    query, key, value = inputs(kv_heads=2)
+    scores = query @ key.repeat_interleave(2, 1).mT / math.sqrt(D_HEAD)
+    for at in product(*map(range, scores.shape)):
+        scores[at] = slanted(scores[at], *at)
+    output, weights = scaled_dot_product_attention(query, key, value, score_mod=slanted, return_weights=True)
+    torch.testing.assert_close(weights, scores.softmax(-1))
+    torch.testing.assert_close(output, weights @ value.repeat_interleave(2, 1))
+    torch.testing.assert_close(scaled_dot_product_attention(query, key, value, score_mod=slanted), output)
 
 
 def test_a_soft_cap_bounds_and_its_gradient_is_right():

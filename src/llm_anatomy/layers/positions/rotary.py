@@ -28,7 +28,7 @@ class Frequencies:
     .. math:: \theta_i = \mathrm{base}^{-2i / d_\mathrm{rotary}}, \quad i = 0, \dots, d_\mathrm{rotary}/2 - 1
 
     The subclasses lower the frequencies, so that a model can read longer texts than it was trained on. Each is an
-    object that is called with ``(d_rotary, base)``; ``attention_scaling`` multiplies rotated queries and rotated keys alike.
+    object that is called with ``(d_rotary, base)``; ``attention_scaling`` multiplies rotated queries and keys alike.
 
     Source: Su et al. (2021), section 3.2.2; IITD-26, CMU-31, GT-36 (the list has d/2 values: errata E-39, E-53).
 
@@ -359,8 +359,8 @@ class Rotary(PositionScheme):
 
     .. math:: q_m' = R_m q_m, \quad k_n' = R_n k_n, \quad {q_m'}^\top k_n' = q_m^\top R_{n-m} k_n
 
-    The rotation keeps lengths; YaRN also multiplies the result by ``attention_scaling``. A rotated vector depends on its
-    position, and the product of two of them on the difference alone.
+    The rotation keeps lengths; YaRN also multiplies the result by ``attention_scaling``. A rotated vector depends on
+    its position, and the product of two of them on the difference alone.
     The rotation is applied to queries and keys after their projections, never to values. Any integer position is
     allowed. Angles are computed in float32 at least, whatever the dtype of the model; ``.to(dtype)`` does not touch the
     frequencies.

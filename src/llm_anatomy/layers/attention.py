@@ -146,8 +146,8 @@ class SelfAttention(MultiHeadAttention):
         Args:
             x: the tokens.
             mask, return_weights: as in :func:`~llm_anatomy.layers.functional.scaled_dot_product_attention`.
-            positions: those of the tokens, -1 for padding. A :class:`Mask` hides padding; a boolean tensor does not. By
-                default 0, 1, 2, … or, with a cache, the positions after its last token.
+            positions: those of the tokens, -1 for padding, which a :class:`~llm_anatomy.layers.masks.Mask` hides and a
+                boolean tensor does not. By default 0, 1, 2, … or, with a cache, the positions after its last token.
             cache: keeps keys and values from call to call.
             fused: True requires the fused path, and raises a ValueError with the reason if there is none; False takes
                 the explicit path; None, the default, takes the fused path if there is one.
@@ -211,8 +211,8 @@ class CrossAttention(MultiHeadAttention):
         Args:
             x, context: the tokens that attend, and those that are attended to.
             mask, fused, return_weights: as in :class:`SelfAttention`.
-            positions, context_positions: those of the tokens, -1 for padding, which a :class:`Mask` hides; by default
-                0, 1, 2, …
+            positions, context_positions: those of the tokens, -1 for padding, which a
+                :class:`~llm_anatomy.layers.masks.Mask` hides; by default 0, 1, 2, …
             cache: keeps the keys and values of the context. The first call fills it; later calls take keys, values and
                 positions from there.
         """

@@ -1,7 +1,7 @@
 r"""The cost of a model: parameters, operations (FLOPs) and memory of one pass, part by part.
 
 Parameters and caches are counted on a model on PyTorch's meta device, which takes no memory. Operations are those of
-matrix products, two for each multiplication with its addition, as in :class:`torch.utils.flop_counter.FlopCounterMode`;
+matrix products, two for each multiplication with its addition, as in ``torch.utils.flop_counter.FlopCounterMode``;
 norms, activations and softmax move memory rather than compute, and are left out. When T tokens pass a matrix of a rows
 and b columns,
 

@@ -483,9 +483,9 @@ class HalfSplitRotary(Rotary):
     """
 
     def tables(self, positions: Int[Tensor, "#batch tokens"], dtype: torch.dtype) -> tuple[Tensor, ...]:
-        # negative frequencies for the first half: the cosine does not see the sign, the sine takes it
-        angles = self._angles(positions, torch.cat((-self.frequencies, self.frequencies)), dtype)
-        return tuple((table * self.attention_scaling).to(dtype) for table in (angles.cos(), angles.sin()))
+        angles = self._angles(positions, self.frequencies, dtype)  # (batch or 1, 1, tokens, pairs)
+        cos, sin = angles.cos() * self.attention_scaling, angles.sin() * self.attention_scaling
+        return torch.cat((cos, cos), -1).to(dtype), torch.cat((-sin, sin), -1).to(dtype)
 
     def _rotate(self, x: Float[Tensor, "batch heads tokens d_rotary"], *tables: Tensor) -> Tensor:
         # under autocast the tables have the dtype of the hidden states, not of x

@@ -69,7 +69,8 @@ class MultiHeadAttention(nn.Module):
     ):
         super().__init__()
         sizes = _sizes(d_model, n_heads, n_kv_heads, d_head, d_value, d_context)
-        self.n_heads, (self.n_kv_heads, self.d_head, self.d_value, d_context) = n_heads, sizes
+        self.n_kv_heads, self.d_head, self.d_value, d_context = sizes
+        self.n_heads = n_heads
         self.w_query = nn.Linear(d_model, n_heads * self.d_head, bias=bias)
         self.w_key = nn.Linear(d_context, self.n_kv_heads * self.d_head, bias=bias)
         self.w_value = nn.Linear(d_context, self.n_kv_heads * self.d_value, bias=bias)

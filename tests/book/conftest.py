@@ -64,7 +64,7 @@ def visit(browser):
         context.route("**/*", guard)
         page = context.new_page()
         page.on("pageerror", lambda error: errors.append(str(error)) if "THEBE_JS_URL" not in str(error) else None)
-        page.set_default_timeout(5000)
+        page.set_default_timeout(60_000)
         page.goto(address)
         return page
 

@@ -149,10 +149,12 @@ class Transformer(nn.Module):
         if isinstance(source, Tensor):
             source = self.encode(source)
         first_cache = None if cache is None else cache.blocks[0]
-        context = context_of_new_tokens(ids.shape[1], _positions(attention_mask, cache), first_cache, ids.device)
+        position_context = context_of_new_tokens(
+            ids.shape[1], _positions(attention_mask, cache), first_cache, ids.device
+        )
         return self.stack(
-            self._embed(ids, context, segments),
-            position_context=context,
+            self._embed(ids, position_context, segments),
+            position_context=position_context,
             caches=None if cache is None else cache.blocks,
             encoder_output=source,
             cross_attention_caches=None if cache is None else cache.cross_attention,
@@ -171,8 +173,8 @@ class Transformer(nn.Module):
             raise ValueError(f"kind={self.config.kind!r} has no encoder for a source; it must be 'encoder-decoder'")
         self._check_length(ids.shape[1])
         positions = _positions(attention_mask)
-        context = context_of_new_tokens(ids.shape[1], positions, device=ids.device)
-        x, _ = self.encoder(self._embed(ids, context), position_context=context)
+        position_context = context_of_new_tokens(ids.shape[1], positions, device=ids.device)
+        x, _ = self.encoder(self._embed(ids, position_context), position_context=position_context)
         return EncoderOutput(x, positions)
 
     def new_cache(self, batch: int, n_slots: int, n_source: int | None = None) -> ModelCache:
@@ -198,9 +200,9 @@ class Transformer(nn.Module):
         cross_attentions = [block.cross_attention for block in self.stack.blocks if isinstance(block, Block)]
         return ModelCache(blocks, [attention.new_cache(batch, n_source) for attention in cross_attentions])
 
-    def _embed(self, ids: Tensor, context: PositionContext, segments: Tensor | None = None) -> Tensor:
+    def _embed(self, ids: Tensor, position_context: PositionContext, segments: Tensor | None = None) -> Tensor:
         offset = self.config.learned.offset if self.config.learned else 0
-        x = self.position.embed(self.embedding(ids), context.query_positions.clamp(min=0) + offset)
+        x = self.position.embed(self.embedding(ids), position_context.query_positions.clamp(min=0) + offset)
         if self.segment_embedding is not None:
             x = x + self.segment_embedding(torch.zeros_like(ids) if segments is None else segments)
         return self.embedding_norm(x)

@@ -4,15 +4,15 @@ Each figure answers one question, which is its title, has a white background, an
 """
 
 import ast
+import base64
+import html
 import inspect
 import io
 import itertools
-import json
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.resources import files
 
 import matplotlib
 import matplotlib.style
@@ -20,15 +20,13 @@ import numpy as np
 import torch
 from IPython.display import display
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure
 from PIL import Image
 
-PALETTE: dict[str, dict[str, str]] = json.loads(files(__package__).joinpath("palette.json").read_text("utf-8"))
-"""Colours by name, ``{"query": {"light": "#…", "dark": "#…"}, …}``, after Okabe and Ito."""
+from llm_anatomy.notebook.palette import ON_DEEP, ON_MIDDLE, ON_PALE, PALETTE, colours, signed_map, weights_map
+from llm_anatomy.notebook.svg import CSS_PIXELS_PER_INCH, drawing
 
-colours = {name: shades["light"] for name, shades in PALETTE.items()}
-"""The colours for figures, which have a white background: ``colours["key"]``."""
+__all__ = ["PALETTE", "attention_map", "colours", "figure", "glue", "signed_map", "source", "weights_map"]
 
 STYLE = {
     "axes.axisbelow": True,
@@ -47,53 +45,23 @@ STYLE = {
     "font.family": "DejaVu Sans",
     "font.size": 10.5,
     "legend.frameon": False,
+    "image.interpolation": "none",
     "lines.linewidth": 2,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "llm_anatomy",
     "text.color": "#16181c",
     "xtick.color": "#50555c",
     "ytick.color": "#50555c",
 }
 DPI = 144
-CSS_PIXELS_PER_INCH = 96
-
-# Björn Ottosson's OKLab, in which equal steps look equal.
-_TO_CONES = np.array(
-    [[0.4122214708, 0.5363325363, 0.0514459929], [0.2119034982, 0.6806995451, 0.1073969566]]
-    + [[0.0883024619, 0.2817188376, 0.6299787005]]
-)
-_TO_LAB = np.array(
-    [[0.2104542553, 0.7936177850, -0.0040720468], [1.9779984951, -2.4285922050, 0.4505937099]]
-    + [[0.0259040371, 0.7827717662, -0.8086757660]]
-)
 
 
-def _to_oklab(rgb: np.ndarray) -> np.ndarray:
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    return np.cbrt(linear @ _TO_CONES.T) @ _TO_LAB.T
-
-
-def _from_oklab(lab: np.ndarray) -> np.ndarray:
-    linear = ((lab @ np.linalg.inv(_TO_LAB).T) ** 3 @ np.linalg.inv(_TO_CONES).T).clip(0, 1)
-    return np.where(linear <= 0.0031308, linear * 12.92, 1.055 * linear ** (1 / 2.4) - 0.055).clip(0, 1)
-
-
-def _even_map(name: str, *stops: str) -> LinearSegmentedColormap:
-    """Make a perceptually uniform colour map between the stops."""
-    lab = _to_oklab(np.array([to_rgb(stop) for stop in stops]))
-    positions, fine = np.linspace(0, 1, len(stops)), np.linspace(0, 1, 257)
-    path = np.stack([np.interp(fine, positions, channel) for channel in lab.T], axis=-1)
-    return LinearSegmentedColormap.from_list(name, _from_oklab(path), N=257)
-
-
-weights_map = _even_map("weights", "#ffffff", colours["weights"])
-"""White to purple, for attention weights from 0 to 1."""
-
-signed_map = _even_map("signed", colours["negative"], "#ffffff", colours["positive"])
-"""Brown, white, teal, for signed quantities, with zero at white (``vmin=-m, vmax=m``)."""
-
-
-def show_png(png: bytes, alt: str, css_width: int) -> None:
-    """Display a picture whose plain text is its alternative text."""
-    display({"image/png": png, "text/plain": alt}, raw=True, metadata={"image/png": {"width": css_width}})
+def show_drawing(svg: str, alt: str, css_width: int) -> None:
+    """Display a drawing as an image, whose plain text is its alternative text; the book's page has it inline."""
+    image = "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
+    style = "max-width:100%;height:auto"
+    shown = f'<img class="la-figure" src="{image}" alt="{html.escape(alt)}" width="{css_width}" style="{style}">'
+    display({"text/html": shown, "text/plain": alt}, raw=True)
 
 
 @contextmanager
@@ -107,7 +75,7 @@ def figure(
     ncols: int = 1,
     sharex: bool = False,
     sharey: bool = False,
-    show: Callable[[bytes, str, int], None] = show_png,
+    show: Callable[[bytes, str, int], None] | None = None,
 ) -> Iterator[Axes | np.ndarray]:
     """Draw in the book's style and display one picture when the block ends.
 
@@ -140,8 +108,15 @@ def figure(
         canvas.suptitle(textwrap.fill(title, int(width * 10)), x=0.01, ha="left")
         yield axes
         _demand_labels(canvas, title)
-        png = _lean(canvas)
-    show(png, " ".join(alt.split()), round(width * CSS_PIXELS_PER_INCH))
+        alt = " ".join(alt.split())
+        if show:
+            picture = _lean(canvas)
+        else:
+            try:
+                picture = drawing(canvas, alt)
+            except ValueError as error:
+                raise ValueError(f'figure "{title}": {error}') from None
+    (show or show_drawing)(picture, alt, round(width * CSS_PIXELS_PER_INCH))
 
 
 def _lean(canvas: Figure) -> bytes:
@@ -202,7 +177,7 @@ def attention_map(ax: Axes, weights, queries: Sequence[str], keys: Sequence[str]
     ax.tick_params(which="minor", length=0)
     if max(weights.shape) <= 8:
         for (row, column), weight in np.ndenumerate(weights):
-            ink = "white" if weight > 0.665 else "black"
+            ink = ON_PALE if weight < 0.667 else ON_MIDDLE if weight < 0.71 else ON_DEEP
             ax.text(column, row, f"{weight:.2f}", ha="center", va="center", color=ink, fontsize=9)
 
 

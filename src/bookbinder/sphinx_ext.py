@@ -6,6 +6,8 @@ Colours come from the package's palette: for the style sheet, for symbols in for
 """
 
 import json
+import re
+from base64 import b64decode
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
@@ -30,6 +32,7 @@ MATHJAX = ["tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions",
 MATHJAX += [f"sre/mathmaps/{name}.json" for name in ("base", "en", "nemeth")]
 # The theme draws its icons with a font; this script, half of what a page weighs, draws the same ones again.
 SECOND_ICONS = "scripts/fontawesome.js"
+DRAWING = re.compile(r'<img class="la-figure" src="data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)"[^>]*>')
 NAMES = {  # in code, the names that have a colour
     "query": ("q", "Q", "query", "queries"),
     "key": ("k", "K", "key", "keys"),
@@ -77,7 +80,7 @@ def restored(page: Page, notebook: str, note: str = "") -> str:
         if cell.cell_type == "markdown":
             cell.source = written.source
         else:
-            describe_image(cell)
+            inline_drawings(cell)
     if note:
         titled = next(cell for cell in stored.cells if cell.cell_type == "markdown")
         title, _, rest = titled.source.partition("\n")
@@ -85,13 +88,12 @@ def restored(page: Page, notebook: str, note: str = "") -> str:
     return nbformat.writes(stored)
 
 
-def describe_image(cell) -> None:
-    """An image's plain text is its alternative text: hand it on to the page, with the cell's own options first."""
+def inline_drawings(cell) -> None:
+    """Put drawings into the page itself, where they see its colours: a notebook has them as images."""
     for output in cell.outputs:
         data = output.get("data", {})
-        if any(mime.startswith("image/") for mime in data):
-            options = cell.metadata.setdefault("mystnb", {}).setdefault("image", {})
-            options.setdefault("alt", data.get("text/plain", ""))
+        if "text/html" in data:
+            data["text/html"] = DRAWING.sub(lambda image: b64decode(image[1]).decode("utf-8"), data["text/html"])
 
 
 def palette_css(palette: dict[str, dict[str, str]]) -> str:

@@ -55,7 +55,9 @@ def drawing(canvas: Figure, alt: str) -> str:
     for child in whole:
         _add(svg, child, theme)
     svg.attrib |= {"width": str(width), "height": str(height), "class": "la-figure", "role": "img", "aria-label": alt}
-    svg.set("style", f"max-width:100%;height:auto;font-family:{FONT};stroke-linejoin:round;{theme.variables()}")
+    fill = FIXED[ON_PALE]  # matplotlib leaves black unsaid
+    style = f"max-width:100%;height:auto;font-family:{FONT};fill:{fill};stroke-linejoin:round;{theme.variables()}"
+    svg.set("style", style.rstrip(";"))
     text = _with_own_ids(ElementTree.tostring(svg, encoding="unicode"))
     if len(text) > MOST_BYTES:
         raise ValueError(f"the drawing has {len(text):,} bytes; at most {MOST_BYTES:,} are allowed: draw fewer points")

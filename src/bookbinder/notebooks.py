@@ -29,6 +29,7 @@ from groundwork import Refusal, write_whole
 
 MOST_LINES = 40
 MOST_UNCOMPARED = 2
+WIDEST = 46  # characters of a printed line: what a phone shows
 SECONDS_PER_CELL = 120
 KEPT = {"tags", "mystnb"}
 BOOTSTRAP = {"tags": ["remove-cell"]}
@@ -351,6 +352,8 @@ def _faults_of_code(number: int, cell: NotebookNode) -> Iterator[str]:
             yield "writes to stderr"
         if WIDGET in output.get("data", {}):
             yield "stores a live widget, which does not work on the page"
+        if line := next((line for line in _printed(output).splitlines() if len(line) > WIDEST), None):
+            yield f"prints a line of {len(line)} characters, {line!r}; a phone shows {WIDEST}"
         words = PIXELS.sub("", _words_of(output))
         if address := MEMORY.search(words):
             yield f"prints a memory address, {address[0]}"
@@ -365,6 +368,15 @@ def _faults_of_images(output: NotebookNode) -> Iterator[str]:
     if any(mime.startswith("image/") for mime in data) and (not alt or alt.startswith("<")):
         yield "shows an image without alternative text"
     yield from (f"shows {image[:60]} without alternative text" for image in NO_ALT.findall(data.get("text/html", "")))
+
+
+def _printed(output: NotebookNode) -> str:
+    """What the page shows of an output in letters of one width."""
+    if output.output_type == "stream":
+        return output.text
+    if output.output_type == "error":
+        return "\n".join(output.traceback)
+    return output.data.get("text/plain", "") if set(output.data) == {"text/plain"} else ""
 
 
 def _words_of(output: NotebookNode) -> str:

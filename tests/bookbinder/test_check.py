@@ -133,6 +133,14 @@ def html(text):
     [
         (new_output("error", ename="ValueError", evalue="x", traceback=[]), "stores an error, ValueError"),
         (new_output("stream", name="stderr", text="x"), "writes to stderr"),
+        (
+            new_output("stream", text="short\n" + "n" * 47),
+            f"prints a line of 47 characters, '{'n' * 47}'; a phone shows 46",
+        ),
+        (
+            new_output("execute_result", {"text/plain": "m" * 50}),
+            f"prints a line of 50 characters, '{'m' * 50}'; a phone shows 46",
+        ),
         (new_output("stream", text="<f at 0x7f12ab>"), "prints a memory address, at 0x7f12ab"),
         (new_output("stream", text="id 0x7f12ab001234"), "prints a memory address, 0x7f12ab001234"),
         (html("&lt;object at 0x7f12ab00&gt;"), "prints a memory address, at 0x7f12ab00"),
@@ -164,6 +172,8 @@ def test_outputs(book, output, problem):
         new_output("stream", text="0x10, https://x.org/home/ and a/tmp/b at 3 o'clock"),
         html('<img alt="A line." src="data:image/png;base64,/tmp/at0x7f12ab00">'),
         new_output("display_data", {"image/png": "AA==", "text/plain": "A line."}),
+        new_output("stream", text="n" * 46),
+        new_output("display_data", {"text/html": "<p>words</p>", "text/plain": "read out, and not shown " * 9}),
     ],
 )
 def test_outputs_that_are_well(book, output):

@@ -44,7 +44,7 @@ class Result:
     mistake: str | None = None
 
     def __repr__(self) -> str:
-        return textwrap.fill(self.message, 80, break_long_words=False, break_on_hyphens=False)
+        return textwrap.fill(self.message, 46, break_long_words=False, break_on_hyphens=False)
 
 
 def check(exercise_id: object, answer: object) -> Result:

@@ -189,23 +189,66 @@ def _crowded(ax: Axes, labels: Sequence[str], n_rows: int) -> bool:
 
 
 _DOCUMENTED = ast.FunctionDef | ast.ClassDef
+_WIDEST = 76  # characters of a line of code: what the column of the page holds
 
 
 def source(obj) -> None:
-    """Display the source code of a function or class of the package without its docstrings."""
+    """Display the source code of a function or class of the package, in lines that a page can hold.
+
+    Of each docstring the first line is left; the API reference has the rest.
+    """
     if not (inspect.isfunction(obj) or inspect.isclass(obj)) or not obj.__module__.startswith("llm_anatomy."):
         raise ValueError(f"obj={obj!r}; it must be a function or class of llm_anatomy")
     lines = textwrap.dedent(inspect.getsource(obj)).rstrip().splitlines()
     documented = [node for node in ast.walk(ast.parse("\n".join(lines))) if isinstance(node, _DOCUMENTED)]
     docstrings = [node.body[0] for node in documented if ast.get_docstring(node) is not None]
     for docstring in sorted(docstrings, key=lambda node: -node.lineno):  # from below, so that line numbers stay valid
-        end = docstring.end_lineno
-        while end < len(lines) and not lines[end].strip():
-            end += 1
-        del lines[docstring.lineno - 1 : end]
-    code = "\n".join(lines)
+        opening, first = re.fullmatch(r'(\s*r?""")(.*?)(?:""")?', lines[docstring.lineno - 1]).groups()
+        kept = textwrap.wrap(f'{opening}{first}"""', _WIDEST, subsequent_indent=" " * docstring.col_offset)
+        lines[docstring.lineno - 1 : docstring.end_lineno] = kept
+    code = "\n".join(narrow for line in lines for narrow in _narrow(line))
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", code)), default=0))
     display({"text/markdown": f"{fence}python\n{code}\n{fence}", "text/plain": code}, raw=True)
+
+
+def _narrow(line: str) -> list[str]:
+    """Break a line that is too long as formatters do: what its longest brackets hold goes on lines of its own."""
+    indent = " " * (len(line) - len(line.lstrip()))
+    if len(line) <= _WIDEST:
+        return [line]
+    if line[len(indent)] == "#":
+        return textwrap.wrap(line.strip(), _WIDEST, initial_indent=indent, subsequent_indent=f"{indent}# ")
+    code, mark, comment = line.rpartition("  # ")
+    if mark:
+        return [*_narrow(f"{indent}# {comment}"), *_narrow(code)]
+    first, last = max(_outermost(line)[0], key=lambda pair: pair[1] - pair[0], default=(0, 0))
+    body = line[first + 1 : last]
+    if not body:
+        return [line]
+    inner = f"{indent}    {body}"
+    if len(inner) > _WIDEST:
+        ends = [] if " for " in body else [*_outermost(body)[1], len(body)]
+        starts = [0, *(end + 1 for end in ends)]
+        items = [item for start, end in zip(starts, ends, strict=False) if (item := body[start:end].strip())]
+        split = [part for item in items for part in _narrow(f"{indent}    {item},")] if items[1:] else _narrow(inner)
+    else:
+        split = [inner]
+    return [line[: first + 1], *split, f"{indent}{line[last:]}"]
+
+
+def _outermost(code: str) -> tuple[list[tuple[int, int]], list[int]]:
+    """Return where the outermost brackets open and close, and where commas stand outside of all brackets."""
+    pairs, commas, opened = [], [], []
+    for found in re.finditer(r"""("|').*?(?<!\\)\1|[][(){},]""", code):
+        if found[0] in "([{":
+            opened.append(found.start())
+        elif found[0] in ")]}" and opened:
+            first = opened.pop()
+            if not opened:
+                pairs.append((first, found.start()))
+        elif found[0] == "," and not opened:
+            commas.append(found.start())
+    return pairs, commas
 
 
 _GLUE = "application/papermill.record/"

@@ -10,7 +10,7 @@ PALETTE: dict[str, dict[str, str]] = json.loads(files(__package__).joinpath("pal
 """Colours by name, ``{"query": {"light": "#…", "dark": "#…"}, …}``, after Okabe and Ito."""
 
 colours = {name: shades["light"] for name, shades in PALETTE.items()}
-"""The colours for figures, by their light variant, which a figure exchanges for the dark ones on a dark page: ``colours["key"]``."""
+"""The colours for figures, by their light variants; a dark page shows the dark ones: ``colours["key"]``."""
 
 WHITE = "#ffffff"
 DARK_GROUND = "#15181d"

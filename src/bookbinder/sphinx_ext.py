@@ -19,7 +19,7 @@ from pygments.token import Name
 from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
 
-from bookbinder import anatomy, lecture_pages, reference, syllabus
+from bookbinder import anatomy, lecture_pages, reading, reference, syllabus
 from bookbinder.myst import TEXT_SUFFIX
 from bookbinder.notebooks import AGAIN, Page, same_code
 from bookbinder.plain import Book
@@ -57,7 +57,9 @@ def read_source(collect: Callable[[Path], Syllabus], app: Sphinx, docname: str, 
             source[0] = anatomy.filled(source[0], collect(root))
         elif text.exists():
             app.env.note_dependency(str(text))
-            source[0] = restored(Page(text, Book(root)), source[0], lecture_pages.draft_note(docname, root))
+            page = Page(text, Book(root))
+            notes = f"{reading.note(page)}\n{lecture_pages.draft_note(docname, root)}"
+            source[0] = restored(page, source[0], notes)
     except Refusal as refusal:
         raise Unbound(str(refusal)) from None
 
@@ -81,7 +83,7 @@ def restored(page: Page, notebook: str, note: str = "") -> str:
             cell.source = written.source
         else:
             inline_drawings(cell)
-    if note:
+    if note.strip():
         titled = next(cell for cell in stored.cells if cell.cell_type == "markdown")
         title, _, rest = titled.source.partition("\n")
         titled.source = f"{title}\n\n{note.strip()}\n\n{rest.lstrip()}"

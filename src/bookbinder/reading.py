@@ -10,7 +10,7 @@ WORDS_PER_MINUTE = 200
 CELLS_PER_MINUTE = 2
 PREDICTION = re.compile(r"^(?:Prediction|Estimate)\(", re.MULTILINE)
 NOT_READ = re.compile(
-    r"\$\$.*?\$\$|\$[^$\n]+\$|```.*?```|\{[\w:]+\}|<[^>]*>|\]\([^)]*\)|^:{3,}.*$|^:[\w-]+:.*$", re.S | re.M
+    r"\$\$.*?\$\$|\$[^$\n]+\$|^```.*?^```$|\{[\w:]+\}|<[^>]*>|\]\([^)]*\)|^:{3,}[^\n]*|^:[\w-]+:[^\n]*", re.S | re.M
 )
 HIDDEN = {"hide-input", "remove-input", "hide-cell", "remove-cell"}
 

@@ -169,7 +169,7 @@ def test_outputs(book, output, problem):
 @pytest.mark.parametrize(
     "output",
     [
-        new_output("stream", text="0x10, https://x.org/home/ and a/tmp/b at 3 o'clock"),
+        new_output("stream", text="0x10, https://x.org/home/ and\na/tmp/b at 3 o'clock"),
         html('<img alt="A line." src="data:image/png;base64,/tmp/at0x7f12ab00">'),
         new_output("display_data", {"image/png": "AA==", "text/plain": "A line."}),
         new_output("stream", text="n" * 46),

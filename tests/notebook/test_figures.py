@@ -1,8 +1,11 @@
 """The palette, the plotting helper, and what a notebook shows of the package."""
 
 import base64
+import inspect
 import io
 import itertools
+import re
+from xml.etree import ElementTree
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -12,12 +15,18 @@ from matplotlib.colors import to_rgb
 from nbformat.v4 import new_code_cell, new_output
 
 from llm_anatomy.layers.attention import SelfAttention
+from llm_anatomy.layers.positions.absolute import Learned
 from llm_anatomy.layers.positions.base import offsets
-from llm_anatomy.notebook import attention_map, colours, figure, figures, glue, signed_map, source, weights_map
-from llm_anatomy.notebook.figures import PALETTE
+from llm_anatomy.layers.positions.rotary import Rotary, YaRNScaling
+from llm_anatomy.notebook import attention_map, colours, figure, figures, glue, palette, signed_map, source, weights_map
+from llm_anatomy.notebook.palette import PALETTE
+from llm_anatomy.registry import PARTS
 
 NOTIONS = ["query", "key", "value", "weights", "position", "normalization", "feedforward", "residual"]
-GROUND = {"light": "#ffffff", "dark": "#14181e"}
+SCHEMES = ["none", "sinusoidal", "learned", "scalar_bias", "t5", "alibi"]
+SCHEMES += ["shaw", "transformer_xl", "tupe", "deberta", "rope"]
+TOGETHER = [name for name in SCHEMES if name not in ("scalar_bias", "tupe", "deberta")]  # in figures
+GROUND = {"light": "#ffffff", "dark": palette.DARK_GROUND}
 # Machado, Oliveira and Fernandes (2009), severity 1, for linear RGB.
 DEUTERANOPIA = np.array([[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]])
 PROTANOPIA = np.array([[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]])
@@ -43,7 +52,8 @@ def shown(monkeypatch):
 
 
 def test_palette_names_every_notion():
-    assert list(PALETTE) == [*NOTIONS, "negative", "positive"]
+    assert list(PALETTE) == [*NOTIONS, "negative", "positive", *SCHEMES]
+    assert set(PARTS["position"]) - {"deberta_v2"} <= set(SCHEMES)
     assert colours["key"] == PALETTE["key"]["light"]
 
 
@@ -58,17 +68,18 @@ def test_palette_can_be_read_as_text(name, shade):
 def test_palette_can_be_told_apart(shade, sight, least):
     def seen(name):
         rgb = (sight @ linear(PALETTE[name][shade])).clip(0, 1)
-        return figures._TO_LAB @ np.cbrt(figures._TO_CONES @ rgb)
+        return palette._TO_LAB @ np.cbrt(palette._TO_CONES @ rgb)
 
-    apart = {pair: np.linalg.norm(seen(pair[0]) - seen(pair[1])) for pair in itertools.combinations(NOTIONS, 2)}
-    assert min(apart.values()) > least, min(apart, key=apart.get)
+    for family, share in ((NOTIONS, 1), (TOGETHER, 1), (SCHEMES, 0.8)):
+        apart = {pair: np.linalg.norm(seen(pair[0]) - seen(pair[1])) for pair in itertools.combinations(family, 2)}
+        assert min(apart.values()) > share * least, min(apart, key=apart.get)
     assert np.linalg.norm(seen("negative") - seen("positive")) > least
 
 
 @pytest.mark.parametrize("half", [weights_map, signed_map, signed_map.reversed()])
 def test_maps_are_white_at_zero_and_even(half):
     steps = np.linspace(0 if half is weights_map else 0.5, 1, 17)
-    lab = figures._to_oklab(half(steps)[:, :3])
+    lab = palette.to_oklab(half(steps)[:, :3])
     assert lab[0, 0] == pytest.approx(1, abs=0.005)
     stride = np.linalg.norm(np.diff(lab, axis=0), axis=1)
     assert (np.diff(lab[:, 0]) < 0).all()
@@ -82,37 +93,108 @@ def plot(show=None, **changes):
         ax.set(xlabel="time / s", ylabel="height / m")
 
 
-def test_figure_displays_one_picture_with_its_words(shown):
-    plot(width=4, height=3)
-    [(data, metadata)] = shown
-    assert list(data) == ["image/png", "text/plain"]
-    assert data["text/plain"] == "A line from (0, 1) to (2, 3)."
-    assert metadata == {"image/png": {"width": 384}}
-    pixels = plt.imread(io.BytesIO(data["image/png"]))
-    assert pixels.shape[:2] == (3 * 144, 4 * 144)
-    assert (pixels[[0, 0, -1, -1], [0, -1, 0, -1]] == 1).all()  # white and opaque, for every theme around it
+def svg_of(data):
+    """The drawing in an output, as text and parsed."""
+    text = base64.b64decode(re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', data["text/html"])[1]).decode()
+    return text, ElementTree.fromstring(text)
+
+
+def test_figure_displays_one_drawing_with_its_words(shown):
+    plot(width=4, height=3, alt='A "line" from (0, 1)\nto (2, 3).')
+    [(data, _)] = shown
+    assert list(data) == ["text/html", "text/plain"]
+    assert data["text/plain"] == 'A "line" from (0, 1) to (2, 3).'
+    image = data["text/html"]
+    assert 'alt="A &quot;line&quot; from (0, 1) to (2, 3)." width="384" style="max-width:100%;height:auto">' in image
+    _, svg = svg_of(data)
+    assert (svg.get("width"), svg.get("height"), svg.get("role")) == ("384", "288", "img")
+    assert svg.get("aria-label") == data["text/plain"]
+    words = "".join(svg.itertext())
+    assert "Where does it end?" in words and "height / m" in words  # text, not outlines
     assert not plt.get_fignums()
 
 
-def test_a_figure_is_lean_and_nobody_sees_it(shown, monkeypatch):
-    whole, opens = [], figures.Image.open
+def test_a_drawing_names_the_colours_of_the_page_and_falls_back_on_the_light_ones(shown):
+    with figure("Which colours?", alt="Three lines.") as ax:
+        for level, colour in enumerate((colours["key"], "0.5", weights_map(0.25))):
+            ax.plot([0, 1], [level, level], color=colour)
+        ax.set(xlabel="x", ylabel="y")
+    text, svg = svg_of(shown[0][0])
+    named = dict(re.findall(r"(--c\d+):((?:[^;(]|\((?:[^()]|\([^()]*\))*\))+)", svg.get("style")))
+    assert f"var(--la-key,{colours['key']})" in named.values()
+    assert "var(--la-ground,#ffffff)" in named.values()  # behind the whole
+    mixed = f"color-mix(in oklab,var(--la-weights,{colours['weights']}) 25%,var(--la-ground,#ffffff))"
+    assert mixed in named.values()
+    greys = [mix for mix in named.values() if mix.startswith("color-mix(in oklab,var(--la-residual,")]
+    assert greys
+    assert not re.search(":#[0-9a-f]{6}", text.replace(svg.get("style"), ""))
+
+
+@pytest.mark.parametrize(
+    "draw", [lambda ax: ax.plot([1, 2], color="red"), lambda ax: ax.imshow([[1, 2]], cmap="viridis")]
+)
+def test_a_figure_refuses_colours_of_its_own(shown, draw):
+    with (
+        pytest.raises(
+            ValueError, match='figure "Why?": (the colour #ff0000|a picture has colours)'.replace("?", "[?]")
+        ),
+        figure("Why?", alt="A line.") as ax,
+    ):
+        draw(ax)
+        ax.set(xlabel="x", ylabel="y")
+    assert not shown
+
+
+def test_a_map_has_a_picture_for_either_page(shown):
+    with figure("Which signs?", alt="Three cells.") as ax:
+        ax.imshow([[-1, 0, 1]], cmap=signed_map, vmin=-1, vmax=1)
+        ax.set(xlabel="x", ylabel="y")
+    pictures = svg_of(shown[0][0])[1].findall(".//{*}image")
+    assert [picture.get("style").split(";")[0] for picture in pictures] == [
+        "display:var(--la-in-light,inline)",
+        "display:var(--la-in-dark,none)",
+    ]
+    for picture, shade in zip(pictures, GROUND, strict=True):
+        pixels = plt.imread(io.BytesIO(base64.b64decode(picture.get("href").partition(",")[2])))
+        wanted = [PALETTE["negative"][shade], GROUND[shade], PALETTE["positive"][shade]]
+        assert abs(pixels[0, :, :3] - [to_rgb(colour) for colour in wanted]).max() < 0.006
+
+
+def test_drawings_define_nothing_under_one_name(shown):
+    plot()
+    plot(title="Another?")
+    first, second = (set(re.findall(r' id="([^"]+)"', svg_of(data)[0])) for data, _ in shown)
+    assert first and second and not first & second
+    for data, _ in shown:
+        text, _ = svg_of(data)
+        assert set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text)) <= set(re.findall(r' id="([^"]+)"', text))
+
+
+def test_a_heavy_drawing_is_refused(shown):
+    sentence = r"the drawing has [\d,]+ bytes; at most 40,000 are allowed"
+    with pytest.raises(ValueError, match=sentence), figure("Why?", alt="Noise.") as ax:
+        ax.plot(torch.randn(9000, generator=torch.Generator().manual_seed(0)))
+        ax.set(xlabel="x", ylabel="y")
+
+
+def test_a_picture_for_a_live_widget_is_lean_and_nobody_sees_it(monkeypatch):
+    whole, small, opens = [], [], figures.Image.open
     monkeypatch.setattr(figures.Image, "open", lambda file: whole.append(file.getvalue()) or opens(file))
-    with figure("Which colours are there?", alt="A wave in two colours.") as ax:
+    with figure("Which colours are there?", alt="A wave.", show=lambda png, *_: small.append(png)) as ax:
         ax.imshow(
             (torch.linspace(-9, 9, 400).sin()[None] * torch.linspace(0, 1, 200)[:, None]).numpy(), cmap=signed_map
         )
         ax.set(xlabel="position", ylabel="height")
-    lean = shown[0][0]["image/png"]
-    small, all_colours = (plt.imread(io.BytesIO(png))[..., :3] for png in (lean, *whole))
-    assert len(lean) < len(whole[0]) / 2
-    assert abs(small - all_colours).max() < 12 / 255 and abs(small - all_colours).mean() < 2 / 255
+    lean, all_colours = (plt.imread(io.BytesIO(png))[..., :3] for png in (*small, *whole))
+    assert len(small[0]) < len(whole[0]) / 2
+    assert abs(lean - all_colours).max() < 12 / 255 and abs(lean - all_colours).mean() < 2 / 255
 
 
 def test_figure_is_the_same_to_the_byte_whatever_the_readers_style(shown):
     plot()
     with plt.style.context("dark_background"):
         plot()
-    assert shown[0][0]["image/png"] == shown[1][0]["image/png"]
+    assert shown[0][0] == shown[1][0]
 
 
 def test_figure_gives_one_axes_or_an_array():
@@ -190,8 +272,11 @@ def test_numbers_on_the_map_can_be_read():
     weights = np.linspace(0, 1, 64).reshape(8, 8)
     with figure("Who looks where?", alt="A map.", show=lambda *_: None) as ax:
         attention_map(ax, weights, "abcdefgh", "abcdefgh")
+    inks = {palette.ON_PALE: ("#000", "#fff"), palette.ON_MIDDLE: ("#fff", "#fff"), palette.ON_DEEP: ("#fff", "#000")}
+    [steps] = [steps for steps in palette.MAPS if steps.ends == ("weights",)]
     for text, weight in zip(ax.texts, weights.flat, strict=True):
-        assert contrast(text.get_color(), weights_map(weight)) >= 4.5
+        for ink, cells in zip(inks[text.get_color()], (steps.light, steps.dark), strict=True):
+            assert contrast(ink, cells[round(256 * weight)]) >= 4.5
 
 
 @pytest.mark.parametrize(
@@ -207,14 +292,24 @@ def test_attention_map_refuses(weights, sentence):
         attention_map(ax, weights, ["a", "b"], ["x", "y", "z"])
 
 
-@pytest.mark.parametrize("obj", [SelfAttention, offsets])
-def test_source_shows_code_and_not_the_docstring(shown, obj):
+def words_of(code):
+    """What code says, less docstrings, comments and commas, which formatters add."""
+    bare = re.sub(r'r?"""[\s\S]*?"""', "", code)
+    return re.sub(r"[\s,]", "", re.sub(r"(^|  )\s*# .*", "", bare, flags=re.MULTILINE))
+
+
+@pytest.mark.parametrize("obj", [SelfAttention, offsets, Rotary, YaRNScaling, Learned])
+def test_source_shows_code_that_fits_and_the_first_lines_of_docstrings(shown, obj):
     source(obj)
     [(data, _)] = shown
     code = data["text/plain"]
-    assert code.startswith(("class SelfAttention(MultiHeadAttention):\n    def forward(", "def offsets(\n"))
-    assert "Args:" not in code
     compile(code, "shown", "exec", flags=1 << 24)  # annotations left unread
+    assert words_of(code) == words_of(inspect.getsource(obj))
+    unbreakable = [line for line in code.splitlines() if len(line) > 72 and not re.search("[\"']| if |^[^()]*$", line)]
+    assert not unbreakable
+    first = inspect.getdoc(obj).partition("\n")[0]
+    assert first in " ".join(code.split())
+    assert "Args:" not in code and "Returns:" not in code
     assert data["text/markdown"] == f"```python\n{code}\n```"
 
 
@@ -248,19 +343,3 @@ def test_glue_is_read_by_myst_nb_as_written(shown, text):
 def test_glue_refuses(name, text, sentence):
     with pytest.raises(ValueError, match=sentence):
         glue(name, text)
-
-
-def test_pictures_reach_a_notebook_as_text():
-    """The real display: IPython turns the bytes into base64."""
-    from IPython.core.interactiveshell import InteractiveShell
-    from IPython.utils.capture import capture_output
-
-    InteractiveShell.instance()
-    try:
-        with capture_output() as captured:
-            plot()
-    finally:
-        InteractiveShell.clear_instance()
-    [output] = captured.outputs
-    png = output.data["image/png"]
-    assert (png if isinstance(png, bytes) else base64.b64decode(png)).startswith(b"\x89PNG")

@@ -11,6 +11,7 @@ import io
 import itertools
 import re
 import textwrap
+import tokenize
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -189,7 +190,7 @@ def _crowded(ax: Axes, labels: Sequence[str], n_rows: int) -> bool:
 
 
 _DOCUMENTED = ast.FunctionDef | ast.ClassDef
-_WIDEST = 76  # characters of a line of code: what the column of the page holds
+_WIDEST = 72  # characters of a line of code: what the column of the page holds
 
 
 def source(obj) -> None:
@@ -206,13 +207,22 @@ def source(obj) -> None:
         opening, first = re.fullmatch(r'(\s*r?""")(.*?)(?:""")?', lines[docstring.lineno - 1]).groups()
         kept = textwrap.wrap(f'{opening}{first}"""', _WIDEST, subsequent_indent=" " * docstring.col_offset)
         lines[docstring.lineno - 1 : docstring.end_lineno] = kept
-    code = "\n".join(narrow for line in lines for narrow in _narrow(line))
+    starts = dict.fromkeys(range(1, len(lines) + 1), 0)  # of each line, how many brackets are open there
+    for token in tokenize.generate_tokens(io.StringIO("\n".join(lines)).readline):
+        step = (token.string in "([{") - (token.string in ")]}") if token.type == tokenize.OP else 0
+        starts |= {row: starts[row] + step for row in range(token.end[0] + 1, len(lines) + 1)} if step else {}
+    code = "\n".join(part for row, line in enumerate(lines, 1) for part in _narrow(line, starts[row] > 0))
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", code)), default=0))
     display({"text/markdown": f"{fence}python\n{code}\n{fence}", "text/plain": code}, raw=True)
 
 
-def _narrow(line: str) -> list[str]:
-    """Break a line that is too long as formatters do: what its longest brackets hold goes on lines of its own."""
+def _narrow(line: str, inside: bool = False) -> list[str]:
+    """Break a line that is too long as formatters do: what its longest brackets hold goes on lines of its own.
+
+    Args:
+        line: of code.
+        inside: whether it stands within brackets, so that it can be broken after its commas.
+    """
     indent = " " * (len(line) - len(line.lstrip()))
     if len(line) <= _WIDEST:
         return [line]
@@ -221,19 +231,26 @@ def _narrow(line: str) -> list[str]:
     code, mark, comment = line.rpartition("  # ")
     if mark:
         return [*_narrow(f"{indent}# {comment}"), *_narrow(code)]
+    if inside and len(parts := _at_commas(line)) > 1:
+        return [part for item in parts for part in _narrow(f"{indent}{item},")]
     first, last = max(_outermost(line)[0], key=lambda pair: pair[1] - pair[0], default=(0, 0))
     body = line[first + 1 : last]
     if not body:
         return [line]
     inner = f"{indent}    {body}"
     if len(inner) > _WIDEST:
-        ends = [] if " for " in body else [*_outermost(body)[1], len(body)]
-        starts = [0, *(end + 1 for end in ends)]
-        items = [item for start, end in zip(starts, ends, strict=False) if (item := body[start:end].strip())]
+        items = _at_commas(body)
         split = [part for item in items for part in _narrow(f"{indent}    {item},")] if items[1:] else _narrow(inner)
     else:
         split = [inner]
     return [line[: first + 1], *split, f"{indent}{line[last:]}"]
+
+
+def _at_commas(code: str) -> list[str]:
+    """Return what stands between the commas outside of all brackets: one part where the code is a comprehension."""
+    ends = [] if " for " in code else _outermost(code)[1]
+    parts = (code[start:end].strip() for start, end in zip([0, *(end + 1 for end in ends)], [*ends, None], strict=True))
+    return [part for part in parts if part]
 
 
 def _outermost(code: str) -> tuple[list[tuple[int, int]], list[int]]:

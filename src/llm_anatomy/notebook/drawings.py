@@ -85,7 +85,7 @@ class DataFlow:
 
     def _find_places(self, mosaic: str) -> dict[str, tuple[int, range]]:
         """Return the row and the columns of each box."""
-        if len({len(row) for row in self._rows}) != 1:
+        if len({len(row) for row in self._rows}) != 1 or not all(row.strip(".") for row in self._rows):
             raise ValueError(f"mosaic={mosaic!r}; its rows must be equally long, one letter or dot for each column")
         places = {}
         for letter in dict.fromkeys([*self.boxes, *"".join(self._rows).replace(".", "")]):
@@ -172,5 +172,5 @@ class DataFlow:
         return {"text/plain": self.alt, "text/html": self.html()}
 
 
-def _at(x: float, top: float, line: int) -> str:
+def _at(x: float, top: float | int, line: int) -> str:
     return f'x="{x:.1f}" y="{top + line * LINE + 12.5:.1f}"'

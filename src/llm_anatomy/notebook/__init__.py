@@ -1,7 +1,7 @@
-"""What the book's notebooks import: set-up, figures, widgets, predictions and checks.
+"""What the book's notebooks import: set-up, figures, drawings, widgets, predictions and checks.
 
-Figures, predictions and widgets are imported at their first use, so that an exercise, which needs only ``check``,
-starts sooner.
+Figures, drawings, predictions and widgets are imported at their first use, so that an exercise, which needs only
+``check``, starts sooner.
 """
 
 from importlib import import_module
@@ -11,6 +11,7 @@ from llm_anatomy.notebook.checks import check
 from llm_anatomy.notebook.setup import setup
 
 if TYPE_CHECKING:
+    from llm_anatomy.notebook.drawings import DataFlow
     from llm_anatomy.notebook.figures import attention_map, colours, figure, glue, signed_map, source, weights_map
     from llm_anatomy.notebook.predictions import Estimate, Prediction
     from llm_anatomy.notebook.widgets import (
@@ -33,6 +34,7 @@ __all__ = [
     "AttentionExplorer",
     "BucketExplorer",
     "CounterAndSinusoids",
+    "DataFlow",
     "DecayExplorer",
     "EncodingExplorer",
     "Estimate",
@@ -59,7 +61,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        for home in ("figures", "predictions", "widgets"):  # each imports those before it
+        for home in ("figures", "predictions", "drawings", "widgets"):
             module = import_module(f"{__name__}.{home}")
             if hasattr(module, name):
                 globals()[name] = getattr(module, name)

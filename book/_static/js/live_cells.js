@@ -4,7 +4,7 @@
   const { package: archive } = document.currentScript.dataset;
   const style = new URL("../css/live_cells.css", document.currentScript.src).href;
   const present = document.querySelector(".la-live");
-  if (present) return present.focus();
+  if (present) return present.focus({ preventScroll: true });
 
   const el = (tag, attributes = {}, ...children) => {
     const made = document.createElement(tag);
@@ -63,15 +63,15 @@
   };
   install.onchange();
   const notes = {
-    "file:": "This page is a file. All files have the same origin, “null”, and so can a page of any site: here the " +
-      "token alone keeps others out.",
+    "file:": "This page is a file. All files have the same origin, “null”, and any site can make a page that has " +
+      "it too: here the token alone keeps others out.",
     "https:": "Your browser may ask whether this site may reach your own machine: allow it. Safari does not let a " +
       "page with https do so; Chrome, Edge and Firefox do.",
   };
   const how = el("div", {},
     el("p", {}, "Paste this command into a terminal of your machine", windows ? " (PowerShell)" : "", ". It starts a " +
-      "Jupyter server for this page alone, and the page connects to it as soon as it is up. It needs Python 3.11, " +
-      "3.12 or 3.13."),
+      "Jupyter server for this site alone, and the page connects as soon as the server is up. The machine needs " +
+      "Python 3.11, 3.12 or 3.13."),
     el("pre", { tabIndex: 0, role: "group", "aria-label": "The command" }, shown),
     el("p", {}, copy, el("label", {}, install, " Install what the cells need first, into the folder llm-anatomy of " +
       "your home. Once is enough; PyTorch takes some minutes.")),
@@ -364,9 +364,12 @@
 
   const boxes = document.querySelectorAll(".bd-article div.cell:has(.cell_input)");
   const cells = Array.from(boxes, (box, index) => new Cell(box, index));
-  document.head.append(el("link", { rel: "stylesheet", href: style }));
-  document.querySelector(".bd-article").after(panel);
+  const sheet = el("link", { rel: "stylesheet", href: style });
+  sheet.onload = sheet.onerror = () => { // now the panel stands at the foot of the window, wherever the reader is
+    document.querySelector(".bd-article").after(panel);
+    panel.focus({ preventScroll: true });
+  };
+  document.head.append(sheet);
   addEventListener("pagehide", leave);
-  panel.focus();
   start();
 })();

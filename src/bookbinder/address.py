@@ -34,6 +34,11 @@ class Address:
         return f"{self.url}/raw/{self.branch}"
 
     @property
+    def archive(self) -> str:
+        """The address of all files in one, from which pip installs the package without git."""
+        return f"{self.url}/archive/refs/heads/{self.branch}.zip"
+
+    @property
     def site(self) -> str:
         """The address of the site that is published from the repository."""
         organisation, name = validated(self.url).split("/")[-2:]

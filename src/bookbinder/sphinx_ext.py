@@ -19,7 +19,7 @@ from pygments.token import Name
 from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
 
-from bookbinder import anatomy, lecture_pages, reading, reference, syllabus
+from bookbinder import anatomy, lecture_pages, live_cells, reading, reference, syllabus
 from bookbinder.myst import TEXT_SUFFIX
 from bookbinder.notebooks import AGAIN, Page, same_code
 from bookbinder.plain import Book
@@ -166,6 +166,7 @@ def setup(app: Sphinx) -> dict:
     collect = cache(syllabus.collect)  # several pages show what it finds
     app.connect("source-read", partial(read_source, collect))
     reference.connect(app, collect)
+    live_cells.connect(app)
     app.connect("doctree-read", set_items_apart, priority=400)  # before the tables of contents are made
     app.connect("build-finished", prune, priority=900)  # after the extension that copies MathJax
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

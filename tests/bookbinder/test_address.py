@@ -18,6 +18,7 @@ def test_what_follows_from_it(book):
     assert here.url == "https://github.com/someone/a-book"
     assert here.site == "https://someone.github.io/a-book"
     assert here.blob == "https://github.com/someone/a-book/blob/main"
+    assert here.archive == "https://github.com/someone/a-book/archive/refs/heads/main.zip"
     notebooks.move("https://github.com/Someone/someone.github.io", book.root)
     assert address.read(book.root).site == "https://someone.github.io"
 

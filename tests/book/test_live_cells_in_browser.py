@@ -1,0 +1,243 @@
+"""Cells that run in the page: the real script in a browser, against a real Jupyter server on this machine."""
+
+import http.server
+import importlib.util
+import os
+import re
+import shlex
+import subprocess
+import sys
+import threading
+from functools import partial
+
+import pytest
+
+from bookbinder import ROOT, address
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        not importlib.util.find_spec("jupyter_server"),
+        reason="no Jupyter server to run the cells of a page on: pip install -r requirements.txt",
+    ),
+]
+CHAPTER, EXERCISES = "book/attention/attention.html", "book/attention/exercises.html"
+CONNECTED = re.compile("Connected")
+ROOT_TOO = ["--allow-root"] * (hasattr(os, "geteuid") and os.geteuid() == 0)  # as in a container
+
+
+class Panel:
+    """What the reader has in front of them after pressing *Run these cells*, *In this page*."""
+
+    def __init__(self, page):
+        self.page = page
+        page.get_by_role("button", name="Run these cells").click()
+        page.get_by_role("button", name="In this page").click()
+        self.box = page.get_by_role("region", name="Run these cells in this page")
+        self.box.wait_for()
+        self.status = self.box.get_by_role("status")
+        self.shown = self.box.get_by_role("group", name="The command")
+        self.command = self.shown.inner_text()
+
+    def says(self, words):
+        self.status.filter(has_text=words).wait_for()
+
+    def button(self, name):
+        return self.page.get_by_role("button", name=name, exact=True)
+
+    def code(self, number):
+        return self.page.get_by_role("textbox", name=f"Code of cell {number}", exact=True)
+
+    def cell(self, number):
+        return self.page.locator("div.cell:has(.cell_input)").nth(number - 1)
+
+    def run(self, number, code, says=None):
+        """What a cell prints when it has been run with this code, and the panel says so, or says something else."""
+        self.code(number).fill(code)
+        self.code(number).press("Control+Enter")
+        self.says(says or re.compile(rf"Cell {number} of \d+ has run"))
+        return self.cell(number).locator(".cell_output").inner_text()
+
+
+@pytest.fixture
+def start(tmp_path):
+    """``start(command)`` runs the last step of the printed command with this Python, and gives the process."""
+    servers = []
+
+    def run(command):
+        _, *arguments = shlex.split(command.split(" && ")[-1])
+        folders = {f"JUPYTER_{kind}_DIR": str(tmp_path / kind) for kind in ("CONFIG", "DATA", "RUNTIME")}
+        servers.append(
+            subprocess.Popen(
+                [sys.executable, *arguments, *ROOT_TOO],
+                cwd=tmp_path,
+                env=os.environ | folders | {"PYTHONPATH": str(ROOT / "src")},
+                stderr=subprocess.DEVNULL,
+            )
+        )
+        return servers[-1]
+
+    yield run
+    for server in servers:
+        server.terminate()
+        server.wait(60)
+
+
+@pytest.fixture
+def connected(site, visit, start):
+    """``connected(page)`` opens a page of the book and connects it with a server."""
+
+    def opened(name, **options):
+        made = Panel(visit(f"{site}/{name}", **options))
+        made.server = start(made.command)
+        made.says(CONNECTED)
+        return made
+
+    return opened
+
+
+def test_nothing_is_fetched_before_the_button_is_pressed(site, visit):
+    page = visit("about:blank")
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{site}/{EXERCISES}", wait_until="networkidle")
+    assert not [url for url in asked if "live_cells" in url]
+    Panel(page)
+    assert [url for url in asked if url.endswith("live_cells.js")]
+    menu = page.locator(".dropdown-launch-buttons")
+    assert "colab.research.google.com" in menu.get_by_role("link", include_hidden=True).get_attribute("href")
+
+
+def test_the_command_installs_the_package_and_admits_this_site_alone(site, visit):
+    panel = Panel(visit(f"{site}/{EXERCISES}"))
+    make, install, server = panel.command.split(" && ")
+    assert make == "python3 -m venv ~/llm-anatomy"
+    assert install.endswith(f" -m pip install jupyter_server ipykernel {address.read().archive}")
+    options = dict(option.split("=") for option in server.split() if "=" in option)
+    assert options["--ServerApp.allow_origin"] == site
+    assert len(options["--IdentityProvider.token"]) == 48
+    panel.box.get_by_role("checkbox").uncheck()
+    assert panel.shown.inner_text() == server
+    other = Panel(visit(f"{site}/{EXERCISES}"))
+    assert options["--IdentityProvider.token"] not in other.command
+
+
+def test_a_cell_is_changed_and_run_and_reset(connected):
+    panel = connected(EXERCISES)
+    printed, before = (panel.cell(2).locator(part).inner_text() for part in (".cell_input pre", ".cell_output"))
+    code = panel.code(2)
+    code.focus()
+    panel.page.keyboard.press("Control+A")
+    panel.page.keyboard.type("for n in range(2):\n    print(n, 6 * 7)\nprint('ende')")  # an indent is carried on
+    assert code.inner_text().rstrip() == "for n in range(2):\n    print(n, 6 * 7)\n    print('ende')"
+    panel.page.keyboard.press("Shift+Enter")
+    panel.says(re.compile(r"Cell 2 of \d+ has run"))
+    assert panel.cell(2).locator(".cell_output").inner_text().split() == ["0", "42", "ende", "1", "42", "ende"]
+    assert panel.code(3).evaluate("field => field === document.activeElement")
+
+    panel.page.reload()  # the edit is still there, and so is the server
+    panel = Panel(panel.page)
+    panel.says(CONNECTED)
+    assert "6 * 7" in panel.code(2).inner_text()
+    assert panel.cell(2).locator(".cell_output").inner_text() == before
+    panel.button("Run cell 2").click()
+    panel.cell(2).get_by_text("0 42").wait_for()
+    panel.button("Reset this cell, 2").click()
+    assert panel.cell(2).locator(".cell_input pre").inner_text() == printed
+    assert panel.cell(2).locator(".cell_output").inner_text() == before
+    assert panel.page.evaluate("localStorage.getItem('la-live ' + location.pathname)") == "{}"
+
+
+def test_all_above_runs_folded_cells_too_and_renews_figures(connected):
+    panel = connected(CHAPTER)
+    page = panel.page
+    boxes = page.locator("div.cell:has(.cell_input)")
+    has_picture = boxes.evaluate_all("all => all.findIndex(box => box.querySelector('.cell_output img'))")
+    last = has_picture + 2
+    page.locator("la-fold").evaluate_all("all => all.forEach(fold => fold.hidden = false)")
+    folded = page.locator("div.cell.tag_hide-input").first
+    alt = boxes.nth(has_picture).locator("img").get_attribute("alt")
+    panel.button(f"Run cell {last}").click()
+    panel.says("“Run all above” runs the cells above it first.")
+    assert "Traceback" in panel.cell(last).locator(".traceback").inner_text()
+    panel.button(f"Run all above cell {last}").click()
+    panel.says(f"Cell {last - 1} of {boxes.count()} has run.")
+    assert "has run" in folded.locator(".la-live-bar").inner_text() and not folded.locator("pre").first.is_visible()
+    image = boxes.nth(has_picture).locator(".cell_output img").first
+    assert image.get_attribute("src").startswith("data:image/png") and image.get_attribute("alt") == alt
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_what_goes_wrong_is_said(connected, start):
+    panel = connected(EXERCISES)
+    shown = panel.run(1, "print('one')\nimport math\n1 / 0", "Cell 1 stopped. ZeroDivisionError: division by zero")
+    assert shown.startswith("one") and "----> 3 1 / 0" in shown and "\x1b" not in shown
+
+    panel.code(1).fill("print('begun', flush=True)\nwhile True: pass")
+    panel.button("Run cell 1").click()
+    panel.button("Run cell 2").click()
+    panel.cell(1).get_by_text("begun", exact=True).wait_for()
+    panel.button("Interrupt").click()
+    panel.says("Cell 1 stopped. KeyboardInterrupt")
+    assert "not run" in panel.cell(2).locator(".la-live-bar").inner_text()
+
+    panel.code(1).fill("import os\nos._exit(1)")
+    panel.button("Run cell 1").click()
+    panel.says("Python stopped, for instance because memory ran out. Connected")
+    assert "What the cells had computed is gone." in panel.cell(1).locator(".cell_output").inner_text()
+
+    panel.server.terminate()
+    panel.says("The connection to the server was lost. Waiting for the server")
+    panel.server.wait(60)
+    start(panel.command)
+    panel.says(CONNECTED)
+    assert panel.run(1, "print(40 + 2)").strip() == "42"
+
+    panel.button("Close").click()
+    assert panel.page.locator(".la-live, .la-live-bar, [contenteditable]").count() == 0
+
+
+def test_another_token_is_refused(site, visit, start):
+    panel = Panel(visit(f"{site}/{EXERCISES}"))
+    start(re.sub("token=.*", "token=another", panel.command))
+    panel.says("refuses the token of this page. It was started by another command: stop it")
+
+
+ASK = """async ([port, token]) => {
+  const outcome = [];
+  for (const headers of [{}, {Authorization: `token ${token}`}])
+    outcome.push(await fetch(`http://127.0.0.1:${port}/api/kernels`, {headers}).then(r => r.status, e => e.name));
+  return outcome;
+}"""
+
+
+def test_another_origin_is_refused(site_folder, visit, connected):
+    """Without the token nobody is answered; with it, a page of another origin still may not read the answer."""
+    panel = connected(EXERCISES)
+    port, token = (re.search(rf"{name}=(\w+)", panel.command)[1] for name in ("port", "token"))
+    assert panel.page.evaluate(ASK, [port, token])[1] == 200
+    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(site_folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as elsewhere:
+        threading.Thread(target=elsewhere.serve_forever, daemon=True).start()
+        page = visit(f"http://127.0.0.1:{elsewhere.server_port}/{EXERCISES}")
+        assert page.evaluate(ASK, [port, token]) == ["TypeError", "TypeError"]
+        page.evaluate("server => sessionStorage.setItem('la-live', server)", f'{{"port": {port}, "token": "{token}"}}')
+        Panel(page).says("does not answer to pages of http://127.0.0.1:")
+        elsewhere.shutdown()
+
+
+def test_a_page_that_is_a_file_runs_its_cells(site_folder, visit, start):
+    panel = Panel(visit((site_folder / "book/attention/exercises.html").as_uri(), width=390))
+    assert "--ServerApp.allow_origin=null " in panel.command
+    assert "All files have the same origin" in panel.box.inner_text()
+    start(panel.command)
+    panel.says(CONNECTED)
+    assert panel.run(1, "6 * 7").strip() == "42"
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_panel_and_cells_break_no_rule(connected, breaches, scheme, width):
+    page = connected(EXERCISES, width=width, color_scheme=scheme).page
+    page.evaluate("document.querySelector('.la-live > div').hidden = false")  # the command too
+    assert breaches(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

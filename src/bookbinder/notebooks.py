@@ -68,7 +68,7 @@ class Page:
 
     @cached_property
     def numbered_cells(self) -> list[tuple[NotebookNode, int]]:
-        """The cells of the text as the notebook has them, but in MyST, each with the number of the line on which it begins."""
+        """The cells of the text, in MyST, but code as the notebook has it; each with the number of its first line."""
         found = list(myst.cells(self.text.read_text(encoding="utf-8")))
         for cell, line in found:
             if cell.cell_type not in ("markdown", "code"):

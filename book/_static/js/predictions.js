@@ -13,8 +13,12 @@
   function write(name, value) {
     memory[name] = value;
     try { localStorage.setItem(name, JSON.stringify(value)); } catch { /* storage is full or blocked */ }
-    for (const prediction of predictions.values()) prediction.open = false;
     settle();
+  }
+
+  function foldAgain(name, value) {
+    for (const prediction of predictions.values()) prediction.open = false;
+    write(name, value);
   }
 
   function el(name, attributes, ...children) {
@@ -30,7 +34,7 @@
     return node;
   }
 
-  const switchAll = () => button("", () => write(SWITCH, !read(SWITCH)));
+  const switchAll = () => button("", () => foldAgain(SWITCH, !read(SWITCH)));
 
   // Finds the stretch after a prediction, and puts a note before it.
   function attach(prediction) {
@@ -43,7 +47,7 @@
   }
 
   const result = el("p", { tabindex: -1 }), all = switchAll();
-  const forget = button("Forget how I did", () => { write(RECORD, {}); result.focus(); });
+  const forget = button("Forget how I did", () => { foldAgain(RECORD, {}); result.focus(); });
   const summary = el("div", { class: "la-record", role: "group", "aria-label": "Your predictions" }, result, el("p", {}, forget, all));
 
   // Makes everything on the page agree with what is stored.
@@ -81,7 +85,7 @@
     const right = choices.filter(answer => answer.right).length;
     const off = Math.round(100 * estimates.reduce((sum, answer) => sum + answer.off, 0) / estimates.length);
     const parts = [];
-    if (choices.length) parts.push(`${right} of ${choices.length} choices right`);
+    if (choices.length) parts.push(`${right} of ${choices.length} choice${choices.length === 1 ? "" : "s"} right`);
     if (estimates.length === 1) parts.push(`your estimate was off by ${off} % of its scale`);
     if (estimates.length > 1) parts.push(`your estimates were off by ${off} % of their scales on average`);
     const how = parts.length ? `: ${parts.join("; ")}` : "";

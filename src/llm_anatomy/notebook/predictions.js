@@ -67,10 +67,13 @@ function prediction({ el, fixed, slider }, data) {
       guess: () => guess,
       judge: guess => ({ off: Math.abs(guess - answer) / (high - low) }),
       compare(guess) {
+        if (guess === undefined) {
+          control.row.remove();
+          return `The answer is ${written(answer)}.`;
+        }
         const mark = el("b", { class: "la-mark" }, "answer");
         mark.style.setProperty("--la-at", (answer - low) / (high - low));
         control.row.querySelector(".la-track").append(mark);
-        if (guess === undefined) return `The answer is ${written(answer)}.`;
         move(guess);
         return `You guessed ${written(guess)}; the answer is ${written(answer)}.`;
       },

@@ -21,7 +21,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from bookbinder import ROOT, address, myst
+from bookbinder import ROOT, address, myst, predictions
 from bookbinder.address import first_cell
 from bookbinder.myst import TEXT_SUFFIX
 from bookbinder.plain import Book, plain, text_of_glue
@@ -69,7 +69,7 @@ class Page:
 
     @cached_property
     def numbered_cells(self) -> list[tuple[NotebookNode, int]]:
-        """The cells of the text, in MyST, each with the number of the line on which it begins."""
+        """The cells of the text, in MyST, but code as the notebook has it; each with the number of its first line."""
         found = list(myst.cells(self.text.read_text(encoding="utf-8")))
         for cell, line in found:
             if cell.cell_type not in ("markdown", "code"):
@@ -78,7 +78,7 @@ class Page:
                 raise Refusal(
                     f"{self.name}:{line}: the cell has the option {unknown[0]!r}; allowed are tags and mystnb"
                 )
-        return found
+        return [(predictions.kept_back(cell), line) for cell, line in found]
 
     @property
     def cells(self) -> list[NotebookNode]:
@@ -344,7 +344,10 @@ def _faults_of_code(number: int, cell: NotebookNode) -> Iterator[str]:
         yield "ends with a semicolon; write `_ = …` to hide a value"
     if (length := len(cell.source.splitlines())) > MOST_LINES:
         yield f"has {length} lines of code; at most {MOST_LINES} are allowed"
-    expected = "raises-exception" in cell.metadata.get("tags", [])
+    tags = cell.metadata.get("tags", [])
+    if predictions.questions(cell.source) and predictions.TAG not in tags:
+        yield f"asks for a prediction; give it the tag {predictions.TAG}, which keeps the answer back"
+    expected = "raises-exception" in tags
     for output in cell.outputs:
         if output.output_type == "error" and not expected:
             yield f"stores an error, {output.ename}"

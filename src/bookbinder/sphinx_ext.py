@@ -10,6 +10,7 @@ import re
 from base64 import b64decode
 from collections.abc import Callable
 from functools import cache, partial
+from itertools import takewhile
 from pathlib import Path
 
 from docutils import nodes
@@ -18,8 +19,9 @@ from pygments.lexers import PythonLexer
 from pygments.token import Name
 from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
+from sphinx.util.logging import getLogger
 
-from bookbinder import anatomy, lecture_pages, live_cells, reading, reference, syllabus
+from bookbinder import anatomy, lecture_pages, live_cells, predictions, reading, reference, syllabus
 from bookbinder.myst import TEXT_SUFFIX
 from bookbinder.notebooks import AGAIN, Page, same_code
 from bookbinder.plain import Book
@@ -39,6 +41,7 @@ NAMES = {  # in code, the names that have a colour
     "value": ("v", "V", "value", "values"),
     "weights": ("weights",),
 }
+LOGGER = getLogger(__name__)
 
 
 class Unbound(SphinxError):
@@ -145,6 +148,41 @@ def set_items_apart(app: Sphinx, document: nodes.document) -> None:
             title += nodes.inline("", items[0], classes=["la-items"])
 
 
+END_OF_ANSWER = "end of answer"  # a comment of the text, % end of answer
+FOLD = "la-fold"
+
+
+def wrap_answers(app: Sphinx, document: nodes.document, docname: str) -> None:
+    """Put what follows a prediction into an element that the page's script folds until the reader has guessed.
+
+    It ends with the section, before the next prediction, or at the line ``% end of answer``.
+    """
+    for cell in list(document.findall(_is_prediction)):
+        siblings = cell.parent.children[cell.parent.index(cell) + 1 :]
+        stretch = list(takewhile(lambda node: not _is_end(node) and not _is_prediction(node), siblings))
+        while stretch and isinstance(stretch[-1], nodes.target | nodes.comment):  # a label of the next section
+            stretch.pop()
+        if stretch:
+            fold = nodes.container("", classes=[FOLD])
+            cell.parent.insert(cell.parent.index(cell) + 1, fold)
+            for node in stretch:
+                cell.parent.remove(node)
+            fold += stretch
+    for mark in list(document.findall(_is_end)):
+        before = mark.parent.children[mark.parent.index(mark) - 1] if mark.parent.index(mark) else None
+        if not isinstance(before, nodes.container) or FOLD not in before["classes"]:
+            LOGGER.warning("`%% %s` ends no answer", END_OF_ANSWER, location=mark)
+        mark.parent.remove(mark)
+
+
+def _is_prediction(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.container) and f"tag_{predictions.TAG}" in node["classes"]
+
+
+def _is_end(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.comment) and node.astext().strip() == END_OF_ANSWER
+
+
 def prune(app: Sphinx, error: Exception | None) -> None:
     """Leave out of the site what no page needs."""
     static = Path(app.outdir) / "_static"
@@ -168,5 +206,6 @@ def setup(app: Sphinx) -> dict:
     reference.connect(app, collect)
     live_cells.connect(app)
     app.connect("doctree-read", set_items_apart, priority=400)  # before the tables of contents are made
+    app.connect("doctree-resolved", wrap_answers)  # after the tables of contents, which look for sections
     app.connect("build-finished", prune, priority=900)  # after the extension that copies MathJax
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -80,6 +80,12 @@ def visit(browser):
 
 
 @pytest.fixture
+def answers_shown(site):
+    """What the browser of a reader stores who sees the answers of all predictions at once; an option of ``visit``."""
+    return {"cookies": [], "origins": [{"origin": site, "localStorage": [{"name": "la-answers", "value": "true"}]}]}
+
+
+@pytest.fixture
 def show(visit, tmp_path):
     """``show(widget, …)`` opens a plain file that holds these widgets and nothing else."""
 

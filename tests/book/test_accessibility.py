@@ -10,8 +10,8 @@ PAGES += ["api_reference", "api/layers/attention"]
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_breaks_no_rule(site, visit, breaches, name, scheme, width):
-    page = visit(f"{site}/book/{name}.html", width=width, color_scheme=scheme)
+def test_a_page_breaks_no_rule(site, visit, answers_shown, breaches, name, scheme, width):
+    page = visit(f"{site}/book/{name}.html", width=width, color_scheme=scheme, storage_state=answers_shown)
     page.evaluate("for (const fold of document.querySelectorAll('.bd-article details')) fold.open = true")
     page.evaluate("window.MathJax?.startup?.promise")  # wait for the formulas, and for the folds to open
     page.evaluate("Promise.all(document.getAnimations().map(motion => motion.finished))")

@@ -340,14 +340,3 @@ def test_chapter_widgets_stand_on_the_pages_ground(chapter, scheme):
     assert page.evaluate("document.documentElement.dataset.theme") == scheme
     ink = page.evaluate("getComputedStyle(document.querySelector('.la-widget')).color")
     assert ink == page.evaluate("getComputedStyle(document.querySelector('.bd-article')).color")
-
-
-def test_chapter_predictions_reveal_after_a_guess(chapter):
-    page = chapter()
-    for question in page.locator(".la-prediction").all():
-        commit = question.get_by_role("button")
-        if question.get_by_role("radio").count():
-            assert commit.is_disabled()
-            question.get_by_role("radio").first.check()
-        commit.click()
-        assert question.locator("p").inner_text()

@@ -108,6 +108,44 @@ def test_items_at_the_end_of_a_heading_are_set_apart():
     assert whole == ["Lookup (UCL-1) on"]
 
 
+def section_with(*marks):
+    """A section: "ask" is a prediction, "end" the mark, "label" a label, and any other word a paragraph."""
+    kinds = {
+        "ask": lambda: nodes.container("", nodes.paragraph("", "ask"), classes=["cell", "tag_prediction"]),
+        "end": lambda: nodes.comment("", "end of answer"),
+        "label": lambda: nodes.target("", "", refid="label"),
+    }
+    document = new_document("")
+    document += nodes.section("", *(kinds.get(mark, lambda mark=mark: nodes.paragraph("", mark))() for mark in marks))
+    return document
+
+
+@pytest.mark.parametrize(
+    ("written", "folded"),
+    [
+        ("before ask a b", ["a b"]),
+        ("ask a end b", ["a"]),
+        ("ask a ask b", ["a", "b"]),
+        ("ask ask", []),
+        ("ask a label", ["a"]),
+        ("a b", []),
+    ],
+)
+def test_what_follows_a_prediction_is_wrapped(written, folded):
+    document = section_with(*written.split())
+    sphinx_ext.wrap_answers(None, document, "page")
+    folds = [node for node in document.findall(nodes.container) if "la-fold" in node["classes"]]
+    assert [" ".join(node.astext() for node in fold.children) for fold in folds] == folded
+    assert document.astext().split() == [word for word in written.split() if word not in ("end", "label")]
+
+
+def test_a_mark_that_ends_no_answer_is_a_warning(monkeypatch):
+    warnings = []
+    monkeypatch.setattr(sphinx_ext.LOGGER, "warning", lambda words, *args, **_: warnings.append(words % args))
+    sphinx_ext.wrap_answers(None, section_with("end", "ask", "end"), "page")
+    assert warnings == ["`% end of answer` ends no answer"] * 2
+
+
 def test_icons_are_drawn_once(tmp_path):
     script = tmp_path / "_static/scripts/fontawesome.js"
     script.parent.mkdir(parents=True)

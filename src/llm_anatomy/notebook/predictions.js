@@ -1,52 +1,92 @@
-// A choice (`choices`) or an estimate (`low` to `high`): the answer is shown once the reader has committed to a guess.
-function draw(data) {
-  const { el } = la, { choices, answer, explanation } = data;
-  const commit = el("button", { type: "button", click: reveal }, "Commit to this guess");
-  const outcome = el("p", { tabindex: -1, hidden: true });
-  const ask = choices ? choose() : estimate();
-  la.text.textContent = "";
-  la.show(el("fieldset", { class: "la-prediction" }, el("legend", {}, data.question), ...ask.nodes, commit, outcome));
+// A choice (`choices`) or an estimate (`low` to `high`): the answer is shown when the reader has committed to a guess, or skips.
+// The event la:prediction tells the page. Its state is "asked" at first, with `show`: `show({ guess })` repeats a guess of an
+// earlier visit, `show({})` shows the answer alone, `show()` asks again. Then it is "committed" or "skipped".
+// It returns the element to be shown, and a function that asks, to be called when it is in the page.
+function prediction({ el, fixed, slider }, data) {
+  const [answer, explanation] = JSON.parse(atob(data.sealed.slice("base64:".length)));
+  const form = el("fieldset", { class: "la-prediction" });
 
-  function reveal() {
-    const words = [ask.verdict(), explanation].join(" ").trim();
-    for (const input of ask.inputs) input.disabled = true;
-    outcome.textContent = words;
-    outcome.hidden = false;
-    outcome.focus({ preventScroll: true });
-    commit.remove();
+  function show(known) {
+    const ask = data.choices ? choose() : estimate();
+    const commit = el("button", { type: "button", click: () => answered("committed", ask.guess()) }, "Commit to this guess");
+    const skip = el("button", { type: "button", click: () => answered("skipped") }, "Skip");
+    const outcome = el("p", { tabindex: -1 });
+    commit.disabled = ask.guess() === undefined;
+    for (const input of ask.inputs) input.addEventListener("input", () => { commit.disabled = false; });
+    form.replaceChildren(el("legend", {}, data.question), ...ask.nodes, commit, skip);
+    if (known) reveal(known.guess);
+
+    function reveal(guess) {
+      for (const input of ask.inputs) input.disabled = true;
+      outcome.textContent = `${ask.compare(guess)} ${explanation}`.trim();
+      commit.remove();
+      skip.replaceWith(outcome);
+    }
+
+    function answered(state, guess) {
+      reveal(guess);
+      outcome.focus({ preventScroll: true });
+      tell(state, guess === undefined ? {} : { guess, answer: data.choices?.[answer] ?? answer, ...ask.judge(guess) });
+    }
+  }
+
+  function tell(state, more) {
+    const detail = { state, question: data.question, ...more };
+    form.dispatchEvent(new CustomEvent("la:prediction", { bubbles: true, composed: true, detail }));
   }
 
   function choose() {
-    const inputs = choices.map((_, i) => el("input", { type: "radio", name: la.text.id, value: i, change: () => { commit.disabled = false; } }));
-    const nodes = choices.map((choice, i) => el("label", {}, inputs[i], el("span", {}, choice)));
-    commit.disabled = true;
+    const name = `guess-${Math.random()}`;
+    const inputs = data.choices.map(choice => el("input", { type: "radio", name, value: choice }));
+    const nodes = data.choices.map((choice, i) => el("label", {}, inputs[i], el("span", {}, choice)));
+    const right = data.choices[answer];
     return {
       inputs, nodes,
-      verdict() {
-        const guess = inputs.findIndex(input => input.checked);
-        nodes[guess].append(el("b", {}, guess === answer ? "your guess, and right" : "your guess"));
-        if (guess !== answer) nodes[answer].append(el("b", {}, "the answer"));
+      guess: () => inputs.find(input => input.checked)?.value,
+      judge: guess => ({ right: guess === right }),
+      compare(guess) {
+        const chosen = data.choices.indexOf(guess);
+        if (chosen >= 0) inputs[chosen].checked = true;
+        nodes[chosen]?.append(el("b", {}, chosen === answer ? "your guess, and right" : "your guess"));
+        if (chosen !== answer) nodes[answer].append(el("b", {}, "the answer"));
         nodes[answer].classList.add("la-answer");
-        return guess === answer ? "As you predicted." : "Not as you predicted.";
+        return guess === right ? "As you predicted." : chosen < 0 ? "" : "Not as you predicted.";
       },
     };
   }
 
   function estimate() {
     const { low, high, digits, unit } = data;
-    const written = number => `${la.fixed(number, digits)} ${unit}`.trim();
-    let guess = (low + high) / 2;
-    const move = number => { guess = number; slider.set(number, written(number)); };
-    const slider = la.slider({ name: "your guess", min: low, max: high, step: 10 ** -digits, ends: [written(low), written(high)], input: move });
-    move(+guess.toFixed(digits));
+    const written = number => `${fixed(number, digits)} ${unit}`.trim();
+    let guess;
+    const move = number => { guess = number; control.set(number, written(number)); };
+    const control = slider({ name: "your guess", min: low, max: high, step: 10 ** -digits, ends: [written(low), written(high)], input: move });
+    move(+((low + high) / 2).toFixed(digits));
     return {
-      inputs: slider.row.querySelectorAll("input"), nodes: [slider.row],
-      verdict() {
+      inputs: control.row.querySelectorAll("input"), nodes: [control.row],
+      guess: () => guess,
+      judge: guess => ({ off: Math.abs(guess - answer) / (high - low) }),
+      compare(guess) {
+        if (guess === undefined) {
+          control.row.remove();
+          return `The answer is ${written(answer)}.`;
+        }
         const mark = el("b", { class: "la-mark" }, "answer");
         mark.style.setProperty("--la-at", (answer - low) / (high - low));
-        slider.row.querySelector(".la-track").append(mark);
+        control.row.querySelector(".la-track").append(mark);
+        move(guess);
         return `You guessed ${written(guess)}; the answer is ${written(answer)}.`;
       },
     };
   }
+
+  show();
+  return { form, asked: () => tell("asked", { show }) };
+}
+
+function draw(data) {
+  const { form, asked } = prediction(la, data);
+  la.text.textContent = "";
+  la.show(form);
+  asked();
 }

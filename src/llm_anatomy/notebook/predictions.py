@@ -1,6 +1,12 @@
-"""Predictions: the reader commits to a guess before the answer is shown."""
+"""Predictions: the reader commits to a guess, or skips, before the answer is shown.
 
+Neither a notebook's source nor a page's shows the answer at a glance: ``answer`` and ``explanation`` may be given as
+``"base64:"`` and their JSON in base64, as the book's notebooks have them, and so the page's script gets them.
+"""
+
+import base64
 import html
+import json
 
 from llm_anatomy.notebook.widgets.base import PageWidget, finite, fixed
 
@@ -9,30 +15,33 @@ class _Question(PageWidget):
     def __init__(self, question: str, explanation: str):
         super().__init__()
         self.question = _text("question", question)
-        self.explanation = explanation
+        self.explanation = _opened(explanation)
 
     def without_script(self) -> str:
-        return (
-            f"<details><summary>Answer</summary>{html.escape(self._answer())} {html.escape(self.explanation)}</details>"
-        )
+        words = "".join(f"&#{ord(letter)};" for letter in f"{self._answer()} {self.explanation}")
+        return f"<details><summary>Answer</summary>{words}</details>"
 
     def _answer(self) -> str:
         raise NotImplementedError
 
     def _live(self, control, chosen, guess):
-        """Show question, control and button; pressing the button fixes the guess and shows the answer."""
+        """Show question, control and buttons: one fixes the guess and shows the answer, the other shows it at once."""
         import ipywidgets as w
 
-        button = w.Button(description="Commit", disabled=not chosen(control), tooltip="shows the answer")
+        commit = w.Button(description="Commit", disabled=not chosen(control), tooltip="shows the answer")
+        skip = w.Button(description="Skip", tooltip="shows the answer without a guess")
         outcome = w.HTML()
 
-        def commit(_):
-            control.disabled = button.disabled = True
-            outcome.value = html.escape(f"Your guess: {guess(control)}. {self._answer()} {self.explanation}")
+        def reveal(button):
+            guessed = f"Your guess: {guess(control)}. " if button is commit else ""
+            control.disabled = commit.disabled = skip.disabled = True
+            outcome.value = html.escape(f"{guessed}{self._answer()} {self.explanation}")
 
-        control.observe(lambda _: setattr(button, "disabled", not chosen(control)), "value")
-        button.on_click(commit)
-        return w.VBox([w.HTML(f"<b>{html.escape(self.question)}</b>"), control, button, outcome])
+        control.observe(lambda _: setattr(commit, "disabled", not chosen(control)), "value")
+        commit.on_click(reveal)
+        skip.on_click(reveal)
+        question = w.HTML(f"<b>{html.escape(self.question)}</b>")
+        return w.VBox([question, control, w.HBox([commit, skip]), outcome])
 
 
 class Prediction(_Question):
@@ -58,6 +67,7 @@ class Prediction(_Question):
         self.choices = [_text(f"choices[{i}]", choice) for i, choice in enumerate(choices)]
         if len(set(self.choices)) < max(2, len(self.choices)):
             raise ValueError(f"choices={self.choices}; there must be at least two, all different")
+        answer = _opened(answer)
         if isinstance(answer, bool) or answer not in range(len(self.choices)):
             raise ValueError(f"{answer=}; it must be the index of the right choice, 0 to {len(self.choices) - 1}")
         self.answer = int(answer)
@@ -66,8 +76,8 @@ class Prediction(_Question):
         return "\n".join([self.question, *(f"{chr(97 + i)}) {choice}" for i, choice in enumerate(self.choices))])
 
     def data(self) -> dict:
-        names = ("question", "choices", "answer", "explanation")
-        return {name: getattr(self, name) for name in names}
+        sealed = _sealed([self.answer, self.explanation])
+        return {"question": self.question, "choices": self.choices, "sealed": sealed}
 
     def live(self):
         import ipywidgets as w
@@ -99,6 +109,7 @@ class Estimate(_Question):
 
     def __init__(self, question: str, answer, low, high, *, digits: int = 2, unit: str = "", explanation: str = ""):
         super().__init__(question, explanation)
+        answer = _opened(answer)
         self.low, self.high, self.answer = finite("low", low), finite("high", high), finite("answer", answer)
         if not self.low <= self.answer <= self.high or self.low == self.high:
             raise ValueError(f"answer={answer}; it must lie between low={low} and high={high}, which must differ")
@@ -108,8 +119,9 @@ class Estimate(_Question):
         return f"{self.question} (from {self._written(self.low)} to {self._written(self.high)})"
 
     def data(self) -> dict:
-        names = ("question", "low", "high", "digits", "unit", "explanation")
-        return {name: getattr(self, name) for name in names} | {"answer": round(self.answer, self.digits + 2)}
+        names = ("question", "low", "high", "digits", "unit")
+        sealed = _sealed([round(self.answer, self.digits + 2), self.explanation])
+        return {name: getattr(self, name) for name in names} | {"sealed": sealed}
 
     def live(self):
         import ipywidgets as w
@@ -124,6 +136,17 @@ class Estimate(_Question):
 
     def _written(self, number: float) -> str:
         return fixed(number, self.digits) + (f" {self.unit}" if self.unit else "")
+
+
+def _sealed(value) -> str:
+    return f"base64:{base64.b64encode(json.dumps(value).encode()).decode()}"
+
+
+def _opened(value):
+    """What is sealed in a text that begins with "base64:"; anything else as it is."""
+    if isinstance(value, str) and value.startswith("base64:"):
+        return json.loads(base64.b64decode(value.removeprefix("base64:")))
+    return value
 
 
 def _text(name: str, text) -> str:

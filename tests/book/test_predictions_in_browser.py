@@ -1,0 +1,183 @@
+"""Predictions on the pages of the book: what follows them is folded until the reader has guessed or skips."""
+
+import re
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+COMMIT, SKIP = "Commit to this guess", "Skip"
+BLOCKED = """for (const name of ["getItem", "setItem"]) {
+    const native = Storage.prototype[name];
+    Storage.prototype[name] = function (key, ...rest) {
+        if (key.startsWith("la-")) throw new Error("blocked");  // the theme's own fail
+        return native.call(this, key, ...rest);
+    };
+}"""
+ALL, AGAIN = "Show all answers at once, on all pages", "Fold answers again"
+
+
+@pytest.fixture
+def chapter(site, visit):
+    def open_page(name="attention", fragment="", **options):
+        return visit(f"{site}/book/{name}/{name}.html{fragment}", **options)
+
+    return open_page
+
+
+@pytest.fixture(params=[(1280, "light"), (390, "dark")], ids=["wide and light", "narrow and dark"])
+def page(chapter, request):
+    width, scheme = request.param
+    return chapter(width=width, color_scheme=scheme)
+
+
+def stretches(page):
+    """For each prediction of the page, whether what follows it is seen; None where no answer follows."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll('.cell:has(.la-prediction)')].map(cell => {
+            let fold = cell.nextElementSibling;
+            if (fold?.matches('.la-note')) fold = fold.nextElementSibling;
+            return fold?.matches('.la-fold') ? fold.firstElementChild.checkVisibility() : null; })"""
+    )
+
+
+def commit(question):
+    if question.get_by_role("radio").count():
+        question.get_by_role("radio").first.check()
+    question.get_by_role("button", name=COMMIT).click()
+
+
+def test_an_answer_is_folded_until_the_reader_commits(page):
+    questions, notes = page.locator(".la-prediction"), page.locator(".la-note")
+    assert stretches(page) == [False] * 4 + [None] * 2
+    for number in range(4):
+        assert "The answer is folded until you commit to a guess or skip." in notes.nth(number).inner_text()
+        assert questions.nth(number).get_by_text("the answer", exact=True).count() == 0
+        commit(questions.nth(number))
+        assert questions.nth(number).locator("p").inner_text()
+        assert stretches(page)[:4] == [True] * (number + 1) + [False] * (3 - number)
+        assert not notes.nth(number).is_visible()
+    page.get_by_text("the best key leads the second best").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_skipping_shows_the_answer_by_keyboard(chapter):
+    page = chapter()
+    first, estimate = page.locator(".la-prediction").first, page.locator(".la-prediction").nth(1)
+    first.get_by_role("radio").first.focus()
+    page.keyboard.press("Tab")  # a guess cannot be committed yet
+    page.keyboard.press("Enter")
+    assert first.get_by_text("The weights are about 0.65").evaluate("words => words === document.activeElement")
+    assert first.get_by_text("your guess").count() == 0 and first.get_by_text("the answer", exact=True).count() == 1
+    estimate.get_by_role("button", name=SKIP).press("Enter")
+    assert estimate.get_by_text("The answer is 0.92.").is_visible()
+    assert stretches(page)[:3] == [True, True, False]
+    assert "You predicted 0 of 6. You skipped 2." in page.locator(".la-record").inner_text()
+
+
+def test_a_guess_is_made_by_keyboard(chapter):
+    page = chapter()
+    page.locator(".la-prediction").first.get_by_role("radio").first.focus()
+    for key in ("ArrowDown", "Tab", "Enter"):
+        page.keyboard.press(key)
+    assert stretches(page)[:2] == [True, False]
+    assert "0 of 1 choice right" in page.locator(".la-record").inner_text()
+
+
+def test_all_answers_are_shown_on_all_pages_until_they_are_folded_again(page, site):
+    page.get_by_role("button", name=ALL).first.press("Enter")
+    assert stretches(page) == [True] * 4 + [None] * 2
+    assert page.get_by_role("button", name=COMMIT).count() == 0 and page.get_by_text("the answer", exact=True).count()
+    assert page.evaluate("document.activeElement.textContent") == AGAIN
+    page.goto(f"{site}/book/rotary_position/rotary_position.html")
+    assert stretches(page) == [True] * 4 + [None] * 3
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.locator(".la-note").nth(2).get_by_role("button", name=AGAIN).click()
+    assert stretches(page) == [False] * 4 + [None] * 3
+    page.go_back()
+    assert stretches(page) == [False] * 4 + [None] * 2
+
+
+def test_without_scripts_nothing_is_folded(chapter):
+    page = chapter(java_script_enabled=False)
+    assert page.locator(".la-fold").count() == 4 and page.locator(".la-note, .la-record").count() == 0
+    assert page.get_by_text("These are the slide’s numbers").is_visible()
+    assert page.get_by_text("Without the scale, wide heads").is_visible()
+
+
+@pytest.mark.parametrize("older", ["", "delete HTMLElement.prototype.onbeforematch"], ids=["new browser", "older"])
+def test_a_link_into_a_fold_opens_it(chapter, older):
+    page = chapter("absolute_position")
+    page.add_init_script(older)
+    page.reload()
+    heading = page.get_by_role("heading", name="The full experiment")
+    assert not heading.is_visible()
+    for follow in (lambda: page.evaluate("location.hash = 'the-full-experiment'"), page.reload):
+        follow()
+        heading.wait_for()
+        page.wait_for_function("h => Math.abs(h.getBoundingClientRect().top) < 300", arg=heading.element_handle())
+        assert stretches(page) == [False, False, False, False, True, None, None, None]
+        assert not page.locator(".la-note").nth(4).is_visible()
+        assert page.get_by_role("button", name=COMMIT).count() == 8  # the question may still be answered
+
+
+def test_a_search_in_the_page_opens_a_fold(chapter):
+    page = chapter(fragment="#:~:text=compare%20all%20seven%20digits")
+    page.get_by_text("These are the slide’s numbers").wait_for()
+    assert stretches(page)[:2] == [True, False]
+
+
+def test_the_record_is_summed_up_and_stays_until_it_is_forgotten(page):
+    record = page.locator(".la-record")
+    assert record.inner_text().startswith("This page asks for 6 predictions. How you did will stand here;")
+    assert not record.get_by_role("button", name="Forget how I did").is_visible()
+    questions = page.locator(".la-prediction")
+    questions.nth(0).get_by_role("radio", name="about (0.3, 1)").check()
+    questions.nth(0).get_by_role("button", name=COMMIT).click()
+    questions.nth(1).get_by_role("slider").fill("0.62")
+    questions.nth(1).get_by_role("button", name=COMMIT).click()
+    commit(questions.nth(2))
+    questions.nth(3).get_by_role("button", name=SKIP).click()
+    words = (
+        "You predicted 3 of 6: 1 of 2 choices right; your estimate was off by 30 % of its scale. You skipped 1. "
+        "This stays in your browser and goes nowhere."
+    )
+    assert record.locator("p").first.inner_text() == words
+    page.reload()
+    assert record.locator("p").first.inner_text() == words
+    assert stretches(page) == [True] * 4 + [None] * 2
+    assert questions.nth(0).get_by_text("your guess, and right").is_visible()
+    assert questions.nth(1).get_by_text("You guessed 0.62; the answer is 0.92.").is_visible()
+    record.get_by_role("button", name="Forget how I did").press("Enter")
+    assert stretches(page) == [False] * 4 + [None] * 2
+    assert page.get_by_role("button", name=COMMIT).count() == 6
+    assert page.evaluate("localStorage[`la-predictions ${location.pathname}`]") == "{}"
+    assert record.locator("p").first.evaluate("words => words === document.activeElement")
+
+
+def test_two_estimates_are_averaged(chapter):
+    page = chapter("absolute_position")
+    estimates = page.locator(".la-prediction:has([type=range])")
+    for number in range(estimates.count()):
+        commit(estimates.nth(number))
+    assert "You predicted 2 of 8: your estimates were off by" in page.locator(".la-record").inner_text()
+    assert re.search(r"by \d+ % of their scales on average\.", page.locator(".la-record").inner_text())
+
+
+def test_a_plain_file_in_a_browser_that_stores_nothing(site_folder, visit):
+    page = visit((site_folder / "book/attention/attention.html").as_uri())
+    page.add_init_script(BLOCKED)
+    page.reload()
+    assert page.evaluate("() => { try { localStorage.getItem('la-answers') } catch (error) { return error.message } }")
+    assert stretches(page) == [False] * 4 + [None] * 2
+    commit(page.locator(".la-prediction").first)
+    page.get_by_role("button", name=ALL).first.click()
+    assert stretches(page) == [True] * 4 + [None] * 2
+    assert "You predicted 1 of 6" in page.locator(".la-record").inner_text()
+
+
+def test_on_paper_nothing_is_folded(chapter):
+    page = chapter()
+    page.emulate_media(media="print")
+    assert stretches(page)[:4] == [True] * 4
+    assert not page.locator(".la-note").first.is_visible()

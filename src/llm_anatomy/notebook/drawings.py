@@ -32,8 +32,8 @@ class DataFlow:
     """A drawing of what flows where through a component: boxes, and arrows downwards that carry shapes.
 
     It is one SVG, without a script, for light and dark pages and for phones; its plain text is the alternative text.
-    The places of the boxes are written as in matplotlib's ``subplot_mosaic``: one letter for each column of each row,
-    equal neighbours for a wide box, a dot for an empty place. An arrow runs straight down a column that both of its
+    The layout is written as in matplotlib's ``subplot_mosaic``: one letter for each column of each row,
+    equal neighbours for a wide box, a dot for an empty cell. An arrow runs straight down a column that both of its
     boxes share and in which no box lies between them.
 
     Args:
@@ -47,7 +47,7 @@ class DataFlow:
     Raises:
         ValueError: for an empty title or alt, a mosaic that does not hold each box once, an unknown colour, a link
             that is no anchor, an arrow between boxes that are not there or not above each other, or a text that is
-            too wide for its place.
+            too wide for its box or column.
 
     >>> DataFlow(
     ...     "How do two numbers become one?",
@@ -73,35 +73,35 @@ class DataFlow:
                 raise ValueError(f"{name}={text!r}; it must be a sentence that says what the drawing shows")
         self.title, self.alt, self.boxes = title, " ".join(alt.split()), dict(boxes)
         self._rows = mosaic.split()
-        self._places = self._find_places(mosaic)
+        self._cells = self._find_cells(mosaic)
         self._column = WIDTH / len(self._rows[0])
         for letter, (text, colour, link) in self.boxes.items():
             if colour not in PALETTE:
                 raise ValueError(f"box {letter!r} has the colour {colour!r}; it must be one of {', '.join(PALETTE)}")
             if not link.startswith("#") or len(link) < 2:
                 raise ValueError(f'box {letter!r} has the link {link!r}; it must be an anchor such as "#sec-mask"')
-            self._demand_room(text, NAME, len(self._places[letter][1]) * self._column - 2 * MARGIN)
+            self._demand_room(text, NAME, len(self._cells[letter][1]) * self._column - 2 * MARGIN)
         self._arrows = [self._route(*arrow) for arrow in arrows]
 
-    def _find_places(self, mosaic: str) -> dict[str, tuple[int, range]]:
+    def _find_cells(self, mosaic: str) -> dict[str, tuple[int, range]]:
         """Return the row and the columns of each box."""
         if len({len(row) for row in self._rows}) != 1 or not all(row.strip(".") for row in self._rows):
             raise ValueError(f"mosaic={mosaic!r}; its rows must be equally long, one letter or dot for each column")
-        places = {}
+        cells = {}
         for letter in dict.fromkeys([*self.boxes, *"".join(self._rows).replace(".", "")]):
-            at = [(row, cells.find(letter), cells.count(letter)) for row, cells in enumerate(self._rows)]
+            at = [(row, letters.find(letter), letters.count(letter)) for row, letters in enumerate(self._rows)]
             at = [(row, range(first, first + count)) for row, first, count in at if count]
             if letter not in self.boxes or len(at) != 1 or self._rows[at[0][0]].find(letter * len(at[0][1])) < 0:
                 raise ValueError(f"mosaic={mosaic!r}; box {letter!r} must be in boxes, and in one row without a gap")
-            places[letter] = at[0]
-        return places
+            cells[letter] = at[0]
+        return cells
 
     def _route(self, start: str, end: str, label: str | Sequence[int]) -> tuple[int, int, float, list[str]]:
         """Return rows of start and end, the middle of the free columns between them, and the label's lines."""
         for letter in (start, end):
             if letter not in self.boxes:
                 raise ValueError(f"the arrow {start!r} to {end!r} names an unknown box {letter!r}")
-        (top, above), (bottom, below) = self._places[start], self._places[end]
+        (top, above), (bottom, below) = self._cells[start], self._cells[end]
         between = self._rows[top + 1 : bottom]
         free = [c for c in above if c in below and all(row[c] == "." for row in between)]
         if top >= bottom or not free:
@@ -120,13 +120,13 @@ class DataFlow:
         """Return the drawing as one HTML element, for any page."""
         tops, bottoms, y = [], [], MARGIN
         for row in range(len(self._rows)):
-            lines = max(self.boxes[box][0].count("\n") + 1 for box, place in self._places.items() if place[0] == row)
+            lines = max(self.boxes[box][0].count("\n") + 1 for box, cell in self._cells.items() if cell[0] == row)
             labels = max((len(label) for top, _, _, label in self._arrows if top == row), default=0)
             tops.append(y)
             bottoms.append(y + lines * LINE + 2 * PAD)
             y = bottoms[-1] + TAIL + labels * LINE + HEAD
         arrows = [self._arrow(bottoms[start], tops[end], x, label) for start, end, x, label in self._arrows]
-        boxes = [self._box(letter, tops[row], bottoms[row]) for letter, (row, _) in self._places.items()]
+        boxes = [self._box(letter, tops[row], bottoms[row]) for letter, (row, _) in self._cells.items()]
         used = dict.fromkeys(colour for _, colour, _ in self.boxes.values())
         shades = {"light": "", "dark": f":is({DARK}) "}
         colours = "".join(
@@ -155,7 +155,7 @@ class DataFlow:
 
     def _box(self, letter: str, top: int, bottom: int) -> str:
         text, colour, link = self.boxes[letter]
-        columns, lines = self._places[letter][1], text.split("\n")
+        columns, lines = self._cells[letter][1], text.split("\n")
         x, width = columns[0] * self._column + MARGIN, len(columns) * self._column - 2 * MARGIN
         first = (top + bottom - len(lines) * LINE) / 2
         words = "".join(

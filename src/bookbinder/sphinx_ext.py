@@ -85,6 +85,7 @@ def restored(page: Page, notebook: str, note: str = "") -> str:
         if cell.cell_type == "markdown":
             cell.source = written.source
         else:
+            describe_image(cell)
             inline_drawings(cell)
     if note.strip():
         titled = next(cell for cell in stored.cells if cell.cell_type == "markdown")
@@ -99,6 +100,15 @@ def inline_drawings(cell) -> None:
         data = output.get("data", {})
         if "text/html" in data:
             data["text/html"] = DRAWING.sub(lambda image: b64decode(image[1]).decode("utf-8"), data["text/html"])
+
+
+def describe_image(cell) -> None:
+    """An image's plain text is its alternative text: hand it on to the page, with the cell's own options first."""
+    for output in cell.outputs:
+        data = output.get("data", {})
+        if any(mime.startswith("image/") for mime in data):
+            options = cell.metadata.setdefault("mystnb", {}).setdefault("image", {})
+            options.setdefault("alt", data.get("text/plain", ""))
 
 
 def palette_css(palette: dict[str, dict[str, str]]) -> str:

@@ -51,7 +51,14 @@ def test_the_words_are_those_of_the_text_and_the_outputs_those_of_the_notebook(p
     assert note.source == ":::{note}\nWords.\n:::"
     assert first.source == page.stored().cells[0].source
     assert code.outputs == page.stored().cells[2].outputs
-    assert code.metadata == page.stored().cells[2].metadata == {}
+    assert code.metadata.mystnb == {"image": {"alt": "A line."}}
+    assert page.stored().cells[2].metadata == {}
+
+
+def test_a_cell_may_describe_its_image_itself(book):
+    page = book.page("```{code-cell}\n---\nmystnb:\n  image: {alt: 'Mine.'}\n---\n1\n```\n")
+    book.store(page, [new_output("display_data", {"image/png": "AA==", "text/plain": "A line."})])
+    assert restored(page).cells[1].metadata.mystnb == {"image": {"alt": "Mine."}}
 
 
 def test_drawings_are_put_into_the_page_and_other_html_is_left(book):

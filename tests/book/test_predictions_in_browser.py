@@ -125,6 +125,9 @@ def test_a_search_in_the_page_opens_a_fold(chapter):
     page = chapter(fragment="#:~:text=compare%20all%20seven%20digits")
     page.get_by_text("These are the slide’s numbers").wait_for()
     assert stretches(page)[:2] == [True, False]
+    assert not page.locator(".la-note").first.is_visible() and page.locator(".la-note").nth(1).is_visible()
+    page.locator(".la-fold").nth(1).dispatch_event("beforematch")  # as the browser's own search does
+    assert stretches(page)[:3] == [True, True, False] and not page.locator(".la-note").nth(1).is_visible()
 
 
 def test_the_record_is_summed_up_and_stays_until_it_is_forgotten(page):

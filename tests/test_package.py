@@ -81,7 +81,7 @@ MAY_IMPORT = {
 }
 # What Colab ships, so that --no-deps is enough there; jaxtyping is optional (llm_anatomy.shapes).
 THIRD_PARTY = {"torch", "numpy", "einops", "matplotlib", "ipywidgets", "IPython", "jaxtyping", "PIL", "regex", "tqdm"}
-THIRD_PARTY |= {"safetensors"}
+THIRD_PARTY |= {"safetensors", "anywidget", "traitlets"}  # the last comes with ipywidgets
 
 # What marks knows neither PyTorch nor the package; these come only into the sandbox.
 GRADERS = {"numpy", "safetensors", "nbformat", "tqdm", "jinja2", "sandlock"}

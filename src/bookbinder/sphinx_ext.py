@@ -7,6 +7,7 @@ Colours come from the package's palette: for the style sheet, for symbols in for
 
 import json
 import re
+import runpy
 from base64 import b64decode
 from collections.abc import Callable
 from functools import cache, partial
@@ -29,6 +30,7 @@ from bookbinder.syllabus import Syllabus
 from groundwork import Refusal
 
 PALETTE = "src/llm_anatomy/notebook/palette.json"
+FRONT_END = "src/llm_anatomy/notebook/front_end.py"  # it needs no PyTorch; the package around it does
 # Of MathJax: what every page loads, and what it fetches when a formula or a reader of the page by ear asks for it.
 MATHJAX = ["tex-chtml.js", "output/chtml/fonts/woff-v2", "input/tex/extensions", "input/mml.js", "a11y"]
 MATHJAX += [f"sre/mathmaps/{name}.json" for name in ("base", "en", "nemeth")]
@@ -193,6 +195,17 @@ def _is_end(node: nodes.Node) -> bool:
     return isinstance(node, nodes.comment) and node.astext().strip() == END_OF_ANSWER
 
 
+def enliven(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
+    """The script of all widgets, once on each page that has one: inline, so that it runs from a plain file too."""
+    if 'class="la-widget"' in context.get("body", ""):
+        context["body"] += front_end(app.srcdir)
+
+
+@cache
+def front_end(root: str) -> str:
+    return runpy.run_path(str(Path(root) / FRONT_END))["script"]()
+
+
 def prune(app: Sphinx, error: Exception | None) -> None:
     """Leave out of the site what no page needs."""
     static = Path(app.outdir) / "_static"
@@ -217,5 +230,6 @@ def setup(app: Sphinx) -> dict:
     live_cells.connect(app)
     app.connect("doctree-read", set_items_apart, priority=400)  # before the tables of contents are made
     app.connect("doctree-resolved", wrap_answers)  # after the tables of contents, which look for sections
+    app.connect("html-page-context", enliven)
     app.connect("build-finished", prune, priority=900)  # after the extension that copies MathJax
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

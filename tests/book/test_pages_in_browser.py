@@ -51,3 +51,21 @@ def test_a_chapter_says_how_long_it_takes(site, visit):
     page = visit(f"{site}/{CHAPTERS[0]}.html")
     said = page.locator(".la-reading").inner_text()
     assert "minutes to read" in said and "predictions" in said and "exercises" in said
+
+
+@pytest.mark.parametrize("docname", CHAPTERS)
+def test_the_page_does_not_paint_over_its_widgets(site, visit, answers_shown, docname):
+    """Their classes and those of the page's own style are apart: lines, dots and words look as they ask for."""
+    page = visit(f"{site}/{docname}.html", storage_state=answers_shown)
+    page.wait_for_selector(".la-plot path", state="attached")
+    faults = page.evaluate(
+        """() => [...document.querySelectorAll('.la-plot svg :is(path, circle, text)')].flatMap(node => {
+            const style = getComputedStyle(node), given = name => node.getAttribute(name);
+            const wanted = ['stroke', 'fill'].filter(name =>
+                given(name) && (given(name) === 'none') !== (style[name] === 'none'));
+            if (Math.abs(parseFloat(given('stroke-width')) - parseFloat(style.strokeWidth)) > .01) wanted.push('width');
+            if (node.localName === 'text' && style.fontWeight !== '400') wanted.push('font-weight');
+            return wanted.map(name => `${name} of ${node.outerHTML}`);
+        })"""
+    )
+    assert not faults[:3]

@@ -1,342 +1,277 @@
-"""The widgets as readers use them: by mouse, finger and keys, light and dark, on a phone, without a network."""
+"""Every widget as readers use it, driven from its declaration: by mouse, keys and finger, at 390 px, in the dark."""
 
-import math
 import random
 import re
-from pathlib import Path
 
 import pytest
+import traitlets
+from widget_examples import EXAMPLES
 
-from llm_anatomy.notebook import Estimate, Prediction, SoftDictionary
-from llm_anatomy.notebook.figures import PALETTE
+from llm_anatomy.notebook import widgets
+from llm_anatomy.notebook.widgets import Choice, Point, Slider, Tick, Widget
 
 pytestmark = pytest.mark.browser
 
-KEYS, VALUES = [[1, 0], [0, 1]], [[1, 1], [-1, 1]]
+FIGURE = "document.querySelector('.la-widget')"
+SOUND = """() => {
+    const figure = document.querySelector('.la-widget'), faults = [], all = css => [...figure.querySelectorAll(css)];
+    const shown = node => node.getClientRects().length > 0, page = document.documentElement;
+    const drawn = all('svg *').flatMap(node => [...node.attributes].map(a => `${node.tagName} ${a.name}=${a.value}`));
+    faults.push(...drawn.filter(text => /NaN|undefined|Infinity/.test(text)).slice(0, 3));
+    faults.push(...(figure.innerText.match(/.{0,20}(NaN|undefined|\\[object|[{}]).{0,20}/g) ?? []));
+    if (page.scrollWidth > innerWidth) faults.push(`the page is ${page.scrollWidth} wide`);
+    for (const svg of all('svg')) {
+        const texts = [...svg.querySelectorAll('text')].filter(shown);
+        const boxes = texts.map(node => [node.textContent, node.getBoundingClientRect()]);
+        boxes.forEach(([a, p], i) => {
+            if (p.left < -1 || p.right > innerWidth + 1) faults.push(`"${a}" leaves the page`);
+            for (const [b, q] of boxes.slice(i + 1)) {
+                const across = Math.min(p.right, q.right) - Math.max(p.left, q.left);
+                const down = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
+                if (across > 2 && down > 4) faults.push(`"${a}" lies on "${b}"`);
+            }
+        });
+    }
+    for (const node of all('text, small, span, b, output, p, figcaption').filter(shown))
+        if (parseFloat(getComputedStyle(node).fontSize) < 12) faults.push(`"${node.textContent}" is too small`);
+    for (const node of all('button, [type=range], .la-option, .la-tick-box, .la-handle').filter(shown))
+        if (node.getBoundingClientRect().height < 43.5) faults.push(`a ${node.className || node.type} is too low`);
+    return faults;
+}"""
 
 
-def soft_dictionary(**changes):
-    return SoftDictionary(**{"keys": KEYS, "values": VALUES, "caption": "Look at the output."} | changes)
+@pytest.fixture(params=EXAMPLES)
+def widget(request):
+    return EXAMPLES[request.param]()
 
 
-def prediction():
-    return Prediction("What do ten times the scores do?", ["Nothing.", "They harden."], answer=1, explanation="Look.")
+def known(page):
+    return page.evaluate(f"{FIGURE}.la.known()")
 
 
-def weights(page, nth=0):
-    return page.locator(".la-widget").nth(nth).locator(".la-bar b").all_inner_texts()
+def close(found, expected):
+    """Whether nested lists of numbers agree to single precision; what is not a number agrees with itself."""
+    if isinstance(expected, list):
+        return len(found) == len(expected) and all(map(close, found, expected))
+    return (
+        found is None or found != found
+        if expected != expected
+        else found == pytest.approx(expected, rel=2e-4, abs=2e-5)
+    )
 
 
-def output(page, nth=0):
-    return page.locator(".la-widget").nth(nth).get_by_text(re.compile(r"^output \(")).inner_text()
+def same_words(found, expected):
+    """Whether two sentences agree but for the last digit of their numbers."""
+    number = re.compile(r"[-−]?\d+(?:\.\d+)?")
+    pairs = zip(number.findall(found), number.findall(expected), strict=False)
+    digits = all(
+        abs(float(a.replace("−", "-")) - float(b.replace("−", "-"))) <= 1.1 * 10.0 ** -len(b.partition(".")[2])
+        for a, b in pairs
+    )
+    return number.sub("#", found) == number.sub("#", expected) and digits
 
 
-def spot(page, x, y, reach=1.5, nth=0):
-    """Where a point of the plane of keys lies on the screen."""
-    box = page.locator(".la-plane:has(.la-handle)").nth(nth).locator("svg").bounding_box()
-    return box["x"] + (x / reach + 1) * box["width"] / 2, box["y"] + (1 - y / reach) * box["height"] / 2
+def ends_and_middle(widget, name):
+    """The extreme values of a control and one between them."""
+    control = widget.controls[name]
+    if isinstance(control, Slider):
+        if control.values:
+            return [control.values[0], control.values[len(control.values) // 2], control.values[-1]]
+        low, high = control.ends_of(widget)
+        middle = (low + high) / 2
+        return [low, control.tensor(middle).item() if control.whole else middle, high]
+    if isinstance(control, Point):
+        return [[-control.reach, control.reach], [0.0, 0.0], [control.reach, -control.reach]]
+    options = control.options if not getattr(control, "by_index", False) else list(range(len(control.options)))
+    return [options[0], options[len(options) // 2], options[-1]]
 
 
-def slide(page, name, value, nth=0):
-    page.get_by_role("slider", name=name, exact=True).nth(nth).fill(str(value))
+def randomly(widget, rng):
+    """Set all controls to random values that the reader can reach."""
+    for name, control in widget.controls.items():
+        if isinstance(control, Slider):
+            low, high = control.ends_of(widget)
+            count = round((high - low) / control.step)
+            value = rng.choice(control.values) if control.values else low + control.step * rng.randint(0, count)
+        elif isinstance(control, Point):
+            value = [round(rng.uniform(-control.reach, control.reach), 3) for _ in "xy"]
+        else:
+            value = rng.choice(ends_and_middle(widget, name) if isinstance(control, Tick) else control.options)
+            value = rng.randrange(len(control.options)) if getattr(control, "by_index", False) else value
+        try:
+            setattr(widget, name, value)
+        except traitlets.TraitError:  # an end has moved since
+            continue
 
 
-def assert_no_sideways_scroll(page):
+def test_every_widget_has_an_example():
+    classes = {name for name in widgets.__all__ if isinstance(getattr(widgets, name), type)}
+    assert {name for name in classes if issubclass(getattr(widgets, name), Widget)} - {"Widget"} == set(EXAMPLES)
+
+
+def test_the_page_computes_what_python_states(widget, show):
+    page, rng = show(widget), random.Random(7)
+    start = widget.values()
+    for _ in range(20):
+        randomly(widget, rng)
+        for name, value in widget.values().items():
+            page.evaluate(f"([name, value]) => {FIGURE}.la.set(name, value)", [name, value])
+        found = known(page)
+        for name, expected in widget.outputs().items():
+            assert close(found[name], expected), (name, widget.values(), found[name], expected)
+        words = page.evaluate(f"{FIGURE}.la.words")
+        assert same_words(words, widget.text()), (words, widget.text())
+    page.get_by_role("button", name="Reset").click(force=True)  # disabled at the start
+    assert page.get_by_role("button", name="Reset").is_disabled()
+    for name, value in start.items():
+        setattr(widget, name, value)
+    page.wait_for_function("words => document.querySelector('.la-text').textContent === words", arg=widget.text())
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (390, "dark")])
+def test_it_is_sound_wherever_its_controls_are(widget, show, breaches, width, theme):
+    page = show(widget, width=width, theme=theme)
+    page.wait_for_selector(".la-ready")
+    assert not page.evaluate(SOUND)
+    assert breaches(page) == []
+    for name in widget.controls:
+        for value in ends_and_middle(widget, name):
+            page.evaluate(f"([name, value]) => {FIGURE}.la.set(name, value)", [name, value])
+            assert not page.evaluate(SOUND), (name, value)
+        page.get_by_role("button", name="Reset").click(force=True)  # disabled at the start
+
+
+def reset(page):
+    button = page.get_by_role("button", name="Reset")
+    if button.is_enabled():
+        button.click()
+
+
+def now(page, name):
+    return page.evaluate(f"name => {FIGURE}.la.get(name)", name)
+
+
+def test_keys_mouse_and_finger_move_each_control(widget, show):
+    page = show(widget, width=390, has_touch=True, is_mobile=True)
+    page.wait_for_selector(".la-ready")
+    finger = page.context.new_cdp_session(page)
+
+    def tap(x, y):
+        finger.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [{"x": x, "y": y}]})
+        finger.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+    for name, control in widget.controls.items():
+        label = control.label or name
+        if isinstance(control, (Slider, Point)):
+            node = page.get_by_role("slider", name=label if isinstance(control, Slider) else f"{label} x", exact=True)
+            node.scroll_into_view_if_needed()
+            first, middle, last = ends_and_middle(widget, name)
+            node.focus()
+            for key, expected in (("Home", first), ("End", last)):
+                page.keyboard.press(key)
+                reached = now(page, name)
+                assert (reached if isinstance(control, Slider) else reached[0]) == pytest.approx(
+                    expected if isinstance(control, Slider) else {"Home": -control.reach, "End": control.reach}[key]
+                )
+            for press in (page.mouse.click, tap):
+                before, box = now(page, name), node.bounding_box()
+                press(box["x"] + box["width"] * (0.5 if press is not tap else 0.2), box["y"] + box["height"] / 2)
+                assert now(page, name) != before
+        elif isinstance(control, Choice):
+            group = page.get_by_role("radiogroup", name=label, exact=True)
+            options = group.get_by_role("radio")
+            for at, press in ((len(control.options) - 1, "click"), (0, "tap")):
+                getattr(options.nth(at), press)(force=True)
+                assert now(page, name) == (at if control.by_index else control.options[at])
+            options.first.focus()
+            page.keyboard.press("ArrowRight")
+            assert now(page, name) == (1 if control.by_index else control.options[1])
+        else:
+            box = page.get_by_role("checkbox", name=label, exact=True)
+            before = now(page, name)
+            for press in ("click", "tap"):
+                getattr(box, press)()
+            assert now(page, name) == before
+            box.focus()
+            page.keyboard.press("Space")
+            assert now(page, name) != before
+        page.get_by_role("button", name="Reset").click(force=True)  # disabled at the start
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-@pytest.mark.syllabus("UCL-18")
-def test_opens_with_the_lectures_numbers(show):
-    page = show(soft_dictionary())
-    assert weights(page) == ["0.6457", "0.3543"]
-    assert output(page) == "output (0.2913, 1.0000)"
-
-
-def test_mouse_drags_the_query(show):
-    page = show(soft_dictionary())
-    page.mouse.move(*spot(page, 0.8, 0.2))
-    page.mouse.down()
-    page.mouse.move(*spot(page, 0, 0), steps=4)
-    page.mouse.move(*spot(page, -0.5, 0.5), steps=4)
-    page.mouse.up()
-    page.mouse.move(*spot(page, 1, 1))  # let go: it stays
-    expected = soft_dictionary().look_up((-0.5, 0.5), 1)[1]
-    assert [float(w) for w in weights(page)] == pytest.approx(expected, abs=0.01)
-    assert page.get_by_role("slider", name="query", exact=True).get_attribute("aria-valuetext") == "(−0.50, 0.50)"
-
-
-def test_drag_ends_at_the_frame(show):
-    page = show(soft_dictionary())
-    page.mouse.move(*spot(page, 0.8, 0.2))
+def test_a_point_is_dragged_by_mouse_and_finger_and_the_page_stays(show):
+    widget = EXAMPLES["SoftDictionary"]()
+    page = show(widget, widget, width=390, has_touch=True, is_mobile=True)
+    handle = page.locator(".la-handle").first
+    box = handle.bounding_box()
+    page.mouse.move(box["x"] + 22, box["y"] + 22)
     page.mouse.down()
     page.mouse.move(5, 5, steps=3)
     page.mouse.up()
-    assert page.get_by_role("slider", name="query", exact=True).get_attribute("aria-valuetext") == "(−1.50, 1.50)"
+    reach = widget.controls["query"].reach
+    assert now(page, "query") == [-reach, reach]
+    finger = page.context.new_cdp_session(page)
+    box = handle.bounding_box()
+    for kind, points in [("touchStart", [0]), ("touchMove", [40]), ("touchMove", [80]), ("touchEnd", [])]:
+        at = [{"x": box["x"] + 22 + d, "y": box["y"] + 22 + d} for d in points]
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": at})
+    x, y = now(page, "query")
+    assert x > -reach and y < reach and page.evaluate("scrollY") == 0
+    handle.focus()
+    page.keyboard.press("Shift+ArrowRight")
+    assert now(page, "query")[0] == pytest.approx(min(x + 25 * widget.controls["query"].step, reach))
+    assert page.evaluate("document.querySelectorAll('.la-widget')[1].la.get('query')") == pytest.approx([0.8, 0.2])
 
 
-def test_finger_drags_the_query_and_the_page_stays(show):
-    page = show(soft_dictionary(), soft_dictionary(), width=390, has_touch=True, is_mobile=True)
-    cdp = page.context.new_cdp_session(page)
-
-    def touch(kind, *points):
-        at = [{"x": x, "y": y} for x, y in points]
-        cdp.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": at})
-
-    touch("touchStart", spot(page, 0.8, 0.2))
-    for y in (0.4, 0.6, 0.8, 1.0):
-        touch("touchMove", spot(page, 0.4, y))
-    touch("touchEnd")
-    value = page.get_by_role("slider", name="query", exact=True).first.get_attribute("aria-valuetext")
-    assert value == "(0.40, 1.00)"
-    assert page.evaluate("scrollY") == 0
+def test_colours_follow_the_theme_and_its_switch(show):
+    page = show(EXAMPLES["SoftDictionary"]())
+    colour = "getComputedStyle(document.querySelector('.la-plot path[style]')).fill"
+    light = page.evaluate(colour)
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    assert page.evaluate(colour) != light
 
 
-def test_arrow_keys_move_the_query(show):
-    page = show(soft_dictionary())
-    query = page.get_by_role("slider", name="query", exact=True)
-    page.keyboard.press("Tab")
-    assert query.evaluate("node => node === document.activeElement")
-    for key in ("ArrowLeft", "ArrowLeft", "ArrowUp", "Shift+ArrowDown"):
-        page.keyboard.press(key)
-    assert query.get_attribute("aria-valuetext") == "(0.70, 0.00)"
-    expected = soft_dictionary().look_up((0.7, 0), 1)[1]
-    assert [float(w) for w in weights(page)] == pytest.approx(expected, abs=5e-5)
-
-
-def test_sliders_move_the_query_and_reset_brings_it_back(show):
-    page = show(soft_dictionary())
-    slide(page, "query x", -1.2)
-    slide(page, "query y", 0.4)
-    expected = soft_dictionary().look_up((-1.2, 0.4), 1)[1]
-    assert [float(w) for w in weights(page)] == pytest.approx(expected, abs=5e-5)
-    page.get_by_role("button", name="Reset").click()
-    assert weights(page) == ["0.6457", "0.3543"]
-
-
-@pytest.mark.syllabus("UCL-17", "UCL-18")
-def test_temperature_leads_from_hard_to_soft(show):
-    page = show(soft_dictionary())
-    slide(page, "temperature", 0)
-    assert weights(page) == ["1.0000", "0.0000"]
-    assert output(page) == "output (1.0000, 1.0000)"
-    slide(page, "temperature", 10)
-    assert [float(w) for w in weights(page)] == pytest.approx(soft_dictionary().look_up((0.8, 0.2), 0.25)[1], abs=5e-5)
-    slide(page, "temperature", 40)
-    assert [float(w) for w in weights(page)] == pytest.approx(soft_dictionary().look_up((0.8, 0.2), 4)[1], abs=5e-5)
-
-
-def test_words_for_screen_readers_follow_and_are_pythons(show):
-    page = show(soft_dictionary())
-    words = page.locator(".la-text")
-    slide(page, "query x", -0.5)
-    expected = soft_dictionary(query=(-0.5, 0.2)).text()
-    page.wait_for_function("words => document.querySelector('.la-text').textContent === words", arg=expected)
-    assert words.get_attribute("aria-live") == "polite"
-    described = page.get_by_role("group").first.get_attribute("aria-describedby")
-    assert page.locator(f"[id='{described}']").inner_text() == expected
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_colours_follow_the_theme_and_its_switch(show, theme):
-    def colours(page):
-        script = """() => [['.la-key', 'stroke'], ['.la-value', 'fill'], ['.la-bar i', 'backgroundColor'],
-            ['.la-output', 'stroke']].map(([css, name]) => getComputedStyle(document.querySelector(css))[name])"""
-        return page.evaluate(script)
-
-    def rgb(colour):
-        return f"rgb({int(colour[1:3], 16)}, {int(colour[3:5], 16)}, {int(colour[5:7], 16)})"
-
-    page = show(soft_dictionary(), theme=theme)
-    ink = {"light": "#222832", "dark": "#ced6dd"}
-    for now in (theme, {"light": "dark", "dark": "light"}[theme]):
-        page.evaluate("theme => { document.documentElement.dataset.theme = theme }", now)
-        named = [PALETTE[name][now] for name in ("key", "value", "weights")]
-        assert colours(page) == [rgb(colour) for colour in (*named, ink[now])]
-
-
-@pytest.mark.parametrize("width", [390, 1280])
-def test_fits_and_can_be_read_and_touched(show, width):
-    page = show(
-        soft_dictionary(), soft_dictionary(query=(-100, 30), keys=[[10, -90], [-40, 3]]), prediction(), width=width
+def test_a_script_that_comes_again_and_copies_do_no_harm(show):
+    """Jupyter inserts the markup of each output with its own copy of the script."""
+    page = show(EXAMPLES["SoftDictionary"]())
+    page.evaluate(
+        """html => { for (const _ of [1, 2]) {
+            const place = document.body.appendChild(document.createElement('div'));
+            place.innerHTML = html;
+            for (const old of place.querySelectorAll('script[type=module]')) {
+                const script = document.createElement('script');
+                script.type = 'module';
+                script.textContent = old.textContent;
+                old.replaceWith(script);
+            } } }""",
+        EXAMPLES["SlopesExplorer"]().html(),
     )
-    assert_no_sideways_scroll(page)
-    sizes = page.evaluate(
-        """() => [...document.querySelectorAll('.la-widget :is(text, small, span, b, output, legend, figcaption)')]
-            .map(node => parseFloat(getComputedStyle(node).fontSize))"""
-    )
-    assert min(sizes) >= 12
-    for target in page.locator(".la-handle, .la-widget input[type=range], .la-widget button, fieldset > label").all():
-        assert target.bounding_box()["height"] >= 44
-    inside = page.evaluate(
-        """() => [...document.querySelectorAll('.la-plane text')].every(word => {
-            const [a, b] = [word, word.closest('svg')].map(node => node.getBoundingClientRect());
-            return a.left >= b.left && a.right <= b.right && a.top >= b.top - 2 && a.bottom <= b.bottom + 2; })"""
-    )
-    assert inside
-
-
-def test_drawing_follows_a_change_of_width(show):
-    page = show(soft_dictionary())
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.wait_for_function("document.querySelector('.la-plane svg').viewBox.baseVal.width < 200")
-    handle = page.locator(".la-handle").bounding_box()
-    x, y = spot(page, 0.8, 0.2)
-    assert (handle["x"] + 22, handle["y"] + 22) == pytest.approx((x, y), abs=1.5)
-    assert_no_sideways_scroll(page)
-
-
-def test_copies_on_one_page_are_independent(show):
-    page = show(soft_dictionary(), soft_dictionary(), soft_dictionary(query=(0.1, 0.3)))
-    slide(page, "query x", -1, nth=1)
-    assert weights(page) == ["0.6457", "0.3543"]
-    assert weights(page, 1) != ["0.6457", "0.3543"]
+    page.wait_for_function("document.querySelectorAll('.la-ready').length === 3")
+    assert page.locator("style[data-la]").count() == 1
     ids = page.evaluate("[...document.querySelectorAll('[id]')].map(node => node.id)")
     assert len(ids) == len(set(ids)) == 3
 
 
-def test_no_name_leaks_into_the_page(show):
-    names = "Object.keys(window).sort()"
-    assert show(soft_dictionary(), prediction()).evaluate(names) == show().evaluate(names)
-
-
-def test_lives_in_a_notebook_that_runs_scripts_elsewhere(show):
-    """Jupyter inserts the markup first and runs copies of the scripts afterwards, some from the head of the page."""
-    page = show(prediction())
+def test_it_is_drawn_in_a_shadow_tree_and_with_a_model_alone(show):
+    """MyST's pages put a widget into a shadow tree, and give it a model as Jupyter does."""
+    page = show(EXAMPLES["SoftDictionary"]())
     page.evaluate(
-        """html => {
-            const make = (name, content) => Object.assign(document.createElement(name), content);
-            for (const _ of [1, 2]) document.body.append(make('div', {innerHTML: html}));
-            for (const old of document.querySelectorAll('div script:not([type])'))
-                document.head.append(make('script', {textContent: old.textContent}));
-        }""",
-        soft_dictionary().html(),
+        """() => {
+            const place = document.body.appendChild(document.createElement('div')), values = {};
+            const el = place.attachShadow({ mode: 'open' }).appendChild(document.createElement('div'));
+            values._spec = document.querySelector('.la-widget > [type="application/json"]').textContent;
+            for (const { name, start } of JSON.parse(values._spec).controls) values[name] = start;
+            const model = { get: name => values[name], set: (name, value) => { values[name] = value; } };
+            globalThis.llmAnatomy.render({ el, model: { ...model, on() {}, save_changes() {} } });
+            globalThis.shadow = el.getRootNode();
+        }"""
     )
-    slide(page, "query x", -1, nth=1)
-    assert weights(page, 1) == ["0.6457", "0.3543"]
-    assert weights(page, 2) != ["0.6457", "0.3543"]
+    assert page.evaluate("shadow.querySelectorAll('style[data-la]').length") == 1
+    assert page.locator("div >> .la-plot path").count() > 0
+    assert page.evaluate("getComputedStyle(shadow.querySelector('.la-text')).position") == "absolute"
 
 
 def test_without_scripts_the_words_are_shown(show):
-    page = show(soft_dictionary(), prediction(), java_script_enabled=False)
-    assert page.get_by_text("weight 0.6457").is_visible()
-    assert page.get_by_text("a) Nothing.").is_visible()
-    folded = page.locator("details")
-    assert "They harden." not in folded.inner_text()
-    folded.locator("summary").click()
-    assert "Answer: They harden. Look." in folded.inner_text()
-
-
-@pytest.mark.syllabus("UCL-18")
-def test_the_pages_arithmetic_is_the_packages(visit):
-    """The closed form of the script against the attention of the package, large scores and the hard end included."""
-    script = Path(__file__).parents[2] / "src/llm_anatomy/notebook/widgets/soft_dictionary.js"
-    rng = random.Random(7)
-
-    def points(n, size):
-        return [[rng.uniform(-size, size), rng.uniform(-size, size)] for _ in range(n)]
-
-    cases = [
-        (points(1, size)[0], points(n, size), points(n, 3), temperature)
-        for n in (1, 2, 3, 7)
-        for size in (0.5, 3, 32)  # scores up to 2000
-        for temperature in (0, 0.0025, 0.3, 1, 4)
-        for _ in range(3)
-    ]
-    cases.append(([1, 1], [[0.5, 0.5], [1, 0], [0, 1]], points(3, 1), 0))  # a tie, won by the first
-    cases.append(([1000, 0], [[1, 0], [0.999, 0]], points(2, 1), 1))
-    call = f"cases => {{ {script.read_text('utf-8')}; return cases.map(c => attend(...c)) }}"
-    for case, found in zip(cases, visit("about:blank").evaluate(call, [list(c) for c in cases]), strict=True):
-        query, keys, values, temperature = case
-        scores, weights, output = SoftDictionary(keys, values).look_up(query, temperature)
-        assert found["scores"] == pytest.approx(scores, rel=1e-6)
-        assert found["weights"] == pytest.approx(weights, abs=1e-6)
-        assert found["output"] == pytest.approx(output, abs=1e-6)
-        assert math.fsum(found["weights"]) == pytest.approx(1)
-
-
-def test_a_choice_is_made_before_the_answer_shows(show):
-    page = show(prediction())
-    commit = page.get_by_role("button", name="Commit")
-    assert commit.is_disabled()
-    assert not page.get_by_text("Look.").is_visible()
-    page.get_by_label("Nothing.").check()
-    assert not page.get_by_text("the answer").is_visible()
-    commit.click()
-    assert page.get_by_text("Not as you predicted. Look.").is_visible()
-    assert page.locator("fieldset > label").all_inner_texts() == ["Nothing.\nyour guess", "They harden.\nthe answer"]
-    assert page.get_by_label("They harden.").is_disabled()
-
-
-def test_a_choice_is_made_by_keyboard(show):
-    page = show(prediction(), prediction())
-    for key in ("Tab", "ArrowDown", "Tab", "Enter"):
-        page.keyboard.press(key)
-    assert page.get_by_text("As you predicted. Look.").count() == 1
-    assert page.get_by_text("As you predicted. Look.").evaluate("node => node === document.activeElement")
-    assert page.get_by_role("radio", disabled=False).count() == 2  # the second question waits
-
-
-def test_an_estimate_is_shown_beside_the_answer(show):
-    page = show(Estimate("How large is it?", answer=0.6457, low=0, high=1, explanation="So it is."), width=390)
-    assert not page.get_by_text("0.65").is_visible()
-    slide(page, "your guess", 0.3)
-    page.get_by_role("button", name="Commit").click()
-    assert page.get_by_text("You guessed 0.30; the answer is 0.65. So it is.").is_visible()
-    box, mark = page.get_by_role("slider").bounding_box(), page.locator(".la-mark").bounding_box()
-    assert mark["x"] == pytest.approx(box["x"] + 11 + 0.6457 * (box["width"] - 22), abs=2)
-    assert_no_sideways_scroll(page)
-
-
-def test_the_guard_sees_a_foreign_request(visit, tmp_path):
-    file = tmp_path / "bad.html"
-    file.write_text('<img src="https://example.org/pixel.png">', "utf-8")
-    visit(file.as_uri())
-    assert visit.foreign == ["https://example.org/pixel.png"]
-    visit.foreign.clear()
-
-
-# The same widgets on the page of the book.
-
-
-@pytest.fixture
-def chapter(site, visit):
-    return lambda **options: visit(f"{site}/book/attention/attention.html", **options)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
-def test_chapter_soft_dictionary_moves(chapter, scheme, width):
-    page = chapter(width=width, color_scheme=scheme)
-    widget = page.locator(".la-widget:has(.la-soft-dictionary)").first
-    widget.scroll_into_view_if_needed()
-    before = widget.locator(".la-bar b").all_inner_texts()
-    widget.get_by_role("slider", name="query", exact=True).focus()
-    page.keyboard.press("Shift+ArrowLeft")
-    assert widget.locator(".la-bar b").all_inner_texts() != before
-    x, y = spot(page, 0, 0)
-    handle = widget.locator(".la-handle").bounding_box()
-    page.mouse.move(handle["x"] + 22, handle["y"] + 22)
-    page.mouse.down()
-    page.mouse.move(x, y, steps=3)
-    page.mouse.up()
-    assert widget.get_by_role("slider", name="query", exact=True).get_attribute("aria-valuetext") == "(0.00, 0.00)"
-    widget.get_by_role("slider", name="temperature").fill("0")
-    assert widget.locator(".la-bar b").first.inner_text() == "1.0000"
-    assert_no_sideways_scroll(page)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_chapter_widgets_stand_on_the_pages_ground(chapter, scheme):
-    page = chapter(color_scheme=scheme)
-    page.locator(".la-soft-dictionary").first.wait_for()
-    grounds = page.evaluate(
-        """() => {
-            const grounds = [];
-            for (let node = document.querySelector('.la-widget'); node; node = node.parentElement)
-                grounds.push(getComputedStyle(node).backgroundColor);
-            return grounds.filter(colour => colour !== 'rgba(0, 0, 0, 0)'); }"""
-    )
-    assert set(grounds) == {page.evaluate("getComputedStyle(document.body).backgroundColor")}
-    assert page.evaluate("document.documentElement.dataset.theme") == scheme
-    ink = page.evaluate("getComputedStyle(document.querySelector('.la-widget')).color")
-    assert ink == page.evaluate("getComputedStyle(document.querySelector('.bd-article')).color")
+    widget = EXAMPLES["SoftDictionary"]()
+    page = show(widget, java_script_enabled=False)
+    assert page.get_by_text(widget.text()).is_visible()

@@ -8,7 +8,7 @@ import torch
 
 from llm_anatomy.notebook import DataFlow
 from llm_anatomy.notebook.figures import PALETTE
-from llm_anatomy.notebook.widgets.base import DARK
+from llm_anatomy.notebook.front_end import DARK
 
 BOXES = {
     "a": ("query", "query", "#q"),

@@ -1,23 +1,27 @@
-"""Widgets as objects: their words, their markup, and their form with a kernel."""
+"""Widgets as objects: their words, their markup, their traits, and the soft dictionary's numbers."""
 
 import gzip
+import json
 import re
+import subprocess
 import sys
 import types
 
-import matplotlib.pyplot as plt
 import pytest
 import torch
+import traitlets
+from widget_examples import EXAMPLES
 
-from llm_anatomy.notebook import SoftDictionary
-from llm_anatomy.notebook.widgets.base import fixed
+from llm_anatomy.notebook import SoftDictionary, front_end
+from llm_anatomy.notebook.widgets import Choice, Point, Slider, Tick, Widget
+from llm_anatomy.notebook.widgets.base import fill, fixed
 
 KEYS, VALUES = [[1, 0], [0, 1]], [[1, 1], [-1, 1]]
 VIEW = "application/vnd.jupyter.widget-view+json"
 
 
-def soft_dictionary(**changes):
-    return SoftDictionary(**{"keys": KEYS, "values": VALUES} | changes)
+def soft_dictionary(query=(0.8, 0.2), temperature=1.0, **changes):
+    return SoftDictionary(**{"keys": KEYS, "values": VALUES, "query": query, "temperature": temperature} | changes)
 
 
 @pytest.fixture
@@ -29,26 +33,27 @@ def kernel(monkeypatch):
 @pytest.mark.syllabus("UCL-17")
 @pytest.mark.parametrize("query", [(1, 0), (0.8, 0.2)])
 def test_hard_lookup_gives_the_lectures_value(query):
-    assert soft_dictionary().look_up(query, 0)[1:] == ([1, 0], [1, 1])
+    found = soft_dictionary(query, 0).outputs()
+    assert (found["weights"], found["output"]) == ([1, 0], [1, 1])
 
 
 @pytest.mark.syllabus("UCL-18")
 def test_soft_lookup_gives_the_lectures_numbers():
-    scores, weights, output = soft_dictionary().look_up((0.8, 0.2), 1)
-    assert scores == pytest.approx([0.8, 0.2])
-    assert weights == pytest.approx([0.6456563, 0.3543437], abs=1e-6)
-    assert output == pytest.approx([0.2913126, 1], abs=1e-6)
+    found = soft_dictionary().outputs()
+    assert found["scores"] == pytest.approx([0.8, 0.2])
+    assert found["weights"] == pytest.approx([0.6456563, 0.3543437], abs=1e-6)
+    assert found["output"] == pytest.approx([0.2913126, 1], abs=1e-6)
 
 
 @pytest.mark.syllabus("UCL-18")
 def test_a_longer_query_and_a_lower_temperature_approach_the_hard_lookup():
-    longer, colder = soft_dictionary().look_up((8, 2), 1), soft_dictionary().look_up((0.8, 0.2), 0.1)
-    assert longer[1] == pytest.approx(colder[1])
-    assert longer[2] == pytest.approx([1, 1], abs=0.01)
+    longer, colder = soft_dictionary((8, 2)).outputs(), soft_dictionary(temperature=0.1).outputs()
+    assert longer["weights"] == pytest.approx(colder["weights"], rel=1e-5)
+    assert longer["output"] == pytest.approx([1, 1], abs=0.01)
 
 
 def test_words_are_rounded_and_complete():
-    assert repr(soft_dictionary(query=torch.tensor([0.8, -0.2]))) == (
+    assert repr(soft_dictionary(torch.tensor([0.8, -0.2]))) == (
         "Query (0.80, −0.20) at temperature 1: key 1 has score 0.80 and weight 0.7311; "
         "key 2 has score −0.20 and weight 0.2689; the output is (0.4621, 1.0000)."
     )
@@ -62,56 +67,122 @@ def test_numbers_are_written_as_on_the_page(number, written):
     assert fixed(number, 4) == written
 
 
+TEMPLATES = {
+    "[[{w:.2f} on {t}]]": "0.13 on a, −∞ on b",
+    "[[{#} {t}|| and ]]": "1 a and 2 b",
+    "{t[1]} of {n}, {t[n]}": "b of 1, b",
+    "{n|no|one|many} {far|no|one|many}": "one many",
+    "{n|never|first at {far:.1f}}.": "first at 7.5.",
+    "{pad} [[{pad:.0f}]]": "",
+}
+
+
+def test_templates_are_filled():
+    known = {"w": [0.125, -torch.inf], "t": ["a", "b"], "n": 1, "far": 7.5, "pad": [1.0, torch.nan]}
+    for template, expected in TEMPLATES.items():
+        if expected:
+            assert fill(template, known) == expected
+    assert fill("[[{pad:.0f}]]", known) == "1"
+
+
 def test_static_form_is_markup_and_words_and_always_the_same():
-    bundle = soft_dictionary(caption="Look.")._repr_mimebundle_()
-    assert set(bundle) == {"text/html", "text/plain"}
-    assert bundle == soft_dictionary(caption="Look.")._repr_mimebundle_()
-    keys = {w.html().split('data-la="')[1][:13] for w in (soft_dictionary(), soft_dictionary(query=(0, 1)))}
-    assert len(keys) == 2
+    first, second = soft_dictionary()._repr_mimebundle_(), soft_dictionary()._repr_mimebundle_()
+    assert first == second and set(first) == {"text/html", "text/plain"}
+    assert front_end.script() not in first["text/html"]  # the page has it, once
+    assert len({re.search('data-la="(.*?)"', w.html())[1] for w in (soft_dictionary(), soft_dictionary((0, 1)))}) == 2
 
 
-def test_markup_asks_nobody_and_is_light():
-    page = soft_dictionary().html()
-    assert re.findall(r"https?://[\w./]+", page) == ["http://www.w3.org/2000/svg"]  # a name, not an address
-    assert not re.search(r"\b(src|href)=|url\(|@import|fetch\(|import\(", page)
-    assert len(page) < 14_000
-    assert len(gzip.compress(page.encode())) < 5_300
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_markup_asks_nobody_and_is_light(name):
+    markup = EXAMPLES[name]().html(alone=False)
+    assert not re.search(r"https?://|\b(src|href)=|url\(|@import|fetch\(|import\(", markup)
+    assert len(gzip.compress(markup.encode())) < 12_000
+
+
+def test_the_front_end_asks_nobody_and_is_light():
+    module = front_end.module()
+    assert re.findall(r"https?://[\w./]+", module) == ["http://www.w3.org/2000/svg"]  # a name, not an address
+    assert not re.search(r"\bsrc=|\bhref=|url\(|@import|fetch\(|import\(|^import ", module, re.MULTILINE)
+    assert len(gzip.compress(module.encode())) < 20_000
+    assert "torch" not in subprocess.run(
+        [sys.executable, "-X", "importtime", front_end.__file__], capture_output=True, text=True, check=True
+    ).stderr.replace("llm_anatomy", "")  # pages are bound without it
 
 
 def test_markup_holds_what_the_caption_says_and_nothing_of_it():
-    page = soft_dictionary(caption="</script><b>x").html()
-    assert "&lt;/script&gt;&lt;b&gt;x" in page
-    assert page.count("</script>") == 2
+    markup = soft_dictionary(caption="</script><b>x").html(alone=False)
+    assert "&lt;/script&gt;&lt;b&gt;x" in markup
+    assert markup.count("</script>") == 1
 
 
-def test_with_a_kernel_there_is_one_live_control(kernel):
+def test_with_a_kernel_traits_are_synced(kernel):
     widget = soft_dictionary()
-    first, second = widget._repr_mimebundle_(), widget._repr_mimebundle_()
-    assert set(first) == {VIEW, "text/html", "text/plain"}
-    assert first[VIEW] == second[VIEW]
+    assert set(widget._repr_mimebundle_()) == {VIEW, "text/html", "text/plain"}
+    assert {"query", "temperature", "_spec", "_esm"} <= set(widget.keys)
+    assert json.loads(widget._spec)["sentence"] == widget.sentence and "export default" in widget._esm
+    seen = []
+    widget.observe(lambda change: seen.append(change["new"]), "query")
+    widget.query = [0.3, 0.9]
+    assert seen == [[0.3, 0.9]] and repr(widget).startswith("Query (0.30, 0.90)")
 
 
-def test_in_colab_the_control_stands_alone(kernel, monkeypatch):
+def test_in_colab_the_form_of_the_page_is_shown_until_synced_traits_are_wanted(kernel, monkeypatch):
+    asked = []
+    output = types.ModuleType("google.colab.output")
+    output.enable_custom_widget_manager = lambda: asked.append(True)
+    output._widgets = types.SimpleNamespace(_installed_url="")
     monkeypatch.setitem(sys.modules, "google.colab", types.ModuleType("google.colab"))
-    assert set(soft_dictionary()._repr_mimebundle_()) == {VIEW, "text/plain"}
+    monkeypatch.setitem(sys.modules, "google.colab.output", output)
+    widget = soft_dictionary()
+    assert set(widget._repr_mimebundle_()) == {"text/html", "text/plain"} and not asked
+    assert front_end.script() in widget.html()
+    assert VIEW in widget.sync()._repr_mimebundle_() and asked
 
 
-def test_live_control_computes_what_the_page_cannot_reach():
-    x, y, temperature, keys, values, image, words, caption = soft_dictionary(caption="Look.").live().children
-    before = bytes(image.value)
-    assert before.startswith(b"\x89PNG")
-    x.value, y.value = 50.0, -3.0
-    temperature.value = 2.5
-    assert words.value == soft_dictionary(query=(50, -3), temperature=2.5).text()
-    assert bytes(image.value) != before
-    values.value = "[[1, 1], [-1, 1], [0, 4]]"
-    assert words.value == "2 keys cannot have 3 values; each key needs one value"
-    keys.value = "[[1, 0], [0, 1], [20, 20]]"
-    assert "key 3 has score 940.00 and weight 1.0000" in words.value
-    keys.value = "[[1, 0], [0"
-    assert "it must be written like [[1, 0], [0, 1]]" in words.value
-    assert "Look." in caption.value
-    assert not plt.get_fignums()
+class Settings(Widget):
+    most = Slider(4, 1, 9)
+    at = Slider(2, 1, "most")
+    width = Slider(16, values=[4, 16, 64])
+    heat = Slider(0.5, 0.0, 1.0, step=0.1)
+    token = Choice(["a", "dog", "a"], 1, by_index=True)
+    base = Choice([100, 10000], fixed=True)
+    masked = Tick(True)
+    query = Point([0.5, 0], 1.5)
+    sentence = "{token} {token#} {base} {masked|out|in}"
+
+    def compute(self, base, **given):
+        return {"total": sum(number.sum().float() for number in given.values()) * base}
+
+
+def test_controls_are_traits_in_their_order():
+    widget = Settings()
+    assert list(widget.controls) == ["most", "at", "width", "heat", "token", "base", "masked", "query"]
+    assert repr(widget) == "dog 2 100 in"
+    assert widget.outputs() == {"total": pytest.approx(100 * (4 + 2 + 16 + 0.5 + 1 + 1 + 0.5))}
+    assert len(widget.spec()["graphs"]) == 2
+
+
+@pytest.mark.parametrize(
+    "name, value, allowed",
+    [
+        ("most", 2.5, "most=2.5; it must be a whole number from 1 to 9"),
+        ("most", True, "most=True; it must be a whole number from 1 to 9"),
+        ("at", 5, "at=5; it must be a whole number from 1 to 4"),
+        ("width", 8, "width=8; it must be one of 4, 16, 64"),
+        ("heat", float("nan"), "heat=nan; it must be a number from 0 to 1"),
+        ("token", 3, "token=3; it must be an index from 0 to 2"),
+        ("base", 7, "base=7; it must be one of 100, 10000"),
+        ("masked", 1, "masked=1; it must be True or False"),
+        ("query", [1.6, 0], r"query=\[1.6, 0\]; it must be two numbers from -1.5 to 1.5"),
+        ("query", "ab", "query='ab'; it must be two numbers from -1.5 to 1.5"),
+    ],
+)
+def test_a_control_refuses(name, value, allowed):
+    widget = Settings()
+    before = widget.values()
+    with pytest.raises(traitlets.TraitError, match=allowed):
+        setattr(widget, name, value)
+    assert widget.values() == before
 
 
 @pytest.mark.parametrize(

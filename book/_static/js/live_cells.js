@@ -218,6 +218,9 @@
     const type = ["image/png", "image/jpeg"].find((mime) => data[mime]);
     if (markup) {
       const box = el("div", { className: "output text_html", innerHTML: markup });
+      for (const image of box.querySelectorAll('img[src^="data:image/svg+xml;base64,"]')) { // there it sees the page's colours
+        image.outerHTML = new TextDecoder().decode(Uint8Array.from(atob(image.src.split(",")[1]), (c) => c.charCodeAt(0)));
+      }
       for (const dead of box.querySelectorAll("script")) { // a script in innerHTML does not run; a new one does
         const script = el("script", { textContent: dead.textContent });
         for (const { name, value } of dead.attributes) script.setAttribute(name, value);
@@ -329,6 +332,7 @@
           put(node);
         } else if (type === "display_data" || type === "execute_result") {
           put(this.same(content.data["text/html"]) ?? rendered(content.data, content.metadata));
+          globalThis.llmAnatomy?.start(); // a widget that is new
         } else if (type === "error") put(printed(content.traceback.join("\n"), "traceback"));
         else if (type === "clear_output") old = true;
       });

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from llm_anatomy.notebook.figures import PALETTE
-from llm_anatomy.notebook.widgets.base import DARK
+from llm_anatomy.notebook.front_end import DARK
 
 WIDTH = 344  # CSS pixels: what a phone of 390 has between its margins
 MARGIN, PAD = 4, 9  # beside a box; above and below its text

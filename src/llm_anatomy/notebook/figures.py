@@ -1,6 +1,6 @@
 """Figures of the book: the palette, the plotting helpers, two colour maps, and the display of source code.
 
-Each figure answers one question, which is its title, has a white background, and carries its alternative text.
+Each figure answers one question, which is its title, has the page's own ground, and carries its alternative text.
 """
 
 import ast
@@ -12,7 +12,7 @@ import itertools
 import re
 import textwrap
 import tokenize
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import matplotlib
@@ -22,7 +22,6 @@ import torch
 from IPython.display import display
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from PIL import Image
 
 from llm_anatomy.notebook.palette import ON_DEEP, ON_MIDDLE, ON_PALE, PALETTE, colours, signed_map, weights_map
 from llm_anatomy.notebook.svg import CSS_PIXELS_PER_INCH, drawing
@@ -76,7 +75,6 @@ def figure(
     ncols: int = 1,
     sharex: bool = False,
     sharey: bool = False,
-    show: Callable[[bytes, str, int], None] | None = None,
 ) -> Iterator[Axes | np.ndarray]:
     """Draw in the book's style and display one picture when the block ends.
 
@@ -85,7 +83,6 @@ def figure(
         alt: alternative text: what the figure shows, in words, for readers who cannot see it.
         width, height: size in inches.
         nrows, ncols, sharex, sharey: a grid of axes, as in matplotlib's ``subplots``.
-        show: called with the PNG, its alternative text and its width in CSS pixels instead of displaying it.
 
     Yields:
         The axes: one, or an array of them.
@@ -110,24 +107,11 @@ def figure(
         yield axes
         _demand_labels(canvas, title)
         alt = " ".join(alt.split())
-        if show:
-            picture = _lean(canvas)
-        else:
-            try:
-                picture = drawing(canvas, alt)
-            except ValueError as error:
-                raise ValueError(f'figure "{title}": {error}') from None
-    (show or show_drawing)(picture, alt, round(width * CSS_PIXELS_PER_INCH))
-
-
-def _lean(canvas: Figure) -> bytes:
-    """Return the figure as a PNG of a third of the usual size: 256 colours, which the eye cannot tell from all."""
-    whole, lean = io.BytesIO(), io.BytesIO()
-    canvas.savefig(whole, format="png")
-    with Image.open(whole) as picture:
-        few = picture.convert("RGB").quantize(method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE, kmeans=1)
-    few.save(lean, "PNG", optimize=True)
-    return lean.getvalue()
+        try:
+            picture = drawing(canvas, alt)
+        except ValueError as error:
+            raise ValueError(f'figure "{title}": {error}') from None
+    show_drawing(picture, alt, round(width * CSS_PIXELS_PER_INCH))
 
 
 _MEANT = {"title": "which question the figure answers", "alt": "what the figure shows, in words"}

@@ -1,14 +1,17 @@
-// A choice (`choices`) or an estimate (`low` to `high`): the answer is shown when the reader has committed to a guess, or skips.
-// The event la:prediction tells the page. Its state is "asked" at first, with `show`: `show({ guess })` repeats a guess of an
+// A choice (`choices`) or an estimate (`low` to `high`): the answer is shown when the reader has committed to a guess,
+// or skips.
+// The event la:prediction tells the page. Its state is "asked" at first, with `show`: `show({ guess })` repeats a guess
+// of an
 // earlier visit, `show({})` shows the answer alone, `show()` asks again. Then it is "committed" or "skipped".
 // It returns the element to be shown, and a function that asks, to be called when it is in the page.
-function prediction({ el, fixed, slider }, data) {
+function question(data) {
   const [answer, explanation] = JSON.parse(atob(data.sealed.slice("base64:".length)));
   const form = el("fieldset", { class: "la-prediction" });
 
   function show(known) {
     const ask = data.choices ? choose() : estimate();
-    const commit = el("button", { type: "button", click: () => answered("committed", ask.guess()) }, "Commit to this guess");
+    const commit = el("button", { type: "button", click: () => answered("committed", ask.guess()) },
+      "Commit to this guess");
     const skip = el("button", { type: "button", click: () => answered("skipped") }, "Skip");
     const outcome = el("p", { tabindex: -1 });
     commit.disabled = ask.guess() === undefined;
@@ -60,20 +63,21 @@ function prediction({ el, fixed, slider }, data) {
     const written = number => `${fixed(number, digits)} ${unit}`.trim();
     let guess;
     const move = number => { guess = number; control.set(number, written(number)); };
-    const control = slider({ name: "your guess", min: low, max: high, step: 10 ** -digits, ends: [written(low), written(high)], input: move });
+    const control = slider({ name: "your guess", min: low, max: high, step: 10 ** -digits,
+      ends: [written(low), written(high)], input: move });
     move(+((low + high) / 2).toFixed(digits));
     return {
-      inputs: control.row.querySelectorAll("input"), nodes: [control.row],
+      inputs: control.node.querySelectorAll("input"), nodes: [control.node],
       guess: () => guess,
       judge: guess => ({ off: Math.abs(guess - answer) / (high - low) }),
       compare(guess) {
         if (guess === undefined) {
-          control.row.remove();
+          control.node.remove();
           return `The answer is ${written(answer)}.`;
         }
         const mark = el("b", { class: "la-mark" }, "answer");
         mark.style.setProperty("--la-at", (answer - low) / (high - low));
-        control.row.querySelector(".la-track").append(mark);
+        control.node.querySelector(".la-track").append(mark);
         move(guess);
         return `You guessed ${written(guess)}; the answer is ${written(answer)}.`;
       },
@@ -84,9 +88,9 @@ function prediction({ el, fixed, slider }, data) {
   return { form, asked: () => tell("asked", { show }) };
 }
 
-function draw(data) {
-  const { form, asked } = prediction(la, data);
-  la.text.textContent = "";
-  la.show(form);
-  asked();
+// A widget of the kind "prediction".
+function prediction(spec, model, say, { text }) {
+  const { form, asked } = question(spec);
+  text.textContent = "";
+  return { nodes: [form], begin: asked };
 }

@@ -5,17 +5,25 @@ Neither a notebook's source nor a page's shows the answer at a glance: ``answer`
 """
 
 import base64
-import html
 import json
 
-from llm_anatomy.notebook.widgets.base import PageWidget, finite, fixed
+from llm_anatomy.notebook.widgets.arguments import finite
+from llm_anatomy.notebook.widgets.base import Widget, fixed
 
 
-class _Question(PageWidget):
+class _Question(Widget):
+    kind = "prediction"
+
     def __init__(self, question: str, explanation: str):
+        self.question, self.explanation = _text("question", question), _opened(explanation)
         super().__init__()
-        self.question = _text("question", question)
-        self.explanation = _opened(explanation)
+
+    def spec(self) -> dict:
+        return {"kind": self.kind, "question": self.question} | self.asked()
+
+    def asked(self) -> dict:
+        """Return what the page asks, with the answer sealed."""
+        raise NotImplementedError
 
     def without_script(self) -> str:
         words = "".join(f"&#{ord(letter)};" for letter in f"{self._answer()} {self.explanation}")
@@ -23,25 +31,6 @@ class _Question(PageWidget):
 
     def _answer(self) -> str:
         raise NotImplementedError
-
-    def _live(self, control, chosen, guess):
-        """Show question, control and buttons: one fixes the guess and shows the answer, the other shows it at once."""
-        import ipywidgets as w
-
-        commit = w.Button(description="Commit", disabled=not chosen(control), tooltip="shows the answer")
-        skip = w.Button(description="Skip", tooltip="shows the answer without a guess")
-        outcome = w.HTML()
-
-        def reveal(button):
-            guessed = f"Your guess: {guess(control)}. " if button is commit else ""
-            control.disabled = commit.disabled = skip.disabled = True
-            outcome.value = html.escape(f"{guessed}{self._answer()} {self.explanation}")
-
-        control.observe(lambda _: setattr(commit, "disabled", not chosen(control)), "value")
-        commit.on_click(reveal)
-        skip.on_click(reveal)
-        question = w.HTML(f"<b>{html.escape(self.question)}</b>")
-        return w.VBox([question, control, w.HBox([commit, skip]), outcome])
 
 
 class Prediction(_Question):
@@ -63,7 +52,6 @@ class Prediction(_Question):
     """
 
     def __init__(self, question: str, choices, answer, explanation: str = ""):
-        super().__init__(question, explanation)
         self.choices = [_text(f"choices[{i}]", choice) for i, choice in enumerate(choices)]
         if len(set(self.choices)) < max(2, len(self.choices)):
             raise ValueError(f"choices={self.choices}; there must be at least two, all different")
@@ -71,19 +59,13 @@ class Prediction(_Question):
         if isinstance(answer, bool) or answer not in range(len(self.choices)):
             raise ValueError(f"{answer=}; it must be the index of the right choice, 0 to {len(self.choices) - 1}")
         self.answer = int(answer)
+        super().__init__(question, explanation)
 
     def text(self) -> str:
         return "\n".join([self.question, *(f"{chr(97 + i)}) {choice}" for i, choice in enumerate(self.choices))])
 
-    def data(self) -> dict:
-        sealed = _sealed([self.answer, self.explanation])
-        return {"question": self.question, "choices": self.choices, "sealed": sealed}
-
-    def live(self):
-        import ipywidgets as w
-
-        control = w.RadioButtons(options=self.choices, value=None, layout=w.Layout(width="auto"))
-        return self._live(control, lambda c: c.value is not None, lambda c: c.value.rstrip("."))
+    def asked(self) -> dict:
+        return {"choices": self.choices, "sealed": _sealed([self.answer, self.explanation])}
 
     def _answer(self) -> str:
         return f"Answer: {self.choices[self.answer].rstrip('.')}."
@@ -108,28 +90,20 @@ class Estimate(_Question):
     """
 
     def __init__(self, question: str, answer, low, high, *, digits: int = 2, unit: str = "", explanation: str = ""):
-        super().__init__(question, explanation)
         answer = _opened(answer)
         self.low, self.high, self.answer = finite("low", low), finite("high", high), finite("answer", answer)
         if not self.low <= self.answer <= self.high or self.low == self.high:
             raise ValueError(f"answer={answer}; it must lie between low={low} and high={high}, which must differ")
         self.digits, self.unit = digits, unit
+        super().__init__(question, explanation)
 
     def text(self) -> str:
         return f"{self.question} (from {self._written(self.low)} to {self._written(self.high)})"
 
-    def data(self) -> dict:
-        names = ("question", "low", "high", "digits", "unit")
+    def asked(self) -> dict:
+        names = ("low", "high", "digits", "unit")
         sealed = _sealed([round(self.answer, self.digits + 2), self.explanation])
         return {name: getattr(self, name) for name in names} | {"sealed": sealed}
-
-    def live(self):
-        import ipywidgets as w
-
-        step = 10.0**-self.digits
-        control = w.FloatSlider((self.low + self.high) / 2, min=self.low, max=self.high, step=step)
-        control.readout_format = f".{self.digits}f"
-        return self._live(control, lambda c: True, lambda c: self._written(c.value))
 
     def _answer(self) -> str:
         return f"Answer: {self._written(self.answer)}."

@@ -348,7 +348,7 @@ def decay_bound(frequencies: Float[Tensor, "pairs"], distances: Int[Tensor, "dis
     [32.5, 17.95, 10.23]
     """
     angles = distances[:, None] * frequencies  # (distances, pairs)
-    return torch.complex(angles.cos(), angles.sin()).cumsum(-1).abs().mean(-1)
+    return torch.hypot(angles.cos().cumsum(-1), angles.sin().cumsum(-1)).mean(-1)  # |S_i|, without complex numbers
 
 
 # --- The scheme, once for each pairing ---

@@ -1,8 +1,9 @@
 """Widgets that work on the static page without a kernel, and in Jupyter and Colab with one."""
 
 from llm_anatomy.notebook.widgets.attention_explorer import AttentionExplorer
-from llm_anatomy.notebook.widgets.base import PageWidget
+from llm_anatomy.notebook.widgets.base import Widget
 from llm_anatomy.notebook.widgets.bucket_explorer import BucketExplorer
+from llm_anatomy.notebook.widgets.controls import Choice, Point, Slider, Tick
 from llm_anatomy.notebook.widgets.counter_and_sinusoids import CounterAndSinusoids
 from llm_anatomy.notebook.widgets.decay_explorer import DecayExplorer
 from llm_anatomy.notebook.widgets.encoding_explorer import EncodingExplorer
@@ -17,15 +18,19 @@ from llm_anatomy.notebook.widgets.term_mixer import TermMixer
 __all__ = [
     "AttentionExplorer",
     "BucketExplorer",
+    "Choice",
     "CounterAndSinusoids",
     "DecayExplorer",
     "EncodingExplorer",
     "HeadsExplorer",
-    "PageWidget",
+    "Point",
     "RotorExplorer",
     "ScalingExplorer",
     "SchemeExplorer",
+    "Slider",
     "SlopesExplorer",
     "SoftDictionary",
     "TermMixer",
+    "Tick",
+    "Widget",
 ]

@@ -2,118 +2,85 @@
 
 import torch
 
-from llm_anatomy.notebook.figures import attention_map, colours, figure
-from llm_anatomy.notebook.widgets.base import PageWidget, fixed, list_of_strings
+from llm_anatomy.notebook.widgets import marks as m
+from llm_anatomy.notebook.widgets.arguments import list_of_strings
+from llm_anatomy.notebook.widgets.base import Widget
+from llm_anatomy.notebook.widgets.controls import Choice, Tick
+
+MASK = "mask: no looking ahead"
 
 
-class AttentionExplorer(PageWidget):
+class AttentionExplorer(Widget):
     """Show what each token of a sentence attends to.
 
-    The page carries the weights of this sentence; with a kernel, the reader can type another one of the same length.
+    It opens on the inner token whose weights the mask changes most. What the mask forbids is hatched in the map.
 
     Args:
         tokens: the tokens of the sentence.
         attend: called as ``attend(tokens, masked)``; returns weights of shape (heads, queries, keys).
-        vocabulary: the tokens that another sentence may consist of; without it no other sentence can be typed.
         heads: a name for each head; "head 1", "head 2" … by default.
         caption: one sentence that says what to look for.
 
     Raises:
-        ValueError: for tokens that are not strings or not in the vocabulary, weights of another shape or outside
-            [0, 1], or a number of names that is not the number of heads.
+        ValueError: for tokens that are not strings, weights of another shape or outside [0, 1], or a number of names
+            that is not the number of heads.
 
     Source: Vaswani et al. (2017), section 3.2; UCL-20, UCL-21.
 
     >>> AttentionExplorer(["a", "dog"], lambda tokens, masked: torch.tensor([[[1.0, 0.0], [0.3, 0.7]]]))
-    Query 2, dog, in head 1 with the mask: weight 0.30 on a, weight 0.70 on dog.
+    Query 1, a, in head 1 with the mask: weight 1.00 on a, weight 0.00 on dog.
     """
 
-    tools = ("choice",)
+    sentence = (
+        "Query {query#}, {query}, in {head} {masked|without|with} the mask: [[weight {weights:.2f} on {tokens}]]."
+    )
 
-    def __init__(
-        self,
-        tokens,
-        attend,
-        *,
-        vocabulary=None,
-        heads=None,
-        caption: str = "",
-    ):
-        super().__init__(caption)
+    def __init__(self, tokens, attend, *, heads=None, caption: str = ""):
+        tokens = list_of_strings("tokens", tokens)
         if not callable(attend):
             raise ValueError(f"{attend=}; it must be a function of (tokens, masked)")
-        self.attend = attend
-        self.vocabulary = None if vocabulary is None else list_of_strings("vocabulary", vocabulary)
-        self.tokens = self._known(list_of_strings("tokens", tokens))
-        self.weights = [self.attention_weights(self.tokens, masked) for masked in (False, True)]
-        names = [f"head {n + 1}" for n in range(len(self.weights[0]))] if heads is None else heads
-        self.heads = list_of_strings("heads", names)
-        for weights in self.weights:
-            if len(weights) != len(self.heads):
-                raise ValueError(f"heads={self.heads}; attend returned weights of {len(weights)} heads")
+        without, masked = (_checked(attend(list(tokens), masked), len(tokens)) for masked in (False, True))
+        heads = list_of_strings("heads", heads or [f"head {n + 1}" for n in range(len(masked))])
+        if not len(without) == len(masked) == len(heads):
+            raise ValueError(f"{heads=}; attend returned weights of {len(masked)} heads")
+        self.table = torch.stack([without, masked])
+        inner = (masked - without)[0, 1:-1].abs().sum(-1)
+        start = 1 + int(inner.argmax()) if len(inner) else 0
+        query, mask = Choice(tokens, start, by_index=True, hover=True, spread=True, hue="query"), Tick(True, label=MASK)
+        controls = {"query": query} | ({"head": Choice(heads)} if len(heads) > 1 else {}) | {"masked": mask}
+        centres = [(i + 0.5) / len(tokens) for i in range(len(tokens))]
+        data = {"tokens": tokens, "head": heads[0], "centres": centres}
+        super().__init__(caption=caption, data=data, **controls)
 
-    def attention_weights(self, tokens: list[str], masked: bool) -> list[list[list[float]]]:
-        """Return the weights (heads, queries, keys) of a sentence, to three digits."""
-        weights, n = torch.as_tensor(self.attend(list(tokens), masked)).double(), len(tokens)
-        if weights.ndim != 3 or weights.shape[1:] != (n, n):
-            raise ValueError(f"attend returned weights of shape {tuple(weights.shape)}; it must be (heads, {n}, {n})")
-        if not ((weights > -1e-6) & (weights < 1 + 1e-6)).all():
-            low, high = weights.min().item(), weights.max().item()
-            raise ValueError(f"attend returned weights from {low:.4g} to {high:.4g}; they must stay within [0, 1]")
-        return [[[round(weight, 3) for weight in row] for row in head] for head in weights.tolist()]
+    def compute(self, query, masked, head=None):
+        whole = self.table[masked.long(), 0 if head is None else head]
+        centres, row = torch.tensor(self.data["centres"]), query[None]
+        forbidden = masked & (whole == 0) & torch.ones_like(whole, dtype=torch.bool).triu(1)
+        shown = {"whole": whole.masked_fill(forbidden, -torch.inf), "weights": whole.index_select(0, row)[0]}
+        return shown | {"row": query, "place": centres.index_select(0, row)[0]}
 
-    def data(self) -> dict:
-        return {"tokens": self.tokens, "heads": self.heads, "weights": self.weights}
-
-    def text(self) -> str:
-        return self._sentence(self.tokens, self.weights[True], len(self.tokens) - 1, 0, True)
-
-    def live(self):
-        import ipywidgets as w
-
-        n = len(self.tokens)
-        controls = {
-            "query": w.IntSlider(n, min=1, max=n, description="query"),
-            "head": w.ToggleButtons(options=[(name, i) for i, name in enumerate(self.heads)], description="head"),
-            "masked": w.Checkbox(True, description="mask: no looking ahead"),
-        }
-        if self.vocabulary:
-            sentence = w.Text(" ".join(self.tokens), description="sentence", continuous_update=False)
-            controls = {"sentence": sentence} | controls
-        return self.panel(controls, self._picture)
-
-    def _picture(self, show, query, head, masked, sentence=None):
-        tokens = self.tokens if sentence is None else self._known(sentence.split())
-        if len(tokens) != len(self.tokens):
-            raise ValueError(f"sentence={sentence!r} has {len(tokens)} tokens; it must have {len(self.tokens)}")
-        weights = self.attention_weights(tokens, masked)
-        row = weights[head][query - 1]
-        with figure(
-            f"What does token {query}, {tokens[query - 1]}, attend to?",
-            alt=self._sentence(tokens, weights, query - 1, head, masked),
-            width=7.5,
-            height=1.5 + 0.4 * len(tokens),
-            ncols=2,
-            show=show,
-        ) as (bars, whole):
-            bars.barh(range(len(tokens)), row, color=colours["weights"])
-            for position, weight in enumerate(row):
-                bars.text(weight + 0.02, position, fixed(weight, 2), va="center")
-            bars.set_yticks(range(len(tokens)), tokens, color=colours["key"])
-            bars.set(xlim=(0, 1.2), xticks=[0, 0.5, 1], xlabel="weight", ylabel="key")
-            bars.invert_yaxis()
-            attention_map(whole, weights[head], tokens, tokens)
-            whole.axhspan(query - 1.47, query - 0.53, facecolor="none", edgecolor=colours["query"], linewidth=2.5)
-
-    def _known(self, tokens: list[str]) -> list[str]:
-        for token in tokens if self.vocabulary else []:
-            if token not in self.vocabulary:
-                raise ValueError(f"{token!r} is not in the vocabulary; its tokens are {', '.join(self.vocabulary)}")
-        return tokens
-
-    def _sentence(self, tokens, weights, query, head, masked) -> str:
-        each = ", ".join(
-            f"weight {fixed(weight, 2)} on {token}" for token, weight in zip(tokens, weights[head][query], strict=True)
+    def marks(self):
+        arcs = m.plot(
+            m.arcs("place", "centres", "weights", y=0.34),
+            m.words("centres", 0.22, "tokens", hue="key"),
+            m.words("centres", 0.06, "weights", hue="weights"),
+            height=200,
         )
-        mask = "with" if masked else "without"
-        return f"Query {query + 1}, {tokens[query]}, in {self.heads[head]} {mask} the mask: {each}."
+        whole = m.plot(
+            m.cells("whole", hue="weights", frame="row"),
+            x=m.axis(labels="tokens", hue="key"), y=m.axis(labels="tokens", hue="query"),
+            pick={"y": "query"}, hover=True, aspect=1, widest=44 * len(self.data["tokens"]),
+            title="All weights", hint="a row for each query, a column for each key",
+        )  # fmt: skip
+        return [m.row(m.row("query", arcs, shares=[1]), whole, shares=[3, 2])]
+
+
+def _checked(weights, n: int) -> torch.Tensor:
+    """Return weights of shape (heads, n, n), to three digits: the same on every machine."""
+    weights = torch.as_tensor(weights).detach().double()
+    if weights.ndim != 3 or weights.shape[1:] != (n, n):
+        raise ValueError(f"attend returned weights of shape {tuple(weights.shape)}; it must be (heads, {n}, {n})")
+    if not ((weights > -1e-6) & (weights < 1 + 1e-6)).all():
+        low, high = weights.min().item(), weights.max().item()
+        raise ValueError(f"attend returned weights from {low:.4g} to {high:.4g}; they must stay within [0, 1]")
+    return weights.round(decimals=3).float()

@@ -1,201 +1,215 @@
-"""Base class of the page widgets: one object with two renderings.
+"""Base class of the widgets: a widget is stated once, in Python, and one front end draws it everywhere.
 
-On a page, a widget is data, a small script and a drawing that the script makes, all inline: it needs no kernel and
-makes no request. With a kernel it consists of ipywidgets controls and a picture that Python draws.
-
-The widget in ``thing.py`` has its script in ``thing.js`` and its additions to ``runtime.css`` in ``thing.css``, beside
-it. The script defines ``draw(data)`` and finds the toolbox of ``runtime.js`` under ``la``.
+With a kernel, Jupyter and Colab show it as an ``anywidget`` with synced traits. A page without a kernel runs the graph
+that ``torch.export`` makes of ``compute``: everything is inline, and nothing is requested.
 """
 
 import hashlib
 import html
+import itertools
 import json
 import math
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
 from decimal import ROUND_HALF_UP, Decimal
-from importlib.resources import files
 
-from llm_anatomy.notebook.figures import PALETTE
+import traitlets
+from torch import Tensor
 
-TOOLS = files(__package__)
-DARK = 'html[data-theme="dark"], html[theme="dark"], body[data-jp-theme-light="false"]'  # the book, Colab, JupyterLab
-GROUND = {  # behind the widget, as the book's theme or JupyterLab says, or as it usually is
-    shade: f"var(--pst-color-background,var(--jp-layout-color0,{usual}))"
-    for shade, usual in {"light": "#ffffff", "dark": "#14181e"}.items()
-}
+from llm_anatomy.notebook.front_end import module, script
+from llm_anatomy.notebook.widgets.controls import Control, order
+from llm_anatomy.notebook.widgets.graph import export
+
+try:  # Colab and the book's environment have it; where it is missing, a widget takes the form of the page
+    from anywidget import AnyWidget as _Live
+except ImportError:
+    _Live = traitlets.HasTraits
 
 
-class PageWidget:
-    """An interactive figure. Subclasses define ``data``, ``text`` and ``live``.
+class Widget(_Live):
+    """An interactive figure. Subclasses state its controls, ``compute``, ``marks`` and ``sentence``.
+
+    Controls are class attributes or, where they depend on arguments, given to ``Widget.__init__`` by name.
 
     Args:
         caption: one sentence that says what to look for.
+        data: names, numbers and lists that the marks and the sentence use besides what ``compute`` returns.
+        controls: controls by name.
+
+    >>> from llm_anatomy.notebook.widgets import Slider, Widget
+    >>> class Twice(Widget):
+    ...     number = Slider(3, 0, 10)
+    ...     sentence = "Twice {number} is {twice}."
+    ...
+    ...     def compute(self, number):
+    ...         return {"twice": 2 * number}
+    >>> twice = Twice()
+    >>> twice.number = 4
+    >>> twice
+    Twice 4 is 8.
     """
 
-    tools: tuple[str, ...] = ()
-    """Scripts needed besides ``runtime.js``, by their file names, such as "plane"."""
+    kind = "widget"
+    sentence = ""
+    """A template of what is shown, for readers who do not see it; :func:`fill` says how it is written."""
 
-    def __init__(self, caption: str = ""):
-        self.caption = caption
-        self._controls = None
+    _spec = traitlets.Unicode().tag(sync=True)
 
-    def data(self) -> dict:
-        """Return the data for the page's script: plain numbers, strings, lists and dicts."""
-        raise NotImplementedError
+    def __init__(self, *, caption: str = "", data: dict | None = None, **controls: Control):
+        for control in controls.values():
+            control.order = next(order)  # as they are given, after those of the class
+        self.add_traits(**controls)
+        traitlets.HasTraits.__init__(self)  # not yet what connects to a front end
+        self.caption, self.data = caption, data or {}
+        if not _static() and "google.colab" not in sys.modules:
+            self.sync()
+
+    def compute(self, **controls: Tensor) -> dict[str, Tensor]:
+        """Return tensors by name from the controls' values: what the marks and the sentence show.
+
+        It is pure, uses no value to decide a shape, and calls the package's own functions.
+        """
+        return {}
+
+    def marks(self) -> list:
+        """Return the marks (:mod:`llm_anatomy.notebook.widgets.marks`) and the names of controls, from top to bottom.
+
+        Controls that are not named come last.
+        """
+        return []
+
+    def sync(self) -> "Widget":
+        """Connect the traits to the front end, and return the widget: in Jupyter from the start, in Colab if you ask.
+
+        Colab needs its custom widget manager for this, which also changes its built-in widgets.
+        """
+        if _Live is not traitlets.HasTraits and getattr(self, "comm", None) is None:
+            self._spec, self._esm = json.dumps(self.spec()), module()
+            super().__init__()
+        return self
+
+    @property
+    def controls(self) -> dict[str, Control]:
+        """The controls by name, in the order in which they were stated."""
+        own = [trait for trait in self.traits().values() if isinstance(trait, Control)]
+        return {control.name: control for control in sorted(own, key=lambda control: control.order)}
+
+    def values(self) -> dict:
+        """Return the controls' values by name."""
+        return {name: getattr(self, name) for name in self.controls}
+
+    def outputs(self) -> dict:
+        """Return what ``compute`` makes of the present values, as numbers and lists."""
+        controls = self.controls.items()
+        given = {n: getattr(self, n) if getattr(c, "fixed", 0) else c.tensor(getattr(self, n)) for n, c in controls}
+        return {name: tensor.detach().float().tolist() for name, tensor in self.compute(**given).items()}
+
+    def spec(self) -> dict:
+        """Return all that the front end needs, in JSON's types."""
+        fixed = {name: control for name, control in self.controls.items() if getattr(control, "fixed", False)}
+        inputs = {n: c.tensor(getattr(self, n)) for n, c in self.controls.items() if n not in fixed}
+        pool, graphs = [], []
+        for options in itertools.product(*(control.options for control in fixed.values())):
+            chosen = dict(zip(fixed, options, strict=True))
+            graphs.append(export(lambda chosen=chosen, **given: self.compute(**chosen, **given), inputs, pool))
+        controls = [control.spec() | {"start": getattr(self, name)} for name, control in self.controls.items()]
+        words = {"kind": self.kind, "caption": self.caption, "sentence": self.sentence, "data": self.data}
+        return words | {"controls": controls, "marks": self.marks(), "pool": pool, "graphs": graphs}
 
     def text(self) -> str:
-        """Describe the initial state in words and rounded numbers: the plain text of the output."""
-        raise NotImplementedError
-
-    def live(self):
-        """The ipywidgets control shown where there is a kernel; :meth:`panel` builds one."""
-        raise NotImplementedError
+        """Say what is shown: the plain text of the output."""
+        known = self.data | self.outputs()
+        for name, control in self.controls.items():
+            value = getattr(self, name)
+            if hasattr(control, "index"):
+                known[f"{name}#"], value = control.index(value) + 1, control.options[control.index(value)]
+            known[name] = value
+        return fill(self.sentence, known)
 
     def __repr__(self) -> str:
         return self.text()
 
-    def html(self) -> str:
-        """Return the whole widget as one HTML element, for any page."""
-        package, _, name = type(self).__module__.rpartition(".")
-        parts = [TOOLS / "runtime", *(TOOLS / tool for tool in self.tools), files(package) / name]
-        script = "".join(_lean(part.with_name(f"{part.name}.js")) for part in parts)
-        style = "".join(_lean(part.with_name(f"{part.name}.css")) for part in parts)
-        colours = palette_css(re.findall(r"var\(--la-(\w+)", style))
-        data = json.dumps(self.data(), ensure_ascii=False, allow_nan=False).replace("</", r"<\/")
-        key = "la-" + hashlib.sha256(f"{name} {data} {self.caption}".encode()).hexdigest()[:10]
+    def html(self, alone: bool = True) -> str:
+        """Return the widget as one HTML element, with the script if it stands ``alone`` and the page has none."""
+        spec = json.dumps(self.spec(), ensure_ascii=False, allow_nan=False).replace("</", r"<\/")
+        key = "la-" + hashlib.sha256(spec.encode()).hexdigest()[:10]
         caption = f'<figcaption class="la-caption">{html.escape(self.caption)}</figcaption>' if self.caption else ""
         return f"""<figure class="la-widget" data-la="{key}">
-<style>
-{colours}{style}</style>
 <p class="la-text">{html.escape(self.text())}</p>
 <noscript>{self.without_script()}</noscript>
 {caption}
-<script type="application/json">{data}</script>
-<script>(() => {{
-{script}la.start("{key}", draw);
-}})()</script>
-</figure>"""
+<script type="application/json">{spec}</script>
+</figure>{script() if alone else ""}"""
 
     def without_script(self) -> str:
         """Return the HTML that follows the text where JavaScript is switched off."""
         return "<p>This figure is interactive where JavaScript is switched on.</p>"
 
-    def panel(self, controls: Mapping, picture: Callable[..., None]):
-        """Put controls above a picture that follows them.
-
-        Args:
-            controls: ipywidgets controls by name.
-            picture: called with the argument ``show`` for its ``figure``, and the value of each control by its name.
-                The figure's alternative text is shown below it; the message of a ValueError replaces this text.
-        """
-        import ipywidgets
-
-        image, description = ipywidgets.Image(format="png"), ipywidgets.HTML()
-        image.layout.max_width = "100%"
-
-        def show(png, text, _):
-            image.value, description.value = png, html.escape(text)
-
-        def redraw(_=None):
-            try:
-                picture(show, **{name: control.value for name, control in controls.items()})
-            except ValueError as error:
-                description.value = html.escape(str(error))
-
-        for control in controls.values():
-            control.observe(redraw, "value")
-        redraw()
-        children = [*controls.values(), image, description]
-        if self.caption:
-            children.append(ipywidgets.HTML(f"<i>{html.escape(self.caption)}</i>"))
-        return ipywidgets.VBox(children)
-
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
-        plain = {"text/plain": self.text()}
-        if os.environ.get("LLM_ANATOMY_STATIC"):
-            return plain | {"text/html": self.html()}
-        if self._controls is None:  # one control, however often the widget is displayed
-            self._controls = self.live()
-        view = {"version_major": 2, "version_minor": 0, "model_id": self._controls.model_id}
-        plain["application/vnd.jupyter.widget-view+json"] = view
-        # Colab would show the page's form and not the controls, which alone can call Python.
-        return plain if "google.colab" in sys.modules else plain | {"text/html": self.html()}
+    def _repr_mimebundle_(self, include=None, exclude=None, **_) -> dict:
+        plain = {"text/plain": self.text(), "text/html": self.html(alone=not _static())}
+        if getattr(self, "comm", None) is None:
+            return plain
+        view = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}
+        return plain | {"application/vnd.jupyter.widget-view+json": view}
 
 
-def palette_css(names) -> str:
-    """Return CSS variables ``--la-query`` … for these names of the palette and for the background, light and dark."""
+def _static() -> bool:
+    """Whether notebooks are being made for pages: widgets then connect to nothing, and leave the script to the page."""
+    return bool(os.environ.get("LLM_ANATOMY_STATIC"))
 
-    def rules(shade):
-        used = {name: shades[shade] for name, shades in (PALETTE | {"ground": GROUND}).items() if name in names}
-        return ";".join([f"color-scheme:{shade}", *(f"--la-{name}:{colour}" for name, colour in used.items())])
 
-    return f".la-widget{{{rules('light')}}}\n:is({DARK}) .la-widget{{{rules('dark')}}}\n"
+def fill(template: str, known: dict) -> str:
+    """Fill a template as the page does.
+
+    ``{name}`` is a value, ``{name:.2f}`` a number with so many decimals, ``{name[2]}`` or ``{name[other]}`` an entry of
+    a list, ``{name|no|yes}`` the word of that number (the last one for larger numbers), and ``{choice#}`` the number of
+    a chosen option, from 1. ``[[…]]`` is repeated for all entries of the lists in it, with ", " or what follows ``||``
+    between them;
+    ``{#}`` is then the number of the entry, and an entry that is not a number is left out.
+
+    >>> fill("{n} keys: [[{w:.1f} on {token}]].", {"n": 2, "w": [0.25, 1], "token": ["a", "b"]})
+    '2 keys: 0.3 on a, 1.0 on b.'
+    """
+
+    def repeat(match):
+        body, glue = match[1], ", " if match[2] is None else match[2]
+        names = set(re.findall(r"{([\w#]+)", body))
+        lists = {name: known[name] for name in names if isinstance(known.get(name), list)}
+        rows = [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+        rows = [row | {"#": n} for n, row in enumerate(rows, 1) if not any(v != v for v in row.values())]
+        return glue.join(fill(body, known | row) for row in rows)
+
+    def value(match):
+        name, index, form, words = match.groups()
+        found = known[name]
+        if index is not None:
+            found = found[
+                int(index if index.isdecimal() else known[f"{index}#"] - 1 if f"{index}#" in known else known[index])
+            ]
+        if words:
+            options = words[1:].split("|")
+            return options[min(max(int(found), 0), len(options) - 1)]
+        return written(found, form or "")
+
+    template = re.sub(r"\[\[(.*?)(?:\|\|(.*?))?\]\]", repeat, template)
+    while (done := re.sub(r"{([\w#]+)(?:\[(\w+)\])?(?::([^{}|]*))?((?:\|[^{}|]*)*)}", value, template)) != template:
+        template = done
+    return template
+
+
+def written(value, form: str = "") -> str:
+    """Format a number as the page does: with a true minus sign, and in so many digits if ``form`` is like ".2f"."""
+    if isinstance(value, str):
+        return value
+    if math.isinf(value):
+        return "∞" if value > 0 else "\N{MINUS SIGN}∞"
+    return fixed(value, int(form[1:-1])) if form else f"{value:.6g}".replace("-", "\N{MINUS SIGN}")
 
 
 def fixed(number: float | int, digits: int) -> str:
     """Format a number as the page does: with so many digits, a true minus sign, and no negative zero."""
-    written = str(Decimal(number).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))  # ties as in the browser
-    if not float(written):
-        written = written.lstrip("-")
-    return written.replace("-", "\N{MINUS SIGN}")
-
-
-def finite(name: str, number) -> float:
-    """Return the number as a float; raise a ValueError if it is not finite."""
-    try:
-        as_float = float(number)
-    except (TypeError, ValueError):
-        as_float = math.nan
-    if not math.isfinite(as_float):
-        raise ValueError(f"{name}={number!r}; it must be a finite number")
-    return as_float
-
-
-def whole(name: str, number, low: int, high: int, *, even: bool = False) -> int:
-    """Return the number if it is an integer (even, if required) from ``low`` to ``high``, else raise a ValueError."""
-    is_whole = isinstance(number, int) and not isinstance(number, bool)
-    if not is_whole or not low <= number <= high or (even and number % 2):
-        kind = "an even" if even else "a whole"
-        raise ValueError(f"{name}={number!r}; it must be {kind} number from {low} to {high}")
-    return number
-
-
-def above_one(name: str, number) -> float:
-    """Return the number as a float above 1: a base of RoPE's frequencies."""
-    as_float = finite(name, number)
-    if as_float <= 1:
-        raise ValueError(f"{name}={number!r}; it must be above 1, so that the planes differ in frequency")
-    return as_float
-
-
-def list_of_strings(name: str, strings) -> list[str]:
-    """Return the strings as a list; raise a ValueError if there are none or one is empty."""
-    as_list = list(strings) if isinstance(strings, list | tuple) else []
-    if not as_list or not all(isinstance(string, str) and string.strip() for string in as_list):
-        raise ValueError(f"{name}={strings!r}; it must be a non-empty list of non-empty strings")
-    return as_list
-
-
-def parsed(name: str, text: str, example: str):
-    """Parse what a reader typed as JSON; raise a ValueError that shows an example if it is not."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        raise ValueError(f"{name}={text!r}; it must be written like {example}") from None
-
-
-def first_rise(values) -> int | None:
-    """Return the first index whose value exceeds the one before by more than rounding, or None."""
-    return next((i for i in range(1, len(values)) if values[i] > values[i - 1] + 1e-6), None)
-
-
-def _lean(path) -> str:
-    """Return a script or style without indentation and comments (a style also without blanks), or "" if missing."""
-    if not path.is_file():
-        return ""
-    lines = (line.strip() for line in path.read_text("utf-8").splitlines())
-    text = "".join(f"{line}\n" for line in lines if line and not line.startswith("//"))
-    return re.sub(r"\s*([{};,])\s*|(:)\s+", r"\1\2", text) if path.name.endswith(".css") else text
+    text = str(Decimal(number).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))  # ties as in the browser
+    if not float(text):
+        text = text.lstrip("-")
+    return text.replace("-", "\N{MINUS SIGN}")

@@ -5,13 +5,19 @@ import math
 import torch
 
 from llm_anatomy.layers.positions.buckets import T5Buckets, T5CausalBuckets
-from llm_anatomy.notebook.figures import colours, figure
-from llm_anatomy.notebook.widgets.base import PageWidget, fixed, whole
+from llm_anatomy.notebook.widgets import marks as m
+from llm_anatomy.notebook.widgets.arguments import whole
+from llm_anatomy.notebook.widgets.base import Widget
+from llm_anatomy.notebook.widgets.controls import Choice, Slider
 
 MOST_BUCKETS, FARTHEST = 64, 256
+SAID = [
+    "which it has to itself", "shared by the offsets {first} to {last}", "shared by all offsets up to {last}",
+    "shared by all offsets from {first} on",
+]  # fmt: skip
 
 
-class BucketExplorer(PageWidget):
+class BucketExplorer(Widget):
     r"""Show the bucket of an offset, and all offsets that share it.
 
     .. math:: \mathrm{row}(r) = n\,[r > 0] + \begin{cases} |r| & |r| < e \\ \min\left(n - 1, \;
@@ -21,7 +27,7 @@ class BucketExplorer(PageWidget):
     For the past only, n is the number of all buckets, and the future falls into bucket 0.
 
     Args:
-        n_buckets: number of buckets, even, 4 to 64.
+        n_buckets: initial number of buckets, even, 4 to 64.
         max_distance: the distance from which on all offsets share a bucket; at most 256, and above n_buckets / 4, below
             which each distance has a bucket of its own.
         caption: one sentence that says what to look for.
@@ -35,82 +41,50 @@ class BucketExplorer(PageWidget):
     Both directions, farthest 128. Offset −20: bucket 10 of 32, shared by the offsets −22 to −16.
     """
 
-    tools = ("choice", "parts", "chart")
+    sentence = "{direction}, farthest {farthest}. Offset {offset}: bucket {bucket} of {n_buckets}, {said[case]}."
+    direction = Choice(["Both directions", "Past only"], label="offsets")
 
     def __init__(self, n_buckets=32, max_distance=128, *, caption: str = ""):
-        super().__init__(caption)
-        self.n_buckets = whole("n_buckets", n_buckets, 4, MOST_BUCKETS, even=True)
-        self.max_distance = whole("max_distance", max_distance, n_buckets // 4 + 1, FARTHEST)
+        whole("n_buckets", n_buckets, 4, MOST_BUCKETS, even=True)
+        whole("max_distance", max_distance, n_buckets // 4 + 1, FARTHEST)
+        sizes, farthest = sorted({8, 16, 32, 64, n_buckets}), sorted({32, 64, 128, 256, max_distance})
+        both = [[[_ends(causal, n, far) for causal in (False, True)] for far in farthest] for n in sizes]
+        self.sizes, self.farthest, self.ends = torch.tensor(sizes), torch.tensor(farthest), torch.tensor(both)
+        reach, start = FARTHEST + FARTHEST // 4, -min(20, max_distance)
+        controls = {"n_buckets": Choice(sizes, n_buckets, label="buckets")}
+        controls["max_distance"] = Choice(farthest, max_distance, label="farthest")
+        offset = Slider(start, -reach, reach, hue="position", ends=("past", "future"))
+        super().__init__(caption=caption, data={"said": SAID}, offset=offset, **controls)
 
-    def bucket(self, offset: int, causal: bool = False) -> int:
-        """Return the bucket of an offset, key minus query."""
-        return self._buckets(causal)(torch.tensor([offset])).item()
+    def compute(self, direction, offset, n_buckets, max_distance):
+        first, last = self.ends[n_buckets, max_distance, direction].unbind()  # (buckets)
+        n, rows = self.sizes[n_buckets], torch.arange(MOST_BUCKETS)
+        farthest = torch.maximum(self.farthest[max_distance], n // (4 - 2 * direction) + 1)  # as in _ends
+        bucket = ((first <= offset) & (offset <= last)).int().argmax()
+        edge = torch.maximum(farthest + farthest // 4, offset.abs())
+        left, right = (first - 0.5).clamp(min=-edge), (last + 0.5).clamp(max=edge)
+        idle = first.isnan() & (rows < n)
+        case = (first[bucket] < last[bucket]) * (1 + first[bucket].isinf() + 2 * last[bucket].isinf())
+        shown = {"bucket": bucket, "first": first[bucket], "last": last[bucket], "case": case, "farthest": farthest}
+        shown |= {"rows": rows, "left": left, "right": right, "from": left[bucket], "to": right[bucket], "top": n - 0.5}
+        shown["ticks"] = farthest * torch.tensor([-1, 0, 1])
+        return shown | {"low": -edge, "high": edge, "idle": idle.any(), "unused": rows.where(idle, torch.nan)}
 
-    def shared(self, offset: int, causal: bool = False) -> tuple[int | float, int | float]:
-        """Return the first and the last offset in the same bucket, infinite where there is none."""
-        end = self.max_distance + 1
-        offsets = torch.arange(-end, end + 1)
-        buckets = self._buckets(causal)(offsets)
-        clipped = min(max(offset, -end), end)
-        same = offsets[buckets == buckets[clipped + end]]
-        first, last = same[0].item(), same[-1].item()
-        return -math.inf if first == -end else first, math.inf if last == end else last
+    def marks(self):
+        steps = m.arrows("right", "rows", x0="left", y0="rows", hue="normalization", width=3, head=False)
+        chosen = m.arrows("to", "bucket", x0="from", y0="bucket", hue="position", width=5, head=False)
+        layers = m.band("from", "to", hue="position"), steps, chosen, m.dots("offset", "bucket", hue="position")
+        axes = {"x": m.axis("low", "high", "offset: key − query", ticks="ticks"), "y": m.axis(0, "top", "bucket")}
+        title = "Offset {offset}: bucket {bucket} of {n_buckets}"
+        chart = m.plot(*layers, **axes, title=title, hint="{said[case]}", height=300, pick={"x": "offset"})
+        return [chart, "offset", m.note("{idle|Each bucket is used.|Never used: }[[{unused}]]{idle||.}"), "direction"]
 
-    def _buckets(self, causal: bool) -> T5Buckets:
-        return (T5CausalBuckets if causal else T5Buckets)(self.n_buckets, self.max_distance)
 
-    @property
-    def _start(self) -> int:
-        return -min(20, self.max_distance)
-
-    def data(self) -> dict:
-        return {"n": self.n_buckets, "max": self.max_distance, "offset": self._start}
-
-    def text(self) -> str:
-        return self._sentence(self._start, False)
-
-    def live(self):
-        import ipywidgets as w
-
-        reach = FARTHEST + FARTHEST // 4
-        controls = {
-            "offset": w.IntSlider(self._start, min=-reach, max=reach, description="offset"),
-            "causal": w.Checkbox(False, description="past only (causal)"),
-            "n_buckets": w.IntSlider(self.n_buckets, min=4, max=MOST_BUCKETS, step=2, description="buckets"),
-            "max_distance": w.IntSlider(self.max_distance, min=2, max=FARTHEST, description="farthest"),
-        }
-        return self.panel(controls, self._picture)
-
-    def _picture(self, show, offset, causal, n_buckets, max_distance):
-        if causal and max_distance <= n_buckets // 2:
-            raise ValueError(f"{max_distance=}; for the past only it must be above {n_buckets // 2}")
-        BucketExplorer(n_buckets, max_distance)._draw(show, offset, causal)
-
-    def _draw(self, show, offset, causal):
-        reach = max(self.max_distance + math.ceil(self.max_distance / 4), abs(offset))
-        offsets = torch.arange(-reach, reach + 1)
-        buckets, now = self._buckets(causal)(offsets), self.bucket(offset, causal)
-        with figure("Which offsets share a bucket?", alt=self._sentence(offset, causal), show=show) as ax:
-            for bucket in buckets.unique():
-                of_it = offsets[buckets == bucket]
-                kind = {"color": colours["position"], "linewidth": 5} if bucket == now else {"color": "#50555c"}
-                ax.hlines(bucket, of_it[0] - 0.5, of_it[-1] + 0.5, **kind)
-            same = offsets[buckets == now]
-            ax.axvspan(same[0] - 0.5, same[-1] + 0.5, color=colours["position"], alpha=0.15, linewidth=0)
-            ax.plot(offset, now, "o", color=colours["position"], markersize=9)
-            ax.set(xlabel="offset: key − query / tokens", ylabel="bucket", ylim=(-1, self.n_buckets))
-
-    def _sentence(self, offset, causal) -> str:
-        first, last = self.shared(offset, causal)
-        if first == last:
-            shared = "which it has to itself"
-        elif first == -math.inf:
-            shared = f"shared by all offsets up to {fixed(last, 0)}"
-        elif last == math.inf:
-            shared = f"shared by all offsets from {fixed(first, 0)} on"
-        else:
-            shared = f"shared by the offsets {fixed(first, 0)} to {fixed(last, 0)}"
-        return (
-            f"{'Past only' if causal else 'Both directions'}, farthest {self.max_distance}. "
-            f"Offset {fixed(offset, 0)}: bucket {self.bucket(offset, causal)} of {self.n_buckets}, {shared}."
-        )
+def _ends(causal: bool, n: int, farthest: int) -> list:
+    """Return the first and the last offset of each bucket: infinite if there is none, NaN for an unused bucket."""
+    farthest = max(farthest, n // (2 if causal else 4) + 1)  # below it, each distance has a bucket of its own
+    offsets = torch.arange(-farthest - 1, farthest + 2)
+    rows = (T5CausalBuckets if causal else T5Buckets)(n, farthest)(offsets)
+    shared = [offsets[rows == row].tolist() or [math.nan] for row in range(MOST_BUCKETS)]
+    infinite = {-farthest - 1: -math.inf, farthest + 1: math.inf}
+    return [[infinite.get(same[end], same[end]) for same in shared] for end in (0, -1)]

@@ -2,17 +2,16 @@
 
 import math
 
-import numpy as np
 import torch
 
-from llm_anatomy.layers.positions.absolute import BinaryCounter, Sinusoidal
-from llm_anatomy.notebook.figures import colours, figure
-from llm_anatomy.notebook.widgets.base import PageWidget, fixed, whole
+from llm_anatomy.layers.positions.absolute import BinaryCounter
+from llm_anatomy.notebook.widgets import marks as m
+from llm_anatomy.notebook.widgets.arguments import whole
+from llm_anatomy.notebook.widgets.base import Widget
+from llm_anatomy.notebook.widgets.controls import Slider, Tick
 
-MOST_BITS = 6
 
-
-class CounterAndSinusoids(PageWidget):
+class CounterAndSinusoids(Widget):
     r"""Show the digits of a binary counter beside hands that turn with the same periods.
 
     Digit k of i, :math:`\lfloor i / 2^k \rfloor \bmod 2`, has period :math:`P_k = 2^{k+1}`. The pair
@@ -29,90 +28,58 @@ class CounterAndSinusoids(PageWidget):
 
     Source: Vaswani et al. (2017), section 3.5; IITD-07, IITD-08, IITD-10.
 
-    >>> widget = CounterAndSinusoids()
-    >>> widget.digits(6), widget.written(6), [round(period, 1) for period in widget.periods(paper=True)]
-    ([0, 1, 1, 0], '0110', [6.3, 62.8, 628.3, 6283.2])
+    >>> CounterAndSinusoids(2)
+    Number 6 is written 10, as 2 is. Sine and cosine, by period: 2: 0.00 and 1.00; 4: 0.00 and −1.00.
     """
 
-    tools = ("choice", "parts")
+    sentence = (
+        "Number {number} is written [[{written}||]]{again||, as {rest} is}. "
+        "Sine and cosine, by period: [[{periods}: {sine:.2f} and {cosine:.2f}||; ]]."
+    )
 
     def __init__(self, n_bits=4, *, caption: str = ""):
-        super().__init__(caption)
-        self.n_bits = whole("n_bits", n_bits, 2, MOST_BITS)
+        bits = torch.arange(whole("n_bits", n_bits, 2, 6))
+        self.cycle, self.periods = 2**n_bits, torch.stack((2.0 ** (bits + 1), 2 * math.pi * 10000 ** (bits / n_bits)))
+        self.table = BinaryCounter(n_bits).encoding(torch.arange(2 * self.cycle)).T.contiguous()  # (digits, numbers)
+        data = {"digits": [f"digit {k}" for k in range(n_bits)], "half": self.cycle}
+        data["hands"] = [f"{name}, period {{periods}}" for name in data["digits"]]
+        number = Slider(6, 0, 2 * self.cycle - 1, hue="position")
+        paper = Tick(label="the paper's periods, 2π to almost 2π · 10000")
+        super().__init__(caption=caption, data=data, number=number, paper=paper)
 
-    @property
-    def n_numbers(self) -> int:
-        return 2 * 2**self.n_bits
+    def compute(self, number, paper):
+        periods = torch.where(paper, self.periods[1], self.periods[0])
+        fine = torch.arange(0, 2 * self.cycle - 0.875, 0.125)
+        now, waves = 2 * math.pi * number / periods, 2 * math.pi * fine / periods[:, None]
+        rows = torch.arange(len(periods))[:, None]  # a wave for each, drawn around its row
+        ring = torch.linspace(0, 2 * math.pi, 49).expand(len(periods), -1)
+        half = torch.where(paper, torch.nan, ring[:, 24:])  # where the digit is 1
+        return {
+            "table": self.table, "written": self.table[:, number].flip(0), "periods": (100 * periods).round() / 100,
+            "again": number >= self.cycle, "rest": number % self.cycle, "sine": now.sin(), "cosine": now.cos(),
+            "fine": fine, "sines": rows - 0.4 * waves.sin(), "cosines": rows - 0.4 * waves.cos(),
+            "ring_x": ring.cos(), "ring_y": ring.sin(), "half_x": half.cos(), "half_y": half.sin(),
+        }  # fmt: skip
 
-    def digits(self, number: int) -> list[int]:
-        """Return the digits of a number, the fastest first."""
-        return BinaryCounter(self.n_bits).encoding(torch.tensor([number]))[0].int().tolist()
-
-    def written(self, number: int) -> str:
-        """Return the number in binary, the fastest digit last."""
-        return "".join(map(str, reversed(self.digits(number))))
-
-    def periods(self, paper: bool) -> list[float | int]:
-        """Return the periods of the digits, or of the paper's pairs, the fastest first."""
-        return [2 * math.pi * 10000 ** (k / self.n_bits) if paper else 2 ** (k + 1) for k in range(self.n_bits)]
-
-    def hands(self, number: int, paper: bool) -> list[list[float]]:
-        """Return sine and cosine of each pair, the fastest first."""
-        if paper:
-            positions = torch.tensor([number])
-            return Sinusoidal(2 * self.n_bits).encoding(positions, torch.float64).view(-1, 2).tolist()
-        angles = [2 * math.pi * number / period for period in self.periods(False)]
-        return [[math.sin(angle), math.cos(angle)] for angle in angles]
-
-    def data(self) -> dict:
-        return {"bits": self.n_bits, "start": self._start}
-
-    def text(self) -> str:
-        return self._sentence(self._start, False)
-
-    @property
-    def _start(self) -> int:
-        return min(6, self.n_numbers - 1)
-
-    def live(self):
-        import ipywidgets as w
-
-        controls = {
-            "number": w.IntSlider(self._start, min=0, max=self.n_numbers - 1, description="number"),
-            "paper": w.Checkbox(False, description="the paper's periods"),
-        }
-        return self.panel(controls, self._picture)
-
-    def _picture(self, show, number, paper):
-        numbers = torch.arange(self.n_numbers)
-        digits = BinaryCounter(self.n_bits).encoding(numbers)
-        with figure(
-            f"Number {number}: how do digits flip and sinusoids turn?",
-            alt=self._sentence(number, paper),
-            width=7.5,
-            height=1 + 0.9 * self.n_bits,
-            nrows=self.n_bits,
-            ncols=2,
-            sharex=True,
-            show=show,
-        ) as rows:
-            fine = torch.arange(0, self.n_numbers - 1 + 1 / 16, 1 / 16).numpy()
-            for k, ((counter, waves), period) in enumerate(zip(rows, self.periods(paper), strict=True)):
-                counter.bar(numbers.numpy(), digits[:, k].numpy(), width=1, color=colours["position"])
-                counter.set(ylabel=f"digit {k}", ylim=(0, 1), yticks=[0, 1])
-                waves.plot(fine, np.sin(2 * math.pi * fine / period), color=colours["position"])
-                waves.plot(fine, np.cos(2 * math.pi * fine / period), "--", color="#50555c", lw=1.3)
-                waves.set(ylabel=f"P = {period:.4g}", ylim=(-1.15, 1.15), yticks=[-1, 1])
-                for ax in (counter, waves):
-                    ax.axvline(number, color="black", linewidth=1.2)
-            rows[-1, 0].set_xlabel("number")
-            rows[-1, 1].set_xlabel("position; sine solid, cosine dashed")
-
-    def _sentence(self, number, paper) -> str:
-        rest = number % (self.n_numbers // 2)
-        again = "" if number == rest else f", as {rest} is"
-        each = "; ".join(
-            f"{fixed(period, 2) if paper else period}: {fixed(sine, 2)} and {fixed(cosine, 2)}"
-            for period, (sine, cosine) in zip(self.periods(paper), self.hands(number, paper), strict=True)
-        )
-        return f"Number {number} is written {self.written(number)}{again}. Sine and cosine, by period: {each}."
+    def marks(self):
+        numbers, mark = {"y": m.axis(labels="digits"), "pick": {"x": "number"}}, m.rule(x="number", dashed=False)
+        dial = {"x": m.axis(-1.4, 1.4, ticks=[]), "y": m.axis(-1.6, 1.2, ticks=[]), "aspect": 1, "widest": 130}
+        last, bits = 2 * self.cycle - 0.5, len(self.table)
+        digits = m.plot(
+            m.cells("table", hue="position"), mark, x=m.axis(-0.5, last), height=60 + 26 * bits,
+            title="{number} = [[{written}||]]", hint="shaded where the digit is 1", **numbers,
+        )  # fmt: skip
+        waves = m.plot(
+            m.line("sines", "fine", hue="position"), m.line("cosines", "fine", dashed=True, width=1.5), mark,
+            x=m.axis(-0.5, last, "number"), height=60 + 40 * bits,
+            title="A wave for each digit", hint="sine solid, cosine dashed", **numbers,
+        )  # fmt: skip
+        hands = m.plot(
+            m.line("ring_y", "ring_x", width=1, faint=True), m.arrows("cosine", "sine", hue="position"),
+            m.line("half_y", "half_x", hue="position", width=5, faint=True),
+            m.words(0, -1.45, "sin {sine:.2f}, cos {cosine:.2f}"), title="The same as hands", repeat="hands", **dial,
+        )  # fmt: skip
+        again = "At {half}, counter and hands start anew."
+        never = "The counter starts anew at {half}. The paper's hands never all return to where they were."
+        words = f"{{paper|A digit is 1 while its hand is in the thick half of its turn. {again}|{never}}}"
+        return [digits, waves, hands, m.note(words)]

@@ -1,17 +1,20 @@
 """The decay explorer: the curve of RoPE's upper bound, compared with the actual products of queries and keys."""
 
 import torch
+import torch.nn.functional as F
 
-from llm_anatomy.layers.positions.rotary import decay_bound, rotate_complex
-from llm_anatomy.notebook.figures import colours, figure
-from llm_anatomy.notebook.widgets.base import PageWidget, above_one, first_rise, fixed, whole
+from llm_anatomy.layers.positions.rotary import Frequencies, decay_bound, multiply_pairs, rotate_complex
+from llm_anatomy.notebook.widgets import marks as m
+from llm_anatomy.notebook.widgets.arguments import above_one, whole
+from llm_anatomy.notebook.widgets.base import Widget
+from llm_anatomy.notebook.widgets.controls import Choice, Slider
+from llm_anatomy.notebook.widgets.encoding_explorer import first_rise
 
-FARTHEST, WIDEST, AIM = 256, 256, 40
-WIDTHS, BASES = (16, 64, 128, 256), (100.0, 10000.0, 500000.0)
+FARTHEST, AIM = 256, 40
 KINDS = ("q = k = 1", "q = k random", "random A", "random B", "random C", f"aimed {AIM} back")
 
 
-class DecayExplorer(PageWidget):
+class DecayExplorer(Widget):
     r"""Compare the products of a query and a key with the curve of the paper's bound.
 
     The paper's curve is :math:`\frac{1}{d/2} \sum_{i=1}^{d/2} |S_i|` with
@@ -29,108 +32,59 @@ class DecayExplorer(PageWidget):
 
     Source: Su et al. (2021), section 3.4.3; IITD-29, GT-36, CMU-28 (erratum E-72).
 
-    >>> curve, bound, products = DecayExplorer().measure(128, 10000.0, 0)
-    >>> round(curve[200], 2), round(bound[200]), round(products[200], 2), round(products[250], 2)
-    (7.24, 927, 39.13, 39.3)
+    >>> DecayExplorer(128, 10000.0)  # doctest: +NORMALIZE_WHITESPACE
+    A head 128 wide, base 10000, q = k = 1, distance 100: the paper's curve is 10.23, its bound 1309.10, the product
+    61.09. The curve first rises at distance 19, the product first rises at distance 12. The product is largest at
+    distance 0.
     """
 
-    tools = ("choice", "parts", "chart")
+    sentence = (
+        "A head {d_head} wide, base {base}, {vectors}, distance {distance}: the paper's curve is {curve:.2f}, its "
+        "bound {bound:.2f}, the product {product:.2f}. The curve {curve_rises|never rises|first rises at distance "
+        "{curve_rise}}, the product {product_rises|never rises|first rises at distance {product_rise}}. "
+        "The product is largest at distance {peak}."
+    )
 
     def __init__(self, d_head=128, base=10000.0, *, caption: str = ""):
-        super().__init__(caption)
-        self.d_head = whole("d_head", d_head, 4, WIDEST, even=True)
-        self.base = above_one("base", base)
+        widths = sorted({16, 64, 128, 256, whole("d_head", d_head, 4, 256, even=True)})
+        bases = [int(b) if b == int(b) else b for b in sorted({100.0, 10000.0, 500000.0, above_one("base", base)})]
+        self.frequencies = {width: torch.stack([Frequencies()(width, float(b)) for b in bases]) for width in widths}
+        self.drawn = (100 * torch.randn(7, 256, generator=torch.Generator().manual_seed(0))).round() / 100
+        distance, vectors = Slider(100, 0, FARTHEST), Choice(KINDS, label="q and k")
+        width, base = Choice(widths, d_head, fixed=True), Choice(bases, base)
+        super().__init__(caption=caption, distance=distance, vectors=vectors, d_head=width, base=base)
 
-    def vectors(self, width: int, base: float | int, kind: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return query and key of one of KINDS before their rotation, each (1, width)."""
-        ones = torch.ones(1, width, dtype=torch.float64)
-        if kind == 0:
-            return ones, ones
-        if kind == 5:  # turned back, so that the query matches a key AIM positions before it
-            return rotate_complex(ones, -AIM * _frequencies(width, base)[None]), ones
-        drawn = torch.randn(7, WIDEST, generator=torch.Generator().manual_seed(0)).double().mul(100).round() / 100
-        query = drawn[None, kind - 1, :width]
-        return query, query if kind == 1 else drawn[None, kind + 2, :width]
-
-    def measure(self, width: int, base: float | int, kind: int) -> tuple[list[float], list[float], list[float]]:
-        """Return the paper's curve, the bound on the product, and the product, at each distance from 0 to 256."""
-        distances, frequencies = torch.arange(FARTHEST + 1), _frequencies(width, base)
-        query, key = self.vectors(width, base, kind)
-        products = rotate_complex(query.expand(FARTHEST + 1, -1), distances[:, None] * frequencies) @ key[0]
+    def compute(self, distance, vectors, d_head, base):
+        distances, frequencies = torch.arange(FARTHEST + 1), self.frequencies[d_head][base]
+        ones, drawn = torch.ones(1, d_head), self.drawn[:, :d_head]
+        aimed = rotate_complex(ones, -AIM * frequencies[None])  # the query matches a key AIM positions before it
+        query = torch.cat((ones, drawn[:4], aimed))[vectors]
+        key = torch.cat((ones, drawn[:1], drawn[4:], ones))[vectors]
+        products = rotate_complex(query.expand(FARTHEST + 1, -1), distances[:, None] * frequencies) @ key
         curve = decay_bound(frequencies, distances)
-        largest_step = self.pair_products(width, base, kind).diff(append=torch.zeros(1)).abs().max()
-        return curve.tolist(), (curve * (width // 2) * largest_step).tolist(), products.tolist()
+        h = multiply_pairs(query, torch.stack((key[0::2], -key[1::2]), -1)).view(-1, 2)  # (pairs, real and imaginary)
+        largest_step = (F.pad(h, (0, 0, 0, 1))[1:] - h).square().sum(-1).sqrt().max()
+        return first_rise(curve, "curve_rise") | first_rise(products, "product_rise") | {
+            "curves": curve, "curve": curve[distance], "bound": curve[distance] * (d_head // 2) * largest_step,
+            "products": products, "product": products[distance], "peak": products.argmax(),
+            "highest": 1.15 * curve.max(), "low": products.min().clamp(max=0), "high": 1.15 * products.max(),
+        }  # fmt: skip
 
-    def pair_products(self, width: int, base: float | int, kind: int) -> torch.Tensor:
-        """Return h: for each pair, the query as a complex number times the key's conjugate."""
-        query, key = (torch.view_as_complex(x.reshape(-1, 2)) for x in self.vectors(width, base, kind))
-        return query * key.conj()
-
-    def data(self) -> dict:
-        widths, bases = sorted({*WIDTHS, self.d_head}), sorted({*BASES, self.base})
-        drawn = [torch.view_as_real(self.pair_products(WIDEST, self.base, kind)).T.tolist() for kind in (1, 2, 3, 4)]
-        return {
-            "widths": widths,
-            "bases": [_plain(base) for base in bases],
-            "start": [widths.index(self.d_head), bases.index(self.base)],
-            "kinds": KINDS,
-            "aim": AIM,
-            "farthest": FARTHEST,
-            "drawn": [[[round(number, 4) + 0.0 for number in part] for part in pair] for pair in drawn],
+    def marks(self):
+        across = {"x": m.axis(0, FARTHEST, "distance / positions"), "pick": {"x": "distance"}}
+        curve = m.plot(
+            m.rule(x="curve_rise", label="first rises at {curve_rise}"), m.line("curves", hue="position"),
+            m.dots("distance", "curve", hue="position", label="{curve:.2f}"), y=m.axis(0, "highest"), height=180,
+            title="The paper's curve", hint="the mean of |Sᵢ|, part of an upper bound", **across,
+        )  # fmt: skip
+        product = m.plot(
+            m.rule(x="product_rise", label="first rises at {product_rise}"), m.line("products"),
+            m.dots("distance", "product", label="{product:.2f}"), y=m.axis("low", "high"),
+            title="The product itself", hint="of the query and a key so many positions back", **across,
+        )  # fmt: skip
+        facts = {
+            "the paper's curve": "{curve:.2f}",
+            "what the bound allows": "{bound:.2f}",
+            "the product": "{product:.2f}",
         }
-
-    def text(self) -> str:
-        return self._sentence(self.d_head, self.base, 0, 100)
-
-    def live(self):
-        import ipywidgets as w
-
-        controls = {
-            "distance": w.IntSlider(100, min=0, max=FARTHEST, description="distance"),
-            "kind": w.Dropdown(options=[(name, i) for i, name in enumerate(KINDS)], description="q and k"),
-            "width": w.BoundedIntText(self.d_head, min=4, max=WIDEST, description="d_head"),
-            "base": w.FloatText(self.base, description="base"),
-        }
-        return self.panel(controls, self._picture)
-
-    def _picture(self, show, distance, kind, width, base):
-        width, base = whole("d_head", width, 4, WIDEST, even=True), above_one("base", base)
-        curve, _, products = self.measure(width, base, kind)
-        with figure(
-            "Do products fall with distance as the curve does?",
-            alt=self._sentence(width, base, kind, distance),
-            width=7.5,
-            height=5.5,
-            nrows=2,
-            sharex=True,
-            show=show,
-        ) as (above, below):
-            for ax, values, colour in ((above, curve, colours["position"]), (below, products, "black")):
-                ax.axhline(0, color="#b9bdc3", linewidth=0.8)
-                ax.plot(values, color=colour)
-                ax.plot(distance, values[distance], "o", color=colour, markersize=9)
-                if rise := first_rise(values):
-                    ax.axvline(rise, color="#50555c", linestyle=":", linewidth=1.5, label=f"first rises at {rise}")
-                    ax.legend(loc="upper right")
-            above.set(ylabel="the paper's curve")
-            below.set(ylabel=f"product, {KINDS[kind]}", xlabel="distance / positions")
-
-    def _sentence(self, width, base, kind, distance) -> str:
-        curve, bound, products = self.measure(width, base, kind)
-        rises = [
-            f"rises at distance {rise}" if (rise := first_rise(values)) else f"never rises up to {FARTHEST}"
-            for values in (curve, products)
-        ]
-        return (
-            f"A head {width} wide, base {_plain(base)}, {KINDS[kind]}, distance {distance}: the paper's curve is "
-            f"{fixed(curve[distance], 2)}, its bound {fixed(bound[distance], 2)}, the product "
-            f"{fixed(products[distance], 2)}. The curve first {rises[0]}, the product first {rises[1]}."
-        ).replace("first never", "never")
-
-
-def _frequencies(width: int, base: float | int) -> torch.Tensor:
-    return base ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
-
-
-def _plain(number: float) -> float | int:
-    return int(number) if number == int(number) else number
+        return [curve, product, m.facts(**facts, **{"the product is largest at": "distance {peak}"})]

@@ -3,14 +3,13 @@
 import torch
 
 from llm_anatomy.layers.positions.absolute import Sinusoidal
-from llm_anatomy.notebook.figures import colours, figure, signed_map
-from llm_anatomy.notebook.widgets.base import PageWidget, first_rise, fixed, whole
+from llm_anatomy.notebook.widgets import marks as m
+from llm_anatomy.notebook.widgets.arguments import whole
+from llm_anatomy.notebook.widgets.base import Widget
+from llm_anatomy.notebook.widgets.controls import Choice, Slider
 
-MOST_POSITIONS, WIDEST = 200, 512
-WIDTHS = (4, 32, 128, 512)
 
-
-class EncodingExplorer(PageWidget):
+class EncodingExplorer(Widget):
     r"""Compare two positions of the encoding: their dot product depends on their distance alone.
 
     With the frequencies :math:`\omega_t = 10000^{-2t/d}` of the pairs, two positions k apart have the dot product
@@ -19,7 +18,7 @@ class EncodingExplorer(PageWidget):
     Args:
         n_positions: number of rows of the picture, 2 to 200.
         d_model: initial width, even, 2 to 512; the reader chooses between it and 4, 32, 128, 512.
-        first, second: the two initial positions, from 0.
+        first, second: the two initial positions, from 0, in any order.
         caption: one sentence that says what to look for.
 
     Raises:
@@ -27,84 +26,61 @@ class EncodingExplorer(PageWidget):
 
     Source: Vaswani et al. (2017), section 3.5; IITD-10, IITD-12, IITD-14, GT-28 (erratum E-71).
 
-    >>> widget = EncodingExplorer(first=4, second=9)
-    >>> round(widget.dot_products(128)[5], 2), round(widget.differences(4, 9, 128)[0], 2)  # 2 sin(5 / 2)
-    (47.19, 1.2)
+    >>> EncodingExplorer(first=4, second=9)  # 1.1969 = 2 sin(5 / 2)  # doctest: +NORMALIZE_WHITESPACE
+    Positions 4 and 9, 128 wide: distance 5, dot product 47.19 of at most 64. The fastest pair differs by 1.1969, the
+    slowest by 0.000577. The dot product first rises again at distance 12.
     """
 
-    tools = ("choice", "parts", "chart")
+    sentence = (
+        "Positions {first} and {position}, {d_model} wide: distance {apart}, dot product {product:.2f} of at most "
+        "{most}. The fastest pair differs by {fastest:.4f}, the slowest by {slowest:.6f}. The dot product "
+        "{rises|falls at each step up to {last}|first rises again at distance {rise}}."
+    )
 
     def __init__(self, n_positions=50, d_model=128, first=4, second=9, *, caption: str = ""):
-        super().__init__(caption)
-        self.n_positions = whole("n_positions", n_positions, 2, MOST_POSITIONS)
-        self.d_model = whole("d_model", d_model, 2, WIDEST, even=True)
-        self.first = whole("first", first, 0, n_positions - 1)
-        self.second = whole("second", second, 0, n_positions - 1)
+        last = whole("n_positions", n_positions, 2, 200) - 1
+        widths = sorted({4, 32, 128, 512, whole("d_model", d_model, 2, 512, even=True)})
+        low, high = sorted((whole("first", first, 0, last), whole("second", second, 0, last)))
+        position = Slider(high, "distance", last)  # it moves both: the other one stays so far back
+        distance, width = Slider(high - low, 0, last, label="distance back"), Choice(widths, d_model, fixed=True)
+        super().__init__(caption=caption, data={"last": last}, distance=distance, position=position, d_model=width)
 
-    def encoding(self, width: int) -> torch.Tensor:
-        """Return the package's sinusoids (positions, width), in double precision."""
-        return Sinusoidal(width).encoding(torch.arange(self.n_positions), torch.float64)
+    def compute(self, position, distance, d_model):
+        code = Sinusoidal(d_model).encoding(torch.arange(self.data["last"] + 1), torch.float64).float()
+        products, first = code @ code[0], (position - distance).clamp(min=0)
+        differences = (code[first] - code[position]).view(-1, 2).square().sum(-1).sqrt()
+        step = max(d_model // 64, 1)  # one pair in so many is drawn
+        drawn, apart = code.view(len(code), -1, 2)[:, ::step].flatten(1), position - first
+        most, pairs, columns = torch.tensor([d_model // 2, step, (drawn.shape[1] - 1) / 2]).unbind()
+        return first_rise(products, "rise") | {
+            "first": first, "both": torch.stack((first, position)), "apart": apart, "drawn": drawn, "pairs": pairs,
+            "differences": differences[::step], "fastest": differences[0], "slowest": differences[-1], "most": most,
+            "products": products, "product": products[apart], "columns": columns, "lowest": products.min().clamp(max=0),
+        }  # fmt: skip
 
-    def dot_products(self, width: int) -> list[float]:
-        """Return the dot products of two positions by their distance, from 0 on."""
-        encoding = self.encoding(width)
-        return (encoding @ encoding[0]).tolist()
+    def marks(self):
+        last = self.data["last"]
+        code = m.plot(
+            m.cells("drawn", frame="both", scale=True), y=m.axis(last + 0.5, -0.5, ticks=sorted({0, last // 2, last})),
+            title="The encoding", pick={"y": "position"}, height=min(max(200, 6 * last), 420),
+            hint="a row for each position, a column for each coordinate{pairs|||; one pair in {pairs} is drawn}",
+        )  # fmt: skip
+        pairs = m.plot(
+            m.bars("differences", hue="position"), x=m.axis(-0.5, "columns", ticks=[]), y=m.axis(0, 2), height=100,
+            title="Difference of the two rows", hint="in each pair of these coordinates",
+        )  # fmt: skip
+        products = m.plot(
+            m.rule(x="rise", label="first rises at {rise}"), m.line("products", hue="position"),
+            m.dots("apart", "product", label="{product:.2f}"), x=m.axis(0, last, "distance / positions"),
+            y=m.axis("lowest", "most"), title="Dot product against distance", hint="of any two positions so far apart",
+            pick={"x": "distance"},
+        )  # fmt: skip
+        names = ("distance", "dot product, at most {most}", "fastest pair differs by", "slowest pair differs by")
+        values = ("{apart}", "{product:.2f}", "{fastest:.4f}", "{slowest:.6f}")
+        return [code, pairs, "position", "distance", m.facts(**dict(zip(names, values, strict=True))), products]
 
-    def differences(self, first: int, second: int, width: int) -> list[float]:
-        """Return the distance of two positions in each pair of coordinates, the fastest pair first."""
-        encoding = self.encoding(width)
-        return (encoding[first] - encoding[second]).view(-1, 2).norm(dim=-1).tolist()
 
-    def data(self) -> dict:
-        widths = sorted({*WIDTHS, self.d_model})
-        start = widths.index(self.d_model)
-        return {"positions": self.n_positions, "widths": widths, "start": start, "pair": [self.first, self.second]}
-
-    def text(self) -> str:
-        return self._sentence(self.first, self.second, self.d_model)
-
-    def live(self):
-        import ipywidgets as w
-
-        controls = {
-            "first": w.IntSlider(self.first, min=0, max=self.n_positions - 1, description="first position"),
-            "second": w.IntSlider(self.second, min=0, max=self.n_positions - 1, description="second position"),
-            "width": w.BoundedIntText(self.d_model, min=2, max=WIDEST, description="d_model"),
-        }
-        return self.panel(controls, self._picture)
-
-    def _picture(self, show, first, second, width):
-        width = whole("d_model", width, 2, WIDEST, even=True)
-        products, apart = self.dot_products(width), self.differences(first, second, width)
-        with figure(
-            "What do two positions have in common?",
-            alt=self._sentence(first, second, width),
-            width=7.5,
-            height=8,
-            nrows=3,
-            show=show,
-        ) as (whole_map, pairs, curve):
-            extent = (0, width, self.n_positions - 0.5, -0.5)
-            style = {"cmap": signed_map, "vmin": -1, "vmax": 1, "aspect": "auto", "interpolation": "nearest"}
-            whole_map.imshow(self.encoding(width).numpy(), extent=extent, **style)
-            for position, line in ((first, "-"), (second, "--")):
-                whole_map.axhspan(position - 0.5, position + 0.5, facecolor="none", edgecolor="black", ls=line, lw=1.6)
-            whole_map.set(xlabel="coordinate, sine and cosine in turn", ylabel="position", yticks=[first, second])
-            pairs.bar(range(1, width, 2), apart, width=2, color=colours["position"])
-            pairs.set(xlim=(0, width), ylim=(0, 2), xlabel="the same coordinates, in pairs", ylabel="difference")
-            curve.plot(products, color=colours["position"])
-            curve.plot([0, abs(first - second)], [products[0], products[abs(first - second)]], "o", color="black")
-            if rise := first_rise(products):
-                curve.axvline(rise, color="#50555c", linestyle=":", linewidth=1.5, label=f"first rises at {rise}")
-                curve.legend(loc="upper right")
-            curve.set(xlabel="distance / positions", ylabel="dot product")
-
-    def _sentence(self, first, second, width) -> str:
-        products, apart = self.dot_products(width), self.differences(first, second, width)
-        distance, rise, last = abs(first - second), first_rise(products), self.n_positions - 1
-        ripple = f"falls at each step up to {last}" if rise is None else f"first rises again at distance {rise}"
-        return (
-            f"Positions {first} and {second}, {width} wide: distance {distance}, dot product "
-            f"{fixed(products[distance], 2)} of at most {width // 2}. The fastest pair differs by "
-            f"{fixed(apart[0], 4)}, the slowest by {fixed(apart[-1], 6)}. The dot product {ripple}."
-        )
+def first_rise(values: torch.Tensor, name: str) -> dict[str, torch.Tensor]:
+    """Return the first index at which the values rise, NaN if they never do, and whether they do, as name + "s"."""
+    rises = values.diff() > 1e-3  # float32 errs by less
+    return {name: torch.where(rises.any(), rises.float().argmax() + 1.0, torch.nan), f"{name}s": rises.any()}

@@ -2,17 +2,34 @@
 
 import torch
 from einops import rearrange
-from matplotlib.colors import to_rgba
-from matplotlib.patches import Rectangle
 
-from llm_anatomy.notebook.figures import colours, figure
-from llm_anatomy.notebook.widgets.base import PageWidget, whole
+from llm_anatomy.notebook.widgets import marks as m
+from llm_anatomy.notebook.widgets.arguments import whole
+from llm_anatomy.notebook.widgets.base import Widget
+from llm_anatomy.notebook.widgets.controls import Choice, Slider, Tick
 
 MOST_TOKENS, WIDEST = 12, 24
-TINTS = ("feedforward", "position", "weights", "normalization")  # tell neighbours apart; numbers say which head
+PLAIN, DEEP, FLAT = (
+    "plain reshape to (heads, tokens, d_head) instead",
+    "[{head}, {row}, {i}]",
+    "[{token}, {own}·{d_head} + {j}]",
+)
+ADDRESS = (
+    f"{{at|x{FLAT} ↔ heads{DEEP}|attended{DEEP} = Σₛ α[{{head}}, {{row}}, s] · heads[{{head}}, s, {{i}}]"
+    f"|attended{DEEP} ↔ joined{FLAT}}}"
+)
+MEANING = (
+    "{wrong|{at|The same number, in head {head}, and still in the row of token {token}."
+    "|It mixes column {column} of the tokens: a head mixes rows, and stays within its columns."
+    "|Row {token} is token {token} again, its heads laid end to end.}"
+    "|{at|The reshape puts it into head {head}, row {row}. {astray|This one is where it belongs."
+    "|It belongs to head {own}, row {token}.} Of {count} numbers, {elsewhere} are elsewhere."
+    "|It should mix column {column} of every token. The reshape gives it [[x[{from_token}, {from_column}||], ]]]."
+    "|A reshape puts it back and the shapes betray nothing, but its head mixed the wrong numbers.}}"
+)
 
 
-class HeadsExplorer(PageWidget):
+class HeadsExplorer(Widget):
     """Show where a number of a projection ends up when the columns are read as heads.
 
     ``x[t, h·d_head + i]`` is ``heads[h, t, i]``. A plain reshape to (heads, tokens, d_head) has the same shape and
@@ -21,7 +38,7 @@ class HeadsExplorer(PageWidget):
     Args:
         n_tokens: rows of the projection, 1 to 12.
         n_heads: number of heads.
-        d_head: width of a head; the projection is n_heads · d_head wide, at most 24 (on a phone 12 columns fit).
+        d_head: width of a head; the projection is n_heads · d_head wide, at most 24.
         caption: one sentence that says what to look for.
 
     Raises:
@@ -29,112 +46,76 @@ class HeadsExplorer(PageWidget):
 
     Source: Vaswani et al. (2017), section 3.2.2; CMU-09, UCL-21.
 
-    >>> HeadsExplorer(5, 3, 2).index(2, 3), HeadsExplorer(5, 3, 2).index(2, 3, plain=True)
-    ((1, 2, 1), (1, 2, 1))
-    >>> HeadsExplorer(5, 3, 2).index(0, 3), HeadsExplorer(5, 3, 2).index(0, 3, plain=True)
-    ((1, 0, 1), (0, 1, 1))
+    >>> HeadsExplorer(5, 3, 2)  # doctest: +NORMALIZE_WHITESPACE
+    5 tokens, 3 heads of width 2: x[1, 1·2 + 1] ↔ heads[1, 1, 1]. The same number, in head 1, and still in the row of
+    token 1.
     """
 
-    tools = ("choice",)
+    sentence = f"{{tokens}} tokens, {{heads}} heads of width {{d_head}}: {ADDRESS}. {MEANING}"
+    step = Choice(["2 split", "3 attend", "4 join"])
 
     def __init__(self, n_tokens=5, n_heads=3, d_head=2, *, caption: str = ""):
-        super().__init__(caption)
-        self.n_tokens = whole("n_tokens", n_tokens, 1, MOST_TOKENS)
-        self.n_heads, self.d_head = whole("n_heads", n_heads, 1, WIDEST), whole("d_head", d_head, 1, WIDEST)
-        if self.width > WIDEST:
-            raise ValueError(f"{n_heads=} of {d_head=} are {self.width} columns; more than {WIDEST} cannot be shown")
+        whole("n_tokens", n_tokens, 1, MOST_TOKENS)
+        self.width = width = whole("n_heads", n_heads, 1, WIDEST) * whole("d_head", d_head, 1, WIDEST)
+        if width > WIDEST:
+            raise ValueError(f"{n_heads=} of {d_head=} are {width} columns; more than {WIDEST} cannot be shown")
+        self.numbers = torch.arange(n_tokens * width).view(n_tokens, width)
+        rows, columns = ([str(i) for i in range(n)] for n in (n_tokens, width))
+        cells, names = [f"{t},{c}" for t in rows for c in columns], [f"h={h}" for h in columns]
+        data = {"tokens": n_tokens, "width": width, "rows": rows, "columns": columns, "cells": cells, "names": names}
+        heads = Choice([n for n in range(1, width + 1) if width % n == 0], n_heads, fixed=True)
+        token, column = Slider(min(1, n_tokens - 1), 0, n_tokens - 1), Slider(min(d_head + 1, width - 1), 0, width - 1)
+        controls = {"heads": heads, "plain": Tick(fixed=True, label=PLAIN), "token": token, "column": column}
+        super().__init__(caption=caption, data=data | {"count": len(cells)}, **controls)
 
-    @property
-    def width(self) -> int:
-        return self.n_heads * self.d_head
-
-    def split(self, x: torch.Tensor, plain: bool = False) -> torch.Tensor:
-        """Split (tokens, n_heads · d_head) into (heads, tokens, d_head), or only reshape it if ``plain``."""
-        if plain:
-            return x.reshape(self.n_heads, self.n_tokens, self.d_head)
-        return rearrange(x, "tokens (heads d_head) -> heads tokens d_head", heads=self.n_heads)
-
-    def index(self, token: int, column: int, plain: bool = False) -> tuple[int, int, int]:
-        """Return the index of ``x[token, column]`` after the split, as (head, token, i)."""
-        marked = torch.zeros(self.n_tokens, self.width)
-        marked[token, column] = 1
-        return tuple(self.split(marked, plain).nonzero()[0].tolist())
-
-    def data(self) -> dict:
-        return {"tokens": self.n_tokens, "width": self.width, "heads": self.n_heads, "start": self._start}
-
-    def text(self) -> str:
-        return self._sentence(*self._start, plain=False)
-
-    @property
-    def _start(self) -> list[int]:
-        """A number of the second token and the second head, if there are two."""
-        return [min(1, self.n_tokens - 1), min(self.d_head + 1, self.width - 1)]
-
-    def live(self):
-        import ipywidgets as w
-
-        token, column = self._start
-        controls = {
-            "n_tokens": w.BoundedIntText(self.n_tokens, min=1, max=MOST_TOKENS, description="n_tokens"),
-            "n_heads": w.BoundedIntText(self.n_heads, min=1, max=WIDEST, description="n_heads"),
-            "d_head": w.BoundedIntText(self.d_head, min=1, max=WIDEST, description="d_head"),
-            "token": w.BoundedIntText(token, min=0, max=MOST_TOKENS - 1, description="token"),
-            "column": w.BoundedIntText(column, min=0, max=WIDEST - 1, description="column"),
-            "plain": w.Checkbox(False, description="plain reshape instead"),
+    def compute(self, step, heads, plain, token, column):
+        x, w, d, joined = self.numbers, self.width, self.width // heads, step == 2
+        split = rearrange(x, "tokens (heads d_head) -> heads tokens d_head", heads=heads)
+        apart = rearrange(x.reshape(split.shape) if plain else split, "heads tokens d_head -> tokens (heads d_head)")
+        spot = (apart == token * w + column).flatten().int().argmax()
+        row, across = spot // w, spot % w
+        sources = apart.index_select(1, across[None])[:, 0]  # the numbers that its head mixes
+        mixed, shown = (x[..., None] == sources).any(-1) & (step > 0), torch.where(joined, x, apart)
+        wrong = torch.where(step > 0, (sources % w != column).any(), torch.tensor(plain))
+        words = {
+            "at": step,
+            "d_head": torch.tensor(d),
+            "head": across // d,
+            "row": row,
+            "i": across % d,
+            "wrong": wrong,
         }
-        return self.panel(controls, self._picture)
+        words |= {"own": column // d, "j": column % d, "from_token": sources // w, "from_column": sources % w}
+        words |= {"astray": (row != token) | (across != column), "elsewhere": (apart != x).sum()}
+        before = {"number": x, "hue": x % w // d, "tint": 0.25 + 0.3 * mixed, "last": torch.tensor(len(x) - 0.5)}
+        after = {"shown": shown, "shown_hue": shown % w // d, "pale": torch.full(x.shape, 0.25)}
+        after |= {"at_row": torch.where(joined, token, row), "at_column": torch.where(joined, column, across)}
+        starts = torch.arange(0, w, d)
+        return (
+            words
+            | before
+            | after
+            | {"middle": starts + (d - 1) / 2, "gap": torch.where(joined, torch.nan, starts - 0.5)}
+        )
 
-    def _picture(self, show, n_tokens, n_heads, d_head, token, column, plain):
-        explorer = HeadsExplorer(n_tokens, n_heads, d_head)
-        for name, value, size in (("token", token, n_tokens), ("column", column, explorer.width)):
-            if value >= size:
-                raise ValueError(f"{name}={value}; it must be below {size}")
-        explorer._draw(show, token, column, plain)
-
-    def _draw(self, show, token, column, plain):
-        numbers = torch.arange(self.n_tokens * self.width).view(self.n_tokens, self.width)
-        apart = rearrange(self.split(numbers, plain), "heads tokens d_head -> tokens (heads d_head)")
-        with figure(
-            "Where is each number of x in the heads?",
-            alt=self._sentence(token, column, plain),
-            width=max(6, 1.5 + 0.34 * self.width),
-            height=2 * (1 + 0.34 * self.n_tokens),
-            nrows=2,
-            show=show,
-        ) as axes:
-            for ax, rows, gap, name in ((axes[0], numbers, 0, "x"), (axes[1], apart, 0.4, "heads")):
-                for row, line in enumerate(rows.tolist()):
-                    for at, number in enumerate(line):
-                        t, c = divmod(number, self.width)
-                        left, same = at + gap * (at // self.d_head), (t, c) == (token, column)
-                        tint = "black" if same else to_rgba(colours[TINTS[c // self.d_head % len(TINTS)]], 0.3)
-                        ax.add_patch(Rectangle((left, row), 1, 1, facecolor=tint, edgecolor="white"))
-                        ink = {"color": "white" if same else "black", "fontsize": 8, "ha": "center", "va": "center"}
-                        ax.text(left + 0.5, row + 0.5, f"{t},{c}", **ink)
-                for head in range(self.n_heads):
-                    left = head * (self.d_head + gap)
-                    ax.text(left + self.d_head / 2, -0.2, f"h={head}", ha="center", fontsize=9)
-                ax.set(xlim=(0, self.width + 0.4 * self.n_heads), ylim=(self.n_tokens, -0.6), aspect="equal", xticks=[])
-                ax.set_yticks([row + 0.5 for row in range(self.n_tokens)], range(self.n_tokens))
-                ax.set(xlabel="each cell: its token and column in x", ylabel=f"{name}: row t")
-                ax.spines[:].set_visible(False)
-                ax.tick_params(length=0)
-
-    def _sentence(self, token, column, plain) -> str:
-        head, row, i = self.index(token, column, plain)
-        own, index = divmod(column, self.d_head)
-        address = f"x[{token}, {own}·{self.d_head} + {index}] ↔ heads[{head}, {row}, {i}]"
-        meaning = f"The same number, in head {head}, and still in the row of token {token}."
-        if plain:
-            meaning = f"The reshape puts it into head {head}, row {row}. {self._verdict(token, column)}"
-        return f"{self.n_tokens} tokens, {self.n_heads} heads of width {self.d_head}: {address}. {meaning}"
-
-    def _verdict(self, token, column) -> str:
-        numbers = torch.arange(self.n_tokens * self.width).view(self.n_tokens, self.width)
-        astray = self.split(numbers) != self.split(numbers, plain=True)
-        right = self.index(token, column)
-        one = "This one is where it belongs."
-        if self.index(token, column, plain=True) != right:
-            one = f"It belongs to head {right[0]}, row {right[1]}."
-        return f"{one} Of {numbers.numel()} numbers, {astray.sum()} are elsewhere."
+    def marks(self):
+        deep, flat = (
+            "(heads, tokens, d_head) = ({heads}, {tokens}, {d_head})",
+            "(tokens, columns) = ({tokens}, {width})",
+        )
+        axes = {"x": m.axis(-0.5, self.width - 0.5, ticks=[]), "y": m.axis(labels="rows", name="t")}
+        axes |= {"height": 90 + 34 * len(self.numbers)}
+        x = m.plot(
+            m.cells("tint", hue="@hue", text="{cells[number]}", frame="token", column="column"),
+            m.words(list(range(self.width)), -0.85, "columns"),
+            title="1 project: x", hint=flat,
+            pick={"x": "column", "y": "token"}, hover=True, **axes,
+        )  # fmt: skip
+        after = m.plot(
+            m.cells("pale", hue="@shown_hue", text="{cells[shown]}", frame="at_row", column="at_column"),
+            m.arrows("gap", "last", x0="gap", y0=-0.5, hue="ground", width=5, head=False),
+            m.words("middle", -0.85, "names"),
+            title="{step}: {at|heads|attended|joined}", hint=f"{{at|{deep}|{deep}|{flat}}}", **axes,
+        )  # fmt: skip
+        grids = m.row(x, after, shares=[1] if self.width > 12 else None)
+        return [m.row("step", "heads", "plain", shares=[1]), grids, m.note(ADDRESS, code=True), m.note(MEANING)]

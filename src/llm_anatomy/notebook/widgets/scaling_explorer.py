@@ -1,117 +1,94 @@
 """The scaling explorer: how the width of a head affects the softmax, and what dividing by its root repairs."""
 
-import json
 import math
+from collections.abc import Mapping
 
 import torch
 
-from llm_anatomy.notebook.figures import colours, figure
-from llm_anatomy.notebook.widgets.base import PageWidget, finite, fixed, parsed
+from llm_anatomy.notebook.widgets import marks as m
+from llm_anatomy.notebook.widgets.arguments import finite
+from llm_anatomy.notebook.widgets.base import Widget
+from llm_anatomy.notebook.widgets.controls import Slider, Tick
 
-WIDTHS = tuple(2**n for n in range(10))
 
+class ScalingExplorer(Widget):
+    r"""Show how weights and gradient depend on the width of a head, with and without the scale.
 
-class ScalingExplorer(PageWidget):
-    r"""Show how weights and gradient change with the width of a head, with and without the scale.
-
-    The scores of a head of width d have standard deviation :math:`\sqrt d`, so the weights are
-    :math:`\alpha = \mathrm{softmax}(z \sqrt d)`, or :math:`\mathrm{softmax}(z \sqrt d / \sqrt d)`. The size of the
-    gradient is the largest entry of the Jacobian :math:`\mathrm{diag}(\alpha) - \alpha \alpha^\top`, which is
-    :math:`\alpha_i (1 - \alpha_i)` of the largest weight.
+    Scores s become weights :math:`\alpha = \mathrm{softmax}(s)`, or :math:`\mathrm{softmax}(s / \sqrt d)` in a head of
+    width d. The size of the gradient is the largest entry of the Jacobian :math:`\mathrm{diag}(\alpha) - \alpha
+    \alpha^\top`, which is :math:`\alpha_i (1 - \alpha_i)` of the largest weight. Both are means over the queries; the
+    page carries these means, to four decimals.
 
     Args:
-        scores: standard-normal numbers z, at least two; rounded to four decimals.
-        widths: values of the slider, at least two, positive and increasing.
+        scores: random scores of shape (queries, keys) by the width of the head, for at least two widths.
         caption: one sentence that says what to look for.
 
     Raises:
-        ValueError: for fewer than two scores or widths, one that is not finite, or widths that do not increase.
+        ValueError: for fewer than two widths or keys, or a width or scores that are not finite.
 
     Source: Vaswani et al. (2017), section 3.2.1; UCL-19.
 
-    >>> weights, deviation, slope = ScalingExplorer([1.0, -1.0]).soften(4, scaled=False)
-    >>> round(weights[0], 4), round(deviation, 4), round(slope, 4)
-    (0.982, 2.8284, 0.0177)
+    >>> ScalingExplorer({4: [[2, -2]], 16: [[4, -4]]})  # doctest: +NORMALIZE_WHITESPACE
+    A head 16 wide, scores as they are: their standard deviation is 5.66, the largest of 2 weights is 0.9997, and the
+    gradient α(1 − α) there is 0.0003, on average.
     """
 
-    tools = ("choice", "parts", "chart")
+    sentence = (
+        "A head {width} wide, scores {scaled|as they are|divided by the root of the width}: their standard deviation "
+        "is {deviation:.2f}, the largest of {count} weights is {largest:.4f}, and the gradient α(1 − α) there is "
+        "{gradient:.4f}, on average."
+    )
 
-    def __init__(self, scores, widths=WIDTHS, *, caption: str = ""):
-        super().__init__(caption)
-        self.scores = [round(score, 4) for score in _numbers("scores", scores)]  # the same on every machine
-        self.widths = [_width(d) for d in _numbers("widths", widths)]
-        if self.widths != sorted(set(self.widths)):
-            raise ValueError(f"widths={self.widths}; each must be larger than the one before")
+    def __init__(self, scores, *, caption: str = ""):
+        if not isinstance(scores, Mapping) or len(scores) < 2:
+            raise ValueError("scores must give scores of shape (queries, keys) for at least two widths")
+        drawn = {d: torch.as_tensor(scores[d]).double() for d in sorted(scores)}
+        for d, rows in drawn.items():
+            if finite("width", d) <= 0:
+                raise ValueError(f"width={d}; it must be a positive number")
+            if rows.ndim != 2 or rows.shape[-1] < 2 or not rows.isfinite().all():
+                raise ValueError(f"scores[{d}] must be finite numbers of shape (queries, keys), for two keys or more")
+        if len({rows.shape[-1] for rows in drawn.values()}) > 1:
+            raise ValueError("the numbers of keys differ; they must be the same for all widths")
+        means = [[_means(rows / (math.sqrt(d) if scaled else 1)) for d, rows in drawn.items()] for scaled in (0, 1)]
+        widths, count = list(drawn), len(means[0][0]) - 2
+        self.table, self.widths = torch.tensor(means).round(decimals=4), torch.tensor(widths, dtype=torch.float32)
+        data = {"count": count, "widths": widths, "names": ["as they are", "divided by √d_head"]}
+        width = Slider(widths[len(widths) // 2], values=widths, digits=0, label="d_head")
+        super().__init__(caption=caption, data=data, width=width, scaled=Tick(label="divide by √d_head"))
 
-    def soften(self, width: float | int, scaled: bool) -> tuple[list[float], float, float]:
-        """Return weights, standard deviation of the scores, and the largest entry of the softmax's Jacobian."""
-        scores = torch.tensor(self.scores, dtype=torch.float64) * math.sqrt(width)
-        if scaled:
-            scores = scores / math.sqrt(width)
-        weights = scores.softmax(0)
-        jacobian = weights.diag() - torch.outer(weights, weights)
-        return weights.tolist(), scores.std().item(), jacobian.abs().max().item()
+    def compute(self, width, scaled):
+        at, curves = (self.widths == width).int().argmax(), self.table[:, :, 1]
+        deviation, gradient, *weights = self.table[scaled.long(), at].unbind()
+        here = torch.where(torch.stack([~scaled, scaled]), gradient, torch.nan)
+        beside = torch.stack([curves[0, -1] - 0.03, curves[1, -1] + 0.03])
+        numbers = {"deviation": deviation, "gradient": gradient, "largest": weights[0], "weights": torch.stack(weights)}
+        return numbers | {"plain": curves[0], "repaired": curves[1], "here": here, "beside": beside}
 
-    def data(self) -> dict:
-        return {"scores": self.scores, "widths": self.widths, "start": self._start}
-
-    def text(self) -> str:
-        return self._sentence(self.widths[self._start], False)
-
-    @property
-    def _start(self) -> int:
-        return len(self.widths) // 2
-
-    def live(self):
-        import ipywidgets as w
-
-        controls = {
-            "width": w.FloatText(self.widths[self._start], description="d_head"),
-            "scaled": w.Checkbox(False, description="divide by √d_head"),
-            "scores": w.Text(json.dumps(self.scores), description="scores", continuous_update=False),
+    def marks(self):
+        widths, count = self.data["widths"], self.data["count"]
+        best = m.plot(
+            m.bars("weights", hue="weights"),
+            x=m.axis(-0.6, count - 0.4, ticks=[]), y=m.axis(0, 1, ticks=[0, 0.5, 1]),
+            title="Weights of {count} keys", hint="the best first, on average",
+        )  # fmt: skip
+        curves = m.plot(
+            m.line("plain", "widths", hue="key"),
+            m.line("repaired", "widths", hue="query"),
+            m.dots("width", "here", hue=["key", "query"], size=8),
+            m.words([widths[-1]] * 2, "beside", "names", hue=["key", "query"], anchor="end"),
+            x=m.axis(widths[0], widths[-1], "d_head", ticks=widths[:: math.ceil(len(widths) / 5)], log=True),
+            y=m.axis(0, 0.25, ticks=[0, 0.1, 0.2]), title="Size of the gradient", hint="mean of α(1 − α)",
+        )  # fmt: skip
+        facts = {
+            "standard deviation": "{deviation:.2f}",
+            "largest weight": "{largest:.4f}",
+            "gradient": "{gradient:.4f}",
         }
-        return self.panel(controls, self._picture)
-
-    def _picture(self, show, width, scaled, scores):
-        scores = parsed("scores", scores, "[0.3, -1.2]")
-        ScalingExplorer(scores, self.widths)._draw(show, _width(width), scaled)
-
-    def _draw(self, show, width, scaled):
-        weights, _, slope = self.soften(width, scaled)
-        widths = sorted({*self.widths, width})
-        with figure(
-            "How hard is the softmax, and does it still learn?",
-            alt=self._sentence(width, scaled),
-            width=7.5,
-            ncols=2,
-            show=show,
-        ) as (bars, curves):
-            bars.bar(range(1, len(weights) + 1), sorted(weights, reverse=True), color=colours["weights"])
-            bars.set(ylim=(0, 1), xlabel="key, the best first", ylabel="weight")
-            for how, words in enumerate(("as they are", "divided by √d_head")):
-                style = {"color": colours["weights"]} if how == scaled else {"color": "#50555c", "linestyle": "--"}
-                curves.plot(widths, [self.soften(d, bool(how))[2] for d in widths], label=words, **style)
-            curves.plot(width, slope, "o", color=colours["weights"], markersize=9)
-            curves.set(xscale="log", ylim=(0, 0.29), xlabel="width of the head, d_head", ylabel="gradient α(1 − α)")
-            curves.legend()
-
-    def _sentence(self, width, scaled) -> str:
-        weights, deviation, slope = self.soften(width, scaled)
-        how = "divided by the root of the width" if scaled else "as they are"
-        return (
-            f"A head {width:g} wide, scores {how}: their standard deviation is {fixed(deviation, 2)}, the largest of "
-            f"{len(weights)} weights is {fixed(max(weights), 4)}, and the gradient α(1 − α) there is {fixed(slope, 4)}."
-        )
+        return [m.row(best, curves), "width", "scaled", m.facts(**facts)]
 
 
-def _numbers(name: str, numbers) -> list[float]:
-    if not isinstance(numbers, list | tuple | torch.Tensor) or len(numbers) < 2:
-        raise ValueError(f"{name}={numbers!r}; it must be a list of at least two numbers")
-    return [finite(f"{name}[{i}]", number) for i, number in enumerate(numbers)]
-
-
-def _width(width) -> float | int:
-    width = finite("width", width)
-    if width <= 0:
-        raise ValueError(f"{width=}; it must be a positive number")
-    return int(width) if width == int(width) else width
+def _means(scores) -> list[float]:
+    """Return the scores' standard deviation, the mean gradient, and the mean weights, the best first."""
+    weights = scores.softmax(-1).sort(descending=True).values
+    return [scores.std().item(), (weights[:, 0] * (1 - weights[:, 0])).mean().item(), *weights.mean(0).tolist()]

@@ -1,206 +1,134 @@
 """The scheme explorer: what each position scheme does to the matrix of scores."""
 
 import torch
+from torch import nn
 
 from llm_anatomy.data import table
-from llm_anatomy.layers.positions.absolute import Sinusoidal
+from llm_anatomy.layers.positions import absolute, relative
 from llm_anatomy.layers.positions.base import PositionScheme
 from llm_anatomy.layers.positions.buckets import Clip
 from llm_anatomy.layers.positions.metrics import score_matrix
-from llm_anatomy.layers.positions.relative import ALiBi, ScalarBias, alibi_slopes
 from llm_anatomy.layers.positions.rotary import InterleavedRotary
-from llm_anatomy.notebook.figures import figure
-from llm_anatomy.notebook.widgets.base import PageWidget, whole
-from llm_anatomy.notebook.widgets.score_map import bars_of_row, hide_future, map_of_scores, written
+from llm_anatomy.notebook.widgets import marks as m
+from llm_anatomy.notebook.widgets.arguments import whole
+from llm_anatomy.notebook.widgets.base import Widget
+from llm_anatomy.notebook.widgets.controls import Choice, Slider, Tick
+from llm_anatomy.notebook.widgets.term_mixer import HOW, matrix, matrix_and_row
 
-MOST_POSITIONS = 24
-D_MODEL, D_HEAD, N_HEADS, BASE = 64, 8, 4, 10000.0
-CLIPPED = [[-0.5, 0.5, 2.0, 1.0, 0.0, -1.0, -1.5], [1.5, 0.5, -0.5, -1.0, -0.5, 0.5, 1.5]]  # offsets -3 to 3, made up
-
-HEADS = [f"{h}" for h in range(1, N_HEADS + 1)]
-SCHEMES = {  # name: kind of its parts, their names, the formula ({…} is an index), a note on what is shown
-    "none": (
-        "head",
-        ["1"],
-        "0",
-        "Nothing is added. The score of two tokens does not depend on their positions.",
-    ),
-    "sinusoidal": (
-        "head",
-        ["1"],
-        "p{i}·p{j} / √d",
-        f"Added to the embeddings. The matrix shows the products of the codes themselves, {D_MODEL} wide and without "
-        f"projections: they depend on the distance alone.",
-    ),
-    "learned": (
-        "head",
-        ["1"],
-        "cos(p{i}, p{j})",
-        "Added to the embeddings. The matrix shows the cosines between the trained vectors of a small model.",
-    ),
-    "clipped bias": (
-        "head",
-        ["1", "2"],
-        "b{clip(j − i, −3, 3)}",
-        "Added to the scores: a number per offset; offsets beyond three share the last one. The numbers are made up.",
-    ),
-    "T5": (
-        "head",
-        [],
-        "b{row(j − i)}",
-        "Added to the scores: a number per bucket of offsets, trained in a small model under the mask, where all of "
-        "the future falls into the bucket of offset 0.",
-    ),
-    "ALiBi": (
-        "head",
-        HEADS,
-        "−m·|j − i|",
-        "Added to the scores, and nothing is trained: the slopes m of four heads are 1/4, 1/16, 1/64 and 1/256.",
-    ),
-    "RoPE": (
-        "plane",
-        ["all", *HEADS],
-        "q·R{j − i} k / √d",
-        f"Nothing is added: queries and keys are rotated. The matrix shows the score of q = k = (1, …, 1), {D_HEAD} "
-        f"wide: a cosine for each of its {D_HEAD // 2} planes.",
-    ),
-}
+CLIPPED = [  # offsets -3 to 3 of each head, made up
+    [-0.5, 0.5, 2, 1, 0, -1, -1.5], [1.5, 0.5, -0.5, -1, -0.5, 0.5, 1.5],
+    [-2, -1, 0, 1, 2, 0, 0], [-1, -1, -1, 2, 0, 0, 0],
+]  # fmt: skip
+SCHEMES = {  # what the second control chooses, the formula (_(…) is an index), and what is shown
+    "none": ("", "0",
+        "Nothing is added. The score of two tokens does not depend on their positions."),
+    "sinusoidal": ("", "p_(i)·p_(j) / √d",
+        "Added to the embeddings. You see the products of the codes themselves, 64 wide, without projections."),
+    "learned": ("", "cos(p_(i), p_(j))",
+        "Added to the embeddings. You see the cosines between the trained vectors of a small model."),
+    "clipped bias": ("head", "b_(clip(j − i, −3, 3))",
+        "Added to the scores: a number per offset; offsets beyond three share the last one. They are made up."),
+    "T5": ("head", "b_(row(j − i))",
+        "Added to the scores: a number per bucket, trained under the mask, with all of the future in bucket 0."),
+    "ALiBi": ("head", "−m·|j − i|",
+        "Added to the scores, and nothing is trained: the slopes m are 1/4, 1/16, 1/64 and 1/256."),
+    "Shaw": ("head", "q·a_(clip(j − i, −3, 3)) / √d",
+        "Added to the keys: a vector per offset, which meets the query. Vectors and query are made up."),
+    "Transformer-XL": ("head", "(q + v)·W R_(i − j) / √d",
+        "Added to the scores: sinusoids of the distance meet the query and a shared vector. All are made up."),
+    "TUPE": ("head", "U p_(i)·V p_(j) / √(2d)",
+        "Added to the scores: a product of two absolute positions. Vectors and projections are made up."),
+    "DeBERTa": ("head", "(q·W p_(i − j) + k·U p_(j − i)) / √(3d)",
+        "Added to the scores: the query meets the offset, and the reverse offset meets the key. All are made up."),
+    "RoPE": ("", "q·R_(j − i) k / √d",
+        "Queries and keys are rotated. You see the score of q = k = (1, …, 1), 8 wide: a cosine for each plane."),
+    "RoPE by plane": ("plane", "q·R_(j − i) k / √d",
+        "Queries and keys are rotated. You see the share of one plane in the score of q = k = (1, …, 1)."),
+}  # fmt: skip
 
 
-class SchemeExplorer(PageWidget):
+class SchemeExplorer(Widget):
     r"""Show what a position scheme adds to the scores, or does to them, for each of its heads.
 
     For query i and key j the matrix shows: zero; :math:`p_i \cdot p_j / \sqrt d` of the sinusoids, d = 64; the cosine
-    of two trained vectors; :math:`b_{\mathrm{clip}(j - i)}`, numbers made up; T5's trained
-    :math:`b_{\mathrm{row}(j - i)}`; ALiBi's :math:`-m_h |j - i|` of four heads; RoPE's
-    :math:`q^\top R_{j - i} k / \sqrt d` for :math:`q = k = \mathbf 1`, d = 8, or the share of one plane.
+    of two trained vectors; :math:`b_{\mathrm{clip}(j - i)}`; T5's trained :math:`b_{\mathrm{row}(j - i)}`; ALiBi's
+    :math:`-m_h |j - i|`; what Shaw, Transformer-XL, TUPE and DeBERTa add for one query and one key; and RoPE's
+    :math:`q^\top R_{j - i} k / \sqrt d` for :math:`q = k = \mathbf 1`, d = 8, or the share of one plane. Numbers that
+    are neither fixed nor trained are made up.
 
     Args:
         n_positions: number of positions, 2 to 24.
-        scheme: the initial scheme: "none", "sinusoidal", "learned", "clipped bias", "T5", "ALiBi" or "RoPE".
+        scheme: the initial scheme: "none", "sinusoidal", "learned", "clipped bias", "T5", "ALiBi", "Shaw",
+            "Transformer-XL", "TUPE", "DeBERTa", "RoPE" or "RoPE by plane".
         caption: one sentence that says what to look for.
 
     Raises:
         ValueError: for a number of positions that is not an integer within these bounds, or another scheme.
 
-    Source: Vaswani et al. (2017), section 3.5; Shaw et al. (2018), section 3.2, for the clipping; Raffel et al. (2020),
-    section 2.1; Press et al. (2022), section 3; Su et al. (2021), section 3.2; IITD-16, IITD-21, CMU-26, GT-30.
+    Source: Vaswani et al. (2017), section 3.5; Shaw et al. (2018), section 3; Dai et al. (2019), section 3.3; Raffel et
+    al. (2020), section 2.1; Ke et al. (2021), section 3.1; He et al. (2021), section 3.1; Press et al. (2022), section
+    3; Su et al. (2021), section 3.2; IITD-16, IITD-19, IITD-20, IITD-21, IITD-22, IITD-23, CMU-26, GT-30.
 
     >>> SchemeExplorer(3, scheme="ALiBi")
     ALiBi, head 1, query 2, without the mask, scores: −0.50 at key 0, −0.25 at key 1, 0.00 at key 2.
     """
 
-    tools = ("choice", "matrix")
+    part = Choice(["1", "2", "3", "4"], label="head or plane")
+    masked = Tick(label="causal mask: no looking ahead")
+    soft = Tick(label="softmax: weights if the content scores are equal")
+    sentence = "{scheme}{which[scheme]}, query {query}, " + HOW + "[[{row:.2f} at key {tokens}]]."
 
     def __init__(self, n_positions=12, *, scheme: str = "ALiBi", caption: str = ""):
-        super().__init__(caption)
         if scheme not in SCHEMES:
             raise ValueError(f"{scheme=}; it must be one of {', '.join(SCHEMES)}")
-        self.n_positions, self.scheme = whole("n_positions", n_positions, 2, MOST_POSITIONS), scheme
-        biases = table("t5_biases")
-        heads = sorted({row["head"] for row in biases})
-        at = {(row["head"], row["distance"]): row["bias"] for row in biases}
-        # what was trained, to two digits: the same on every machine
-        self.t5 = [[round(at[head, distance], 2) for distance in range(n_positions)] for head in heads]
-        cosines = table("learned_positions")[:n_positions]
-        self.learned = [[round(row[str(position)], 2) for position in range(n_positions)] for row in cosines]
+        n = whole("n_positions", n_positions, 2, 24)
+        self.matrices = torch.stack([_matrices(name, n) for name in SCHEMES])  # (schemes, parts, queries, keys)
+        data = {"tokens": [str(position) for position in range(n)], "which": [], "formulas": [], "notes": []}
+        for kind, formula, note in SCHEMES.values():
+            data["which"].append(f", {kind} {{part}}" if kind else "")
+            data["formulas"].append(formula)
+            data["notes"].append(note if kind else f"{note} All heads are alike.")
+        start = Slider(2 * n // 3, 0, n - 1, hue="query")  # a query with keys on both sides
+        super().__init__(caption=caption, data=data, scheme=Choice(SCHEMES, scheme), query=start)
 
-    def parts(self, scheme: str) -> list[str]:
-        """Return the names of the scheme's heads or planes."""
-        return [f"{head}" for head in range(1, len(self.t5) + 1)] if scheme == "T5" else SCHEMES[scheme][1]
+    def compute(self, scheme, part, query, masked, soft):
+        parts = self.matrices[scheme]
+        return matrix(parts[part], query, masked, soft, parts.min().clamp(max=0), parts.max().clamp(min=0))
 
-    def scores(self, scheme: str, part: int = 0) -> list[list[float]]:
-        """Return the matrix (queries, keys) of a scheme, from the package's own hooks or the trained tables."""
-        positions = torch.arange(self.n_positions)
-        if scheme == "learned":
-            return self.learned
-        if scheme == "T5":
-            back = (positions[:, None] - positions).clamp(min=0)
-            return torch.tensor(self.t5[part], dtype=torch.float64)[back].tolist()
-        query = key = torch.zeros(N_HEADS, D_HEAD, dtype=torch.float64)
-        hooks: PositionScheme = PositionScheme()
-        if scheme == "sinusoidal":
-            hooks, query = Sinusoidal(D_MODEL, BASE), torch.zeros(1, D_MODEL, dtype=torch.float64)
-            key = query
-        elif scheme == "clipped bias":
-            hooks = ScalarBias(len(CLIPPED), Clip(-3, 3))
-            hooks.table.data = torch.tensor(CLIPPED, dtype=torch.float64).T
-            query = key = query[: len(CLIPPED)]
-        elif scheme == "ALiBi":
-            hooks = ALiBi(N_HEADS)
-        elif scheme == "RoPE":
-            hooks, query = InterleavedRotary(D_HEAD, BASE), torch.ones(1, D_HEAD, dtype=torch.float64)
-            if part:
-                query = query * (torch.arange(D_HEAD) // 2 == part - 1)
-            key, part = query, 0
-        return score_matrix(hooks, query, key, self.n_positions)[part].detach().tolist()
+    def marks(self):
+        words = m.note("{formulas[scheme]}", code=True), m.note("{notes[scheme]}")
+        return ["scheme", "part", *words, matrix_and_row("{scheme}{which[scheme]}"), "query"]
 
-    def data(self) -> dict:
-        return {
-            "n": self.n_positions,
-            "start": list(SCHEMES).index(self.scheme),
-            "query": self._query,
-            "schemes": [
-                {"name": name, "kind": kind, "parts": self.parts(name), "formula": formula, "note": note}
-                for name, (kind, _, formula, note) in SCHEMES.items()
-            ],
-            "width": D_MODEL,
-            "rotary": D_HEAD,
-            "base": BASE,
-            "slopes": alibi_slopes(N_HEADS).tolist(),
-            "clipped": CLIPPED,
-            "t5": self.t5,
-            "learned": self.learned,
-        }
 
-    def text(self) -> str:
-        return self._sentence(self.scheme, 0, self._query, False, False)
-
-    @property
-    def _query(self) -> int:
-        """The initial query, which has keys on both sides."""
-        return 2 * self.n_positions // 3
-
-    def live(self):
-        import ipywidgets as w
-
-        def parts(scheme):
-            return [(name, i) for i, name in enumerate(self.parts(scheme))]
-
-        scheme = w.Dropdown(options=list(SCHEMES), value=self.scheme, description="scheme")
-        part = w.Dropdown(options=parts(self.scheme), value=0, description="head or plane")
-        scheme.observe(lambda change: setattr(part, "options", parts(change["new"])), "value")
-        controls = {
-            "scheme": scheme,
-            "part": part,
-            "query": w.IntSlider(self._query, min=0, max=self.n_positions - 1, description="query"),
-            "masked": w.Checkbox(False, description="causal mask"),
-            "soft": w.Checkbox(False, description="softmax"),
-        }
-        return self.panel(controls, self._picture)
-
-    def _picture(self, show, scheme, part, query, masked, soft):
-        part = min(part or 0, len(self.parts(scheme)) - 1)
-        everywhere = [score for p in range(len(self.parts(scheme))) for row in self.scores(scheme, p) for score in row]
-        rows, names = self._shown(scheme, part, masked, soft), [str(position) for position in range(self.n_positions)]
-        with figure(
-            f"What does {scheme} do to the scores?" if scheme != "none" else "What are the scores without a scheme?",
-            alt=self._sentence(scheme, part, query, masked, soft),
-            width=7.5,
-            height=4,
-            ncols=2,
-            show=show,
-        ) as (whole, bars):
-            map_of_scores(whole, rows, names, query, max(map(abs, everywhere)), soft)
-            bars_of_row(bars, rows[query], names, (min(0, *everywhere), max(0, *everywhere)), soft)
-
-    def _shown(self, scheme, part, masked, soft) -> list[list[float]]:
-        return hide_future(self.scores(scheme, part), masked, soft)
-
-    def _sentence(self, scheme, part, query, masked, soft) -> str:
-        names, kind = self.parts(scheme), SCHEMES[scheme][0]
-        which = f"{scheme}, {kind} {names[part]}" if len(names) > 1 else scheme
-        row = self._shown(scheme, part, masked, soft)[query]
-        each = ", ".join(f"{written(score)} at key {key}" for key, score in enumerate(row))
-        how = f"{'with' if masked else 'without'} the mask, {'weights' if soft else 'scores'}"
-        return f"{which}, query {query}, {how}: {each}."
+def _matrices(name: str, n: int) -> torch.Tensor:
+    """Return the matrices (4 parts, queries, keys) of a scheme, from the package's hooks or from trained numbers."""
+    if name == "learned":
+        trained = [[row[str(key)] for key in range(n)] for row in table("learned_positions")[:n]]
+        return torch.tensor(trained).expand(4, n, n)
+    with torch.random.fork_rng(devices=[]):  # what is made up leaves the notebook's random numbers alone
+        torch.manual_seed(0)
+        zeros, content = torch.zeros(4, 8), torch.randn(4, 8)
+        turned = torch.stack((-content[:, 1::2], content[:, ::2]), -1).flatten(1)  # at right angles: q·k = 0
+        planes = (torch.arange(8) // 2 == torch.arange(4)[:, None]).float()
+        disentangled = nn.Embedding(12, 8), Clip(-6, 5), (nn.Linear(8, 32, False), nn.Linear(8, 32, False))
+        hooks, query, key = {
+            "none": lambda: (PositionScheme(), zeros, zeros),
+            "sinusoidal": lambda: (absolute.Sinusoidal(64), *torch.zeros(2, 4, 64)),
+            "clipped bias": lambda: (relative.ScalarBias(4, Clip(-3, 3)), zeros, zeros),
+            "T5": lambda: (relative.ScalarBias(4, Clip(-63, 0)), zeros, zeros),
+            "ALiBi": lambda: (relative.ALiBi(4), zeros, zeros),
+            "Shaw": lambda: (relative.Shaw(Clip(-3, 3), 8), content, zeros),
+            "Transformer-XL": lambda: (relative.TransformerXL(16, 4, 8), content, zeros),
+            "TUPE": lambda: (relative.TUPE(n, 8, 4, 8), zeros, zeros),
+            "DeBERTa": lambda: (relative.DeBERTa(*disentangled), content, turned),
+            "RoPE": lambda: (InterleavedRotary(8), zeros + 1, zeros + 1),
+            "RoPE by plane": lambda: (InterleavedRotary(8), planes, planes),
+        }[name]()
+        for parameter in hooks.parameters():
+            nn.init.normal_(parameter, std=0.6)
+    if name == "clipped bias":
+        hooks.table.data = torch.tensor(CLIPPED).T
+    elif name == "T5":  # trained, by distance
+        hooks.table.data = torch.tensor([row["bias"] for row in table("t5_biases")]).view(4, -1).flip(-1).T
+    scores = score_matrix(hooks.double(), query.double(), key.double(), n)
+    return scores.detach().round(decimals=4).float()  # the same on every machine

@@ -5,14 +5,21 @@ import math
 import torch
 
 from llm_anatomy.layers.positions.relative import alibi_slopes
-from llm_anatomy.notebook.figures import colours, figure
-from llm_anatomy.notebook.widgets.base import PageWidget, fixed, whole
+from llm_anatomy.notebook.widgets import marks as m
+from llm_anatomy.notebook.widgets.arguments import whole
+from llm_anatomy.notebook.widgets.base import Widget
+from llm_anatomy.notebook.widgets.controls import Slider
 
 MOST_HEADS = 128
-TICKS = [1, 4, 16, 64, 256]  # tokens back
+SAID = [
+    "{n_heads} is a power of two: each slope is the one before times {factor:.4f}.",
+    "{n_heads} is no power of two: the first {lower} heads have the slopes of {lower} heads, the other {more} every "
+    "second one of {upper}.",
+    "One head has the flattest slope, 1/256.",
+]
 
 
-class SlopesExplorer(PageWidget):
+class SlopesExplorer(Widget):
     r"""Show the bias of each head for a number of heads, and the distance at which it reaches −1.
 
     The bias r tokens back is :math:`-m_h r`, with :math:`m_h = 2^{-8h/n}` for n heads, a power of two; else the first
@@ -33,80 +40,54 @@ class SlopesExplorer(PageWidget):
     first 2 heads have the slopes of 2 heads, the other 1 every second one of 4.
     """
 
-    tools = ("parts", "chart")
+    sentence = (
+        "{n_heads} {several|head|heads}, head {at}: slope {slope:.4f}, bias −1 after {reach:.1f} tokens, weight halved "
+        "after {half:.1f}. {said[case]}"
+    )
 
     def __init__(self, n_heads=8, *, caption: str = ""):
-        super().__init__(caption)
-        self.n_heads = whole("n_heads", n_heads, 1, MOST_HEADS)
+        n = whole("n_heads", n_heads, 1, MOST_HEADS)
+        powers = [2**power for power in range(8)]  # between two of them, fewer heads have the first of the same slopes
+        kinds = [alibi_slopes(power) for power in powers] + [alibi_slopes(power - 1) for power in powers[2:]]
+        self.table = torch.nn.utils.rnn.pad_sequence(kinds, batch_first=True, padding_value=math.nan)
+        controls = {"n_heads": Slider(n, 1, MOST_HEADS, label="heads")}
+        controls["head"] = Slider((n + 1) // 2, 1, "n_heads", hue="position")
+        super().__init__(caption=caption, data={"said": SAID}, **controls)
 
-    def slopes(self) -> list[float]:
-        """Return the slope of each head, in double precision."""
-        return alibi_slopes(self.n_heads, dtype=torch.float64).tolist()
-
-    def data(self) -> dict:
-        return {"heads": self.n_heads, "most": MOST_HEADS}
-
-    def text(self) -> str:
-        return self._sentence(self._start)
-
-    @property
-    def _start(self) -> int:
-        return (self.n_heads + 1) // 2
-
-    def live(self):
-        import ipywidgets as w
-
-        controls = {
-            "n_heads": w.IntSlider(self.n_heads, min=1, max=MOST_HEADS, description="heads"),
-            "head": w.IntSlider(self._start, min=1, max=MOST_HEADS, description="head"),
+    def compute(self, n_heads, head):
+        heads, powers = torch.arange(1, MOST_HEADS + 1), 2 ** torch.arange(8)
+        below, above = (powers <= n_heads).sum() - 1, (powers < n_heads).sum()
+        lower, upper, at = powers[below], powers[above], torch.minimum(head, n_heads)
+        slopes = self.table[torch.where(lower == n_heads, below, above + 6)].where(heads <= n_heads, torch.nan)
+        slope, ends = slopes[at - 1], (4 / slopes).clamp(max=256)  # a line ends where it leaves the picture
+        facts = {"slope": slope, "reach": 1 / slope, "half": math.log(2) / slope, "at": at, "several": n_heads > 1}
+        facts |= {
+            "case": (lower < n_heads) + 2 * (n_heads == 1),
+            "lower": lower,
+            "upper": upper,
+            "more": n_heads - lower,
         }
-        return self.panel(controls, self._picture)
+        facts |= {"factor": 2 ** (-8 / n_heads), "back": 1 / slopes, "heads": heads, "beyond": heads > lower}
+        facts |= {"x": ends, "y": -ends * slopes, "x_now": ends[at - 1], "y_now": -ends[at - 1] * slope}
+        sizes, ticks = torch.where(n_heads > 40, 2.5, 4.0), torch.stack((n_heads * 0 + 1, (n_heads + 1) // 2, n_heads))
+        ticks = torch.where(torch.stack((ticks[1] > 1, n_heads > 2, n_heads > 0)), ticks, torch.nan)
+        return facts | {"size": sizes, "ticks": ticks, "left": 0.5 + 0 * slope, "right": n_heads + 0.5}
 
-    def _picture(self, show, n_heads, head):
-        if head > n_heads:
-            raise ValueError(f"{head=}; it must be at most {n_heads}")
-        SlopesExplorer(n_heads)._draw(show, head)
-
-    def _draw(self, show, head):
-        slopes = self.slopes()
-        with figure(
-            "How steeply does each head forget?",
-            alt=self._sentence(head),
-            width=7.5,
-            ncols=2,
-            show=show,
-        ) as (lines, dots):
-            for slope in [*slopes, slopes[head - 1]]:
-                lines.plot([0, 256], [0, -256 * slope], color="#b9bdc3", linewidth=1)
-            lines.plot([0, 256], [0, -256 * slopes[head - 1]], color=colours["position"])
-            lines.axhline(-1, color="#50555c", linestyle="--", linewidth=1)
-            lines.plot(1 / slopes[head - 1], -1, "o", color=colours["position"], markersize=9)
-            lines.set(xlim=(0, 256), ylim=(-4, 0), xlabel="distance / tokens back", ylabel="bias")
-            low = self._lower
-            for start, some, face in ((1, slopes[:low], "#50555c"), (low + 1, slopes[low:], "none")):
-                at = range(start, start + len(some))
-                dots.plot(at, [1 / m for m in some], "o", color="#50555c", markerfacecolor=face, markersize=4)
-            dots.plot(head, 1 / slopes[head - 1], "o", color=colours["position"], markersize=9)
-            dots.set(xlabel="head", ylabel="tokens back until the bias is −1", ylim=(0.9, 300))
-            dots.set_yscale("log", base=2)
-            dots.set_yticks(TICKS, TICKS)
-            dots.xaxis.get_major_locator().set_params(integer=True)
-
-    @property
-    def _lower(self) -> int:
-        """The number of heads, or the power of two below it."""
-        return 1 << (self.n_heads.bit_length() - 1)
-
-    def _sentence(self, head) -> str:
-        n, low, slope = self.n_heads, self._lower, self.slopes()[head - 1]
-        if n == low:
-            note = f"{n} is a power of two: each slope is the one before times {fixed(2 ** (-8 / n), 4)}."
-        else:
-            note = (
-                f"{n} is no power of two: the first {low} heads have the slopes of {low} heads, the other {n - low} "
-                f"every second one of {2 * low}."
-            )
-        return (
-            f"{n} head{'s' * (n > 1)}, head {head}: slope {fixed(slope, 4)}, bias −1 after {fixed(1 / slope, 1)} "
-            f"tokens, weight halved after {fixed(math.log(2) / slope, 1)}. {note}"
-        )
+    def marks(self):
+        lines = m.plot(
+            m.rule(y=-1),
+            m.arrows("x", "y", hue="normalization", width=1, head=False),
+            m.arrows("x_now", "y_now", hue="position", width=3.5, head=False),
+            m.dots("reach", -1, hue="position"),
+            x=m.axis(0, 256, "tokens back", ticks=[0, 64, 128, 192, 256]), y=m.axis(-4, 0),
+            title="Bias of each head", height=260,
+        )  # fmt: skip
+        reach = m.plot(
+            m.dots("heads", "back", hue="normalization", size="size", hollow="beyond"),
+            m.dots("at", "reach", hue="position"),
+            x=m.axis("left", "right", "head", ticks="ticks"), y=m.axis(1, 256, ticks=[1, 4, 16, 64, 256], log=True),
+            title="Tokens back until the bias is −1", height=260, pick={"x": "head"},
+        )  # fmt: skip
+        facts = {"slope": "{slope:.4f}", "tokens back until the bias is −1": "{reach:.1f}"}
+        facts["tokens back until the weight is halved"] = "{half:.1f}"
+        return [m.row(lines, reach), "n_heads", "head", m.facts(**facts), m.note("{said[case]}")]

@@ -1,16 +1,17 @@
 """The soft dictionary: a query is compared with keys in the plane, and the values are averaged."""
 
-import json
 import math
 
 import torch
 
 from llm_anatomy.layers.functional import scaled_dot_product_attention
-from llm_anatomy.notebook.figures import colours, figure
-from llm_anatomy.notebook.widgets.base import PageWidget, finite, fixed, parsed
+from llm_anatomy.notebook.widgets import marks as m
+from llm_anatomy.notebook.widgets.arguments import finite
+from llm_anatomy.notebook.widgets.base import Widget
+from llm_anatomy.notebook.widgets.controls import Point, Slider
 
 
-class SoftDictionary(PageWidget):
+class SoftDictionary(Widget):
     """Show weights and output of a soft lookup for a query and a temperature.
 
     The weights are softmax(q·k / T), the output is the average of the values with these weights; at T = 0 it is the
@@ -28,130 +29,83 @@ class SoftDictionary(PageWidget):
 
     Source: UCL-17, UCL-18; the softmax over the scores from Bahdanau et al. (2015), section 3.1.
 
-    >>> SoftDictionary([[1, 0], [0, 1]], [[1, 1], [-1, 1]]).look_up((0.8, 0.2), 0)[1:]
-    ([1.0, 0.0], [1.0, 1.0])
+    >>> SoftDictionary([[1, 0], [0, 1]], [[1, 1], [-1, 1]])  # doctest: +NORMALIZE_WHITESPACE
+    Query (0.80, 0.20) at temperature 1: key 1 has score 0.80 and weight 0.6457; key 2 has score 0.20 and weight 0.3543;
+    the output is (0.2913, 1.0000).
     """
 
-    tools = ("plane",)
+    sentence = (
+        "Query ({query[0]:.2f}, {query[1]:.2f}) at temperature {temperature}: [[key {#} has score {scores:.2f} and "
+        "weight {weights:.4f}||; ]]; the output is ({output[0]:.4f}, {output[1]:.4f})."
+    )
 
     def __init__(self, keys, values, query=(0.8, 0.2), temperature=1.0, *, caption: str = ""):
-        super().__init__(caption)
-        self.keys, self.values = _points("keys", keys), _points("values", values)
-        if len(self.keys) != len(self.values):
-            raise ValueError(f"{len(self.keys)} keys cannot have {len(self.values)} values; each key needs one value")
-        self.query = _point("query", query)
-        self.temperature = _temperature(temperature)
-
-    def look_up(self, query, temperature) -> tuple[list[float], list[float], list[float]]:
-        """Return scores, weights and output for a query, by the package's attention in double precision."""
-        query, keys, values = (torch.tensor(x, dtype=torch.float64) for x in ([query], self.keys, self.values))
-        scores = query @ keys.T
-        if temperature == 0:
-            weights = torch.nn.functional.one_hot(scores.argmax(-1), len(keys)).double()
-            output = weights @ values
-        else:
-            batch = (x[None, None] for x in (query, keys, values))
-            output, weights = scaled_dot_product_attention(*batch, scale=1 / temperature, return_weights=True)
-        return tuple(x.flatten().tolist() for x in (scores, weights, output))
-
-    def text(self) -> str:
-        return self._sentence(self.query, self.temperature)
-
-    def data(self) -> dict:
-        reach = _reach([*self.keys, self.query])
-        return {
-            "keys": self.keys,
-            "values": self.values,
-            "query": self.query,
-            "temperature": self.temperature,
-            "reach": reach,
-            "step": 10 ** math.floor(math.log10(reach)) / 100,
-            "value_reach": _reach(self.values),
-            "hottest": max(4.0, self.temperature),
-        }
-
-    def live(self):
-        import ipywidgets as w
-
-        style = {"description_width": "90px"}
-        controls = {
-            "x": w.FloatText(self.query[0], description="query x", step=0.1, style=style),
-            "y": w.FloatText(self.query[1], description="query y", step=0.1, style=style),
-            "temperature": w.FloatSlider(
-                self.temperature, description="temperature", min=0, max=self.data()["hottest"], step=0.05, style=style
-            ),
-            "keys": w.Text(json.dumps(self.keys), description="keys", continuous_update=False, style=style),
-            "values": w.Text(json.dumps(self.values), description="values", continuous_update=False, style=style),
-        }
-        return self.panel(controls, self._picture)
-
-    def _picture(self, show, x, y, temperature, keys, values):
-        points = {"keys": keys, "values": values}
-        points = {name: parsed(name, text, "[[1, 0], [0, 1]]") for name, text in points.items()}
-        SoftDictionary(**points, query=(x, y), temperature=temperature)._draw(show)
-
-    def _draw(self, show):
-        _, weights, output = self.look_up(self.query, self.temperature)
-        title = "Which key does the query match, and what comes out?"
-        with figure(title, alt=self.text(), width=7.5, height=4, ncols=2, show=show) as axes:
-            for ax, name, points in ((axes[0], "key", [*self.keys, self.query]), (axes[1], "value", self.values)):
-                reach = _reach(points)
-                ax.axhline(0, color="#b9bdc3", linewidth=0.8, zorder=0)
-                ax.axvline(0, color="#b9bdc3", linewidth=0.8, zorder=0)
-                ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xlabel="x", ylabel="y")
-                for n, point in enumerate(points[: len(self.keys)], 1):
-                    _label(ax, point, f"{name} {n}", colours[name])
-            arrow = {"arrowstyle": "->", "color": colours["key"], "lw": 2, "shrinkA": 0, "shrinkB": 0}
-            for key in self.keys:
-                axes[0].annotate("", key, (0, 0), arrowprops=arrow)
-            axes[0].plot(*zip((0, 0), self.query, strict=True), color=colours["query"])
-            axes[0].plot(*self.query, "o", color=colours["query"], markersize=9)
-            _label(axes[0], self.query, "query", colours["query"])
-            for value, weight in zip(self.values, weights, strict=True):
-                line = zip(output, value, strict=True)
-                axes[1].plot(*line, color=colours["weights"], alpha=0.5, linewidth=6 * weight, zorder=1)
-                axes[1].plot(*value, "o", color=colours["value"])
-            axes[1].plot(*output, "D", color=colours["value"], markersize=10, markeredgecolor="black")
-            axes[1].annotate("output", output, (0, -20), textcoords="offset points", ha="center")
-
-    def _sentence(self, query, temperature) -> str:
-        scores, weights, output = self.look_up(query, temperature)
-        each = "; ".join(
-            f"key {n} has score {fixed(score, 2)} and weight {fixed(weight, 4)}"
-            for n, (score, weight) in enumerate(zip(scores, weights, strict=True), 1)
-        )
-        return (
-            f"Query ({fixed(query[0], 2)}, {fixed(query[1], 2)}) at temperature {round(temperature, 4):g}: {each}; "
-            f"the output is ({fixed(output[0], 4)}, {fixed(output[1], 4)})."
+        self.points, self.entries = _points("keys", keys), _points("values", values)
+        if len(keys) != len(values):
+            raise ValueError(f"{len(keys)} keys cannot have {len(values)} values; each key needs one value")
+        (query,), temperature = _points("query", [query]), finite("temperature", temperature)
+        if temperature and temperature < 0.001:
+            raise ValueError(f"{temperature=}; it must be 0 for the hard lookup, or at least 0.001")
+        reach = _reach([*self.points.tolist(), query.tolist()])
+        step = 10 ** math.floor(math.log10(reach)) / 100
+        self.reach, self.value_reach = reach, _reach(self.entries.tolist())
+        heat = Slider(temperature, 0.0, max(4.0, temperature), step=0.01, curve=2, ends=("hard", "soft"))
+        names = [f"key {n}" for n in range(1, len(keys) + 1)]
+        super().__init__(
+            caption=caption,
+            data={"names": names},
+            query=Point(query.tolist(), reach, step=step, hue="query"),
+            temperature=heat,
         )
 
+    def compute(self, query, temperature):
+        scores = self.points @ query
+        warm = query / temperature.clamp(min=1e-6)  # the hard lookup does not divide
+        inputs = (x[None, None] for x in (warm[None], self.points, self.entries))
+        _, soft = scaled_dot_product_attention(*inputs, scale=1.0, return_weights=True)
+        hard = torch.nn.functional.one_hot(scores.argmax(), len(self.points)).float()
+        weights = torch.where(temperature > 0, soft[0, 0, 0], hard)
+        output = weights @ self.entries
+        ends = {
+            "key_x": self.points[:, 0],
+            "key_y": self.points[:, 1],
+            "x": self.entries[:, 0],
+            "y": self.entries[:, 1],
+        }
+        return {"scores": scores, "weights": weights, "output": output, "pull": 7 * weights} | ends
 
-def _label(ax, point, label, color) -> None:
-    """Put a label beside a point, on the side away from the origin."""
-    norm = math.hypot(*point) or 1
-    side, up = (coordinate / norm for coordinate in point)
-    style = {"ha": "left" if side > 0.4 else "right" if side < -0.4 else "center", "va": "center"}
-    ax.annotate(label, point, (9 * side, 12 * up), textcoords="offset points", color=color, **style)
+    def marks(self):
+        left, right = ({"x": m.axis(-r, r), "y": m.axis(-r, r), "aspect": 1} for r in (self.reach, self.value_reach))
+        keys = m.plot(
+            m.arrows("key_x", "key_y", hue="key", label="key"),
+            m.arrows("query[0]", "query[1]", hue="query", head=False, label="query"),
+            m.handle("query"),
+            title="Keys and query", hint="drag the query", **left,
+        )  # fmt: skip
+        weights = m.plot(
+            m.bars("weights", hue="weights", across=True, text="{value:.4f}"),
+            x=m.axis(0, 1.3, ticks=[0, 1]), y=m.axis(labels="names", hue="key"),
+            title="Weights", hint="softmax(q·k / T)", height=60 + 36 * len(self.points),
+        )  # fmt: skip
+        values = m.plot(
+            m.arrows("x", "y", x0="output[0]", y0="output[1]", hue="weights", width="pull", head=False),
+            m.dots("x", "y", hue="value", size=5, label="value"),
+            m.dots("output[0]", "output[1]", hue="value", size=9, diamond=True, label="output"),
+            title="Values and output", hint="output ({output[0]:.4f}, {output[1]:.4f})", **right,
+        )  # fmt: skip
+        return [m.row(keys, weights, values)]
 
 
-def _point(name: str, point) -> list[float]:
-    point = list(point) if isinstance(point, list | tuple | torch.Tensor) else point
-    if not isinstance(point, list) or len(point) != 2:
-        raise ValueError(f"{name}={point!r}; it must be two numbers, x and y")
-    return [finite(name, number) for number in point]
-
-
-def _points(name: str, points) -> list[list[float]]:
+def _points(name: str, points) -> torch.Tensor:
     if not isinstance(points, list | tuple | torch.Tensor) or not len(points):
         raise ValueError(f"{name}={points!r}; it must be a non-empty list of points")
-    return [_point(f"{name}[{i}]", point) for i, point in enumerate(points)]
-
-
-def _temperature(temperature) -> float:
-    temperature = finite("temperature", temperature)
-    if temperature and temperature < 0.001:
-        raise ValueError(f"{temperature=}; it must be 0 for the hard lookup, or at least 0.001")
-    return temperature
+    for i, point in enumerate(points):
+        where = f"{name}[{i}]" if len(points) > 1 else name
+        if not isinstance(point, list | tuple | torch.Tensor) or len(point) != 2:
+            raise ValueError(f"{where}={point!r}; it must be two numbers, x and y")
+        for number in point:
+            finite(where, number)
+    return torch.tensor([[float(number) for number in point] for point in points])
 
 
 def _reach(points) -> float:

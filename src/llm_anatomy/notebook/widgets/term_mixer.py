@@ -4,14 +4,16 @@ from collections.abc import Mapping
 
 import torch
 
-from llm_anatomy.notebook.figures import figure
-from llm_anatomy.notebook.widgets.base import PageWidget, list_of_strings
-from llm_anatomy.notebook.widgets.score_map import bars_of_row, hide_future, map_of_scores, written
+from llm_anatomy.notebook.widgets import marks as m
+from llm_anatomy.notebook.widgets.arguments import list_of_strings, whole
+from llm_anatomy.notebook.widgets.base import Widget
+from llm_anatomy.notebook.widgets.controls import Choice, Tick
 
-MOST_TOKENS, MOST_TERMS = 16, 6
+CHOSEN = "{empty||no term}[[{chosen|}{names}|| + ]]"
+HOW = "{masked|without|with} the mask, {soft|scores|weights}: "
 
 
-class TermMixer(PageWidget):
+class TermMixer(Widget):
     r"""Show the sum of the chosen terms of a score, its softmax, and the row of a query.
 
     .. math:: s_{ij} = \sum_t [t \text{ is chosen}]\; s^{(t)}_{ij}
@@ -20,11 +22,13 @@ class TermMixer(PageWidget):
         terms: matrices of scores (queries, keys) by name, as they enter the sum, scale included; 1 to 6, rounded to
             three decimals.
         tokens: the tokens, which are queries and keys, 2 to 16.
+        query: the index of the initial query, by default the last.
         causal: whether later keys are initially hidden.
         caption: one sentence that says what to look for.
 
     Raises:
-        ValueError: for no terms or tokens or too many, a matrix of another shape, or one that is not finite.
+        ValueError: for no terms or tokens or too many, a matrix of another shape or one that is not finite, or a query
+            that is no token.
 
     Source: Dai et al. (2019), section 3.3, and He et al. (2021), section 3.1, whose scores are such sums; IITD-20,
     IITD-23.
@@ -34,73 +38,61 @@ class TermMixer(PageWidget):
     content + position, query 2, dog, without the mask, scores: −0.75 on a, 2.00 on dog.
     """
 
-    tools = ("choice", "matrix")
+    sentence = f"{CHOSEN}, query {{query#}}, {{query}}, {HOW}[[{{row:.2f}} on {{tokens}}]]."
 
-    def __init__(self, terms, tokens, *, causal: bool = False, caption: str = ""):
-        super().__init__(caption)
-        self.tokens = list_of_strings("tokens", tokens)
-        if not 2 <= len(self.tokens) <= MOST_TOKENS:
-            raise ValueError(f"{tokens=}; it must be a list of 2 to {MOST_TOKENS} tokens")
-        if not isinstance(terms, Mapping) or not 1 <= len(terms) <= MOST_TERMS:
-            raise ValueError(f"{terms=}; it must hold 1 to {MOST_TERMS} matrices by name")
-        self.terms = {str(name): _matrix(f"terms[{name!r}]", term, len(self.tokens)) for name, term in terms.items()}
-        self.causal = bool(causal)
+    def __init__(self, terms, tokens, *, query: int | None = None, causal: bool = False, caption: str = ""):
+        n = len(list_of_strings("tokens", tokens))
+        if not 2 <= n <= 16:
+            raise ValueError(f"{tokens=}; it must be a list of 2 to 16 tokens")
+        if not isinstance(terms, Mapping) or not 1 <= len(terms) <= 6:
+            raise ValueError(f"{terms=}; it must hold 1 to 6 matrices by name")
+        self.terms = torch.stack([_matrix(f"terms[{name!r}]", term, n) for name, term in terms.items()])
+        self.ends = self.terms.clamp(max=0).sum(0).min(), self.terms.clamp(min=0).sum(0).max()  # of any sum
+        names, start = [str(name) for name in terms], n - 1 if query is None else whole("query", query, 0, n - 1)
+        controls: dict = {f"term_{t}": Tick(True, label=name) for t, name in enumerate(names)}
+        controls["query"] = Choice(tokens, start, by_index=True, hover=True, hue="query")
+        controls["masked"] = Tick(bool(causal), label="causal mask: no looking ahead")
+        controls["soft"] = Tick(label="softmax: weights")
+        super().__init__(caption=caption, data={"names": names, "tokens": list(tokens)}, **controls)
 
-    def mix(self, chosen) -> list[list[float]]:
-        """Return the sum of the chosen terms (queries, keys); zeros if there are none."""
-        n = len(self.tokens)
-        total = torch.zeros(n, n, dtype=torch.float64)
-        for name in chosen:
-            total = total + torch.tensor(self.terms[name], dtype=torch.float64)
-        return total.tolist()
+    def compute(self, query, masked, soft, **ticks):
+        on = torch.stack([ticks[f"term_{t}"] for t in range(len(self.terms))])
+        terms = self.terms.where(on[:, None, None], torch.nan)  # a term that is not chosen is blank
+        sums = {"terms": terms, "chosen": torch.where(on, 1.0, torch.nan), "empty": ~on.any()}
+        return sums | matrix(terms.nan_to_num().sum(0), query, masked, soft, *self.ends)
 
-    def data(self) -> dict:
-        terms = list(self.terms.values())
-        return {"tokens": self.tokens, "names": list(self.terms), "terms": terms, "causal": self.causal}
-
-    def text(self) -> str:
-        return self._sentence(list(self.terms), len(self.tokens) - 1, self.causal, False)
-
-    def live(self):
-        import ipywidgets as w
-
-        style = {"description_width": "initial"}
-        controls = {f"term {t}": w.Checkbox(True, description=name, style=style) for t, name in enumerate(self.terms)}
-        n = len(self.tokens)
-        controls |= {
-            "query": w.IntSlider(n, min=1, max=n, description="query"),
-            "masked": w.Checkbox(self.causal, description="causal mask"),
-            "soft": w.Checkbox(False, description="softmax"),
-        }
-        return self.panel(controls, self._picture)
-
-    def _picture(self, show, query, masked, soft, **selected):
-        chosen = [name for t, name in enumerate(self.terms) if selected[f"term {t}"]]
-        rows, ends = hide_future(self.mix(chosen), masked, soft), self._ends()
-        with figure(
-            f"What are the scores of the query {self.tokens[query - 1]}?",
-            alt=self._sentence(chosen, query - 1, masked, soft),
-            width=7.5,
-            height=4.4,
-            ncols=2,
-            show=show,
-        ) as (whole, bars):
-            map_of_scores(whole, rows, self.tokens, query - 1, max(-ends[0], ends[1]), soft)
-            bars_of_row(bars, rows[query - 1], self.tokens, ends, soft)
-
-    def _ends(self) -> tuple[float, float]:
-        """How far below and above zero a sum of terms can be."""
-        terms = torch.tensor(list(self.terms.values()), dtype=torch.float64)
-        return terms.clamp(max=0).sum(0).min().item(), terms.clamp(min=0).sum(0).max().item()
-
-    def _sentence(self, chosen, query, masked, soft) -> str:
-        row = hide_future(self.mix(chosen), masked, soft)[query]
-        each = ", ".join(f"{written(score)} on {token}" for score, token in zip(row, self.tokens, strict=True))
-        how = f"{'with' if masked else 'without'} the mask, {'weights' if soft else 'scores'}"
-        return f"{' + '.join(chosen) or 'no term'}, query {query + 1}, {self.tokens[query]}, {how}: {each}."
+    def marks(self):
+        cells = m.cells("terms", reach="reach", frame="at")  # all on the scale of the sum
+        terms = m.plot(cells, repeat="names", aspect=1, pick={"y": "query"}, hover=True)
+        return [terms, m.row(*(name for name in self.controls if name[:5] == "term_")), matrix_and_row(CHOSEN), "query"]
 
 
-def _matrix(name: str, term, n: int) -> list[list[float]]:
+def matrix(scores, query, masked, soft, low, high) -> dict:
+    """Return what :func:`matrix_and_row` shows of scores (queries, keys) between ``low``, at most 0, and ``high``."""
+    scores = scores.masked_fill(masked & torch.ones_like(scores, dtype=torch.bool).triu(1), -torch.inf)
+    reach, weights = torch.maximum(-low, high), scores.softmax(-1)
+    room = 0.3 * (high - low) + (reach == 0)  # for the numbers at the bars
+    shown = {"scores": scores.where(~soft, torch.nan), "weights": weights.where(soft, torch.nan)}
+    shown |= {"low": torch.where(soft, 0, low - room * (low < 0)), "high": torch.where(soft, 1.3, high + room)}
+    rows = {"score_row": shown["scores"][query], "weight_row": shown["weights"][query]}
+    return shown | rows | {"row": torch.where(soft, weights, scores)[query], "at": query + 0, "reach": reach}
+
+
+def matrix_and_row(title: str) -> dict:
+    """Return a map of the scores or weights, in which a row can be picked, beside the bars of this row."""
+    keys, queries = m.axis(labels="tokens", hue="key", name="key"), m.axis(labels="tokens", hue="query", name="query")
+    layers = [m.cells("scores", reach="reach", frame="at", scale=True)]
+    layers += [m.cells("weights", hue="weights", frame="at", scale=True)]
+    bars = [
+        m.bars("score_row", hue="signed", text="{value:.2f}"),
+        m.bars("weight_row", hue="weights", text="{value:.2f}"),
+    ]
+    whole = m.plot(*layers, x=keys, y=queries, title=title, aspect=1, pick={"y": "query"}, hover=True)
+    title = "{soft|Scores|Weights} of the query {query}"
+    return m.row(whole, m.plot(*bars, x=keys, y=m.axis("low", "high"), title=title, height=300))
+
+
+def _matrix(name: str, term, n: int) -> torch.Tensor:
     try:
         term = torch.as_tensor(term).detach().double()
     except (TypeError, ValueError, RuntimeError):
@@ -109,4 +101,4 @@ def _matrix(name: str, term, n: int) -> list[list[float]]:
         raise ValueError(f"{name} has shape {tuple(term.shape)}; for {n} tokens it must be ({n}, {n})")
     if not term.isfinite().all():
         raise ValueError(f"{name} holds {term[~term.isfinite()][0].item()}; its scores must be finite numbers")
-    return [[round(score, 3) for score in row] for row in term.tolist()]
+    return term.round(decimals=3).float()

@@ -41,6 +41,7 @@ function fill(template, known) {
   return text;
 }
 
+const pen = document.createElement("canvas").getContext("2d"); // measures words without a layout of the page
 const clip = (v, low, high) => Math.min(Math.max(v, low), high);
 const HUES = ["feedforward", "position", "weights", "normalization"]; // tell neighbours apart
 const hueOf = hue => hue || hue === 0 ? `var(--la-${HUES[hue % 4] ?? hue})` : "currentColor";
@@ -109,7 +110,7 @@ function frame(spec, ui, number) {
   // A label in the first direction in which there is room; nothing where there is none.
   const word = (at, words, { hue, gap = 8, toward = [0, 1], anchor, ...style } = {}) => {
     const text = add("text", { class: "la-word", style: `fill:${hueOf(hue)}`, ...style }, words),
-      wide = text.getComputedTextLength(), [w, h] = [wide / 2 + 2, 9];
+      [w, h] = [pen.measureText(words).width / 2 + 2, 9];
     const norm = Math.hypot(...toward) || 1, [a, b] = [toward[0] / norm, -toward[1] / norm];
     const ways = anchor ? [[0, 0]] : [[a, b], [0, -1], [0, 1], [1, 0], [-1, 0], [.7, -1], [-.7, -1], [.7, 1], [-.7, 1],
       [0, -2.2], [0, 2.2]];
@@ -320,9 +321,10 @@ function frame(spec, ui, number) {
   view = {
     node, known,
     scale() {},
-    paint() {
-      const width = node.clientWidth;
+    paint(width = view.width) { // for the first time when the page has been laid out
       if (!width) return;
+      view.width = width;
+      pen.font = `13px ${getComputedStyle(node).fontFamily}`;
       const across = axis(spec.x, [0, 1]), up = axis(spec.y, [0, 1]);
       const long = labels => Math.max(...labels.map(label => label.length)) * 7.5;
       const plane = spec.aspect === 1 && !across.labels, left = plane ? 22 : spec.y ? up.labels
@@ -380,7 +382,9 @@ const MARKS = { // each returns its node and what draws it anew
         one.paint();
       });
     };
-    for (const one of frames) new ResizeObserver(() => one.paint()).observe(one.node);
+    for (const one of frames) {
+      new ResizeObserver(([{ contentRect: { width } }]) => width !== one.width && one.paint(width)).observe(one.node);
+    }
     const scaled = spec.layers.some(layer => layer.scale);
     return { node: el("div", { class: "la-drawn" }, ...head, small ?? frames[0].node, ...(scaled ? [scale] : [])),
       paint };

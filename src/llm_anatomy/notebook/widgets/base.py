@@ -55,6 +55,7 @@ class Widget(_Live):
     """A template of what is shown, for readers who do not see it; :func:`fill` says how it is written."""
 
     _spec = traitlets.Unicode().tag(sync=True)
+    _ipython_display_ = None  # ipywidgets 7 would show the live widget alone
 
     def __init__(self, *, caption: str = "", data: dict | None = None, **controls: Control):
         for control in controls.values():

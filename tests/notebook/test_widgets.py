@@ -13,7 +13,7 @@ import traitlets
 from widget_examples import EXAMPLES
 
 from llm_anatomy.notebook import SoftDictionary, front_end
-from llm_anatomy.notebook.widgets import Choice, Point, Slider, Tick, Widget
+from llm_anatomy.notebook.widgets import Choice, Point, Slider, Tick, Widget, base
 from llm_anatomy.notebook.widgets.base import fill, fixed
 
 KEYS, VALUES = [[1, 0], [0, 1]], [[1, 1], [-1, 1]]
@@ -124,6 +124,15 @@ def test_with_a_kernel_traits_are_synced(kernel):
     widget.observe(lambda change: seen.append(change["new"]), "query")
     widget.query = [0.3, 0.9]
     assert seen == [[0.3, 0.9]] and repr(widget).startswith("Query (0.30, 0.90)")
+
+
+def test_a_widget_is_traced_once_however_often_it_is_shown(kernel, monkeypatch):
+    traced = []
+    monkeypatch.setattr(base, "export", lambda *given, export=base.export: traced.append(1) or export(*given))
+    widget = Settings()
+    widget._repr_mimebundle_()
+    widget.token = 2
+    assert '"start": 2' in widget.html() and len(traced) == 2  # one for each fixed option
 
 
 def test_in_colab_the_form_of_the_page_is_shown_until_synced_traits_are_wanted(kernel, monkeypatch):

@@ -13,6 +13,7 @@ import os
 import re
 import sys
 from decimal import ROUND_HALF_UP, Decimal
+from functools import cached_property
 
 import traitlets
 from torch import Tensor
@@ -103,20 +104,25 @@ class Widget(_Live):
     def outputs(self) -> dict:
         """Return what ``compute`` makes of the present values, as numbers and lists."""
         controls = self.controls.items()
-        given = {n: getattr(self, n) if getattr(c, "fixed", 0) else c.tensor(getattr(self, n)) for n, c in controls}
+        given = {n: getattr(self, n) if c.fixed else c.tensor(getattr(self, n)) for n, c in controls}
         return {name: tensor.detach().float().tolist() for name, tensor in self.compute(**given).items()}
 
-    def spec(self) -> dict:
-        """Return all that the front end needs, in JSON's types."""
-        fixed = {name: control for name, control in self.controls.items() if getattr(control, "fixed", False)}
+    @cached_property
+    def _graphs(self) -> dict:
+        """What becomes of ``compute``, the same whatever the values: tracing takes long, and is done once."""
+        fixed = {name: control for name, control in self.controls.items() if control.fixed}
         inputs = {n: c.tensor(getattr(self, n)) for n, c in self.controls.items() if n not in fixed}
         pool, graphs = [], []
         for options in itertools.product(*(control.options for control in fixed.values())):
             chosen = dict(zip(fixed, options, strict=True))
             graphs.append(export(lambda chosen=chosen, **given: self.compute(**chosen, **given), inputs, pool))
+        return {"pool": pool, "graphs": graphs}
+
+    def spec(self) -> dict:
+        """Return all that the front end needs, in JSON's types."""
         controls = [control.spec() | {"start": getattr(self, name)} for name, control in self.controls.items()]
         words = {"kind": self.kind, "caption": self.caption, "sentence": self.sentence, "data": self.data}
-        return words | {"controls": controls, "marks": self.marks(), "pool": pool, "graphs": graphs}
+        return words | {"controls": controls, "marks": self.marks()} | self._graphs
 
     def text(self) -> str:
         """Say what is shown: the plain text of the output."""
@@ -166,8 +172,7 @@ def fill(template: str, known: dict) -> str:
     ``{name}`` is a value, ``{name:.2f}`` a number with so many decimals, ``{name[2]}`` or ``{name[other]}`` an entry of
     a list, ``{name|no|yes}`` the word of that number (the last one for larger numbers), and ``{choice#}`` the number of
     a chosen option, from 1. ``[[…]]`` is repeated for all entries of the lists in it, with ", " or what follows ``||``
-    between them;
-    ``{#}`` is then the number of the entry, and an entry that is not a number is left out.
+    between them; ``{#}`` is then the number of the entry, and an entry that is not a number is left out.
 
     >>> fill("{n} keys: [[{w:.1f} on {token}]].", {"n": 2, "w": [0.25, 1], "token": ["a", "b"]})
     '2 keys: 0.3 on a, 1.0 on b.'

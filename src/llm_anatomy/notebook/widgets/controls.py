@@ -13,6 +13,8 @@ order = itertools.count()
 class Control(traitlets.TraitType):
     """Base class of the controls: a value with a label, a colour of the palette, and what the page needs to draw it."""
 
+    fixed = False
+
     def __init__(self, start, *, label: str = "", hue: str | None = None):
         super().__init__(start)
         self.label, self.hue, self.order = label, hue, next(order)

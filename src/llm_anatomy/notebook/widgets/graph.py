@@ -90,7 +90,7 @@ def _is_check(node) -> bool:
 def _name(node) -> str:
     if node.target is operator.getitem:
         return "getitem"
-    name, _, overload = node.target._overloadpacket.__name__, None, node.target._overloadname
+    name, overload = node.target._overloadpacket.__name__, node.target._overloadname
     return f"{name}_dim" if name in ("max", "min") and overload == "dim" else name
 
 

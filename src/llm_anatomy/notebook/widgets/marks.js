@@ -357,8 +357,6 @@ function frame(spec, ui, number) {
   return view;
 }
 
-const heading = (title, hint) => title || hint ? [el("div", { class: "la-heading" }, el("b", {}, title ?? ""),
-  el("small", {}, hint ?? ""))] : [];
 const MARKS = { // each returns its node and what draws it anew
   plot(spec, ui) {
     const titles = spec.repeat && ui.get(spec.repeat), text = el("b"), hint = el("small"), low = el("small"),

@@ -88,10 +88,10 @@ function widget(spec, model, say) {
       if (options || control.kind === "tick") known[`${control.name}#`] = indexOf(control, v) + 1;
     }
   };
-  const number = (name, v) => typeof v === "string" ? model.get(v) : v;
+  const number = v => typeof v === "string" ? model.get(v) : v;
   const legal = (control, v) => { // the nearest value that the control can have
     if (control.kind === "slider" && !control.values) {
-      const [low, high] = [number("low", control.low), number("high", control.high)];
+      const [low, high] = [control.low, control.high].map(number);
       return clip(control.whole ? low + Math.round((v - low) / control.step) * control.step : v, low, high);
     }
     if (control.values) return control.values.includes(v) ? v

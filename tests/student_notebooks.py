@@ -22,8 +22,6 @@ def key() -> Key:
     ids = {tag: cell["id"] for cell in blank()["cells"] for tag in cell["metadata"].get("tags", [])}
     questions = []
     for master in masters:
-        files = ("solution", "hidden", "mistakes", "checks")
-        text = {name: (master.folder / f"{name}.py").read_text(encoding="utf-8") for name in files}
         tag = f"exercise-{master.folder.name}"
         questions.append(
             Question(
@@ -37,10 +35,15 @@ def key() -> Key:
                 cell=ids[tag],
                 forbidden=["torch.softmax", "softmax"] if master.function == "stable_softmax" else [],
                 tolerance={"rtol": 1e-4, "atol": 1e-5},
+                dtype=master.dtype,
+                given=master.stub if master.kind == "debug" else "",
+                solution=master.solution,
+                hidden=master.hidden,
+                mistakes=(master.folder / "mistakes.py").read_text(encoding="utf-8"),
                 sentences=master.mistakes,
+                checks=master.checks,
                 probes="",
                 version="1",
-                **text,
             )
         )
     return Key(CHAPTER, title, questions)

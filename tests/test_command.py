@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 
@@ -127,8 +128,10 @@ def test_a_builder_is_a_class_that_there_is():
 
 
 def test_it_runs_as_a_module_and_stops_quietly_when_its_reader_does():
-    command = [sys.executable, "-m", "llm_anatomy", "models"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline().split()[:2] == ["model", "year"]
-        process.stdout.close()
-        assert not process.stderr.read()
+    command = [sys.executable, "-m", "llm_anatomy", "models", "show", "gpt-2"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.startswith("GPT-2") and not done.stderr
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as left:
+        assert not subprocess.run([*command, "--json"], stdout=left, stderr=subprocess.PIPE).stderr

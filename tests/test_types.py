@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -32,10 +31,3 @@ def test_a_wrong_type_is_found(tmp_path):
     )
     (found,) = errors(tmp_path / "wrong.py")
     assert "wrong.py:2:" in found and '"d_model"' in found
-
-
-def test_the_wheel_says_that_it_is_typed(tmp_path):
-    build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), "."]
-    subprocess.run(build, cwd=ROOT, check=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    assert "llm_anatomy/py.typed" in zipfile.ZipFile(wheel).namelist()

@@ -4,12 +4,14 @@
 """
 
 import ast
+import base64
 import json
 import sys
+import zlib
 from pathlib import Path
 
 from bookbinder import ROOT
-from bookbinder.masters import FIELDS, Master, chapters, defect, is_import, read
+from bookbinder.masters import WORK, Master, chapters, defect
 from groundwork import write_whole
 
 SHIPPED = Path("src/llm_anatomy/notebook/exercises")
@@ -26,16 +28,9 @@ def generate(check: bool = False, root: Path = ROOT) -> list[str]:
     texts: dict[Path, str] = {}
     for chapter, (title, masters) in chapters(root).items():
         texts[root / "book" / chapter / "exercises.nb.md"] = page(title, masters, IN_BOOK.format(chapter=chapter))
-        for master in masters:
-            path = root / SHIPPED / f"{master.id}.json"
-            stored = path.read_text(encoding="utf-8") if path.exists() else "{}"
-            if json.loads(stored).get("master") == master.hash:
-                texts[path] = stored
-            else:
-                texts[path] = "" if check else public_checks(master)
-            texts[path.with_suffix(".py")] = read(master.folder / "checks.py")
-    present = {path for path in (root / SHIPPED).glob("*/*") if path.suffix in (".json", ".py")}
-    present.update((root / "book").glob("*/exercises.nb.md"))
+        path = root / SHIPPED / f"{chapter}.txt"
+        texts[path] = _shipped(path, masters, check)
+    present = {*(root / SHIPPED).glob("*.txt"), *(root / "book").glob("*/exercises.nb.md")}
     strays = sorted(present.difference(texts))
     stale = [path for path in sorted(texts) if path not in present or path.read_text(encoding="utf-8") != texts[path]]
     if check:
@@ -50,71 +45,92 @@ def generate(check: bool = False, root: Path = ROOT) -> list[str]:
     return [path.relative_to(root).as_posix() for path in strays + stale]
 
 
-def public_checks(master: Master) -> str:
-    """Run a master and return what its public check knows, as JSON: cases, expected outcomes, those of known mistakes.
+def _shipped(path: Path, masters: list[Master], check: bool) -> str:
+    """The public checks of a chapter as text: those that are stored, where no master has changed."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    stored = unpack(text) if text else {}
+    if {name: entry["master"] for name, entry in stored.items()} == {master.id: master.hash for master in masters}:
+        return text
+    if check:
+        return ""
+    kept = {name: entry for name, entry in stored.items() if entry["master"] in {each.hash for each in masters}}
+    return pack({master.id: kept.get(master.id) or public_checks(master) for master in masters})
+
+
+def pack(checks: dict[str, dict]) -> str:
+    """Public checks, by id, as :func:`llm_anatomy.notebook.checks.use_checks` reads them: base64 of compressed JSON."""
+    content = json.dumps(checks, ensure_ascii=False, separators=(",", ":"))
+    text = base64.b64encode(zlib.compress(content.encode(), 9)).decode()
+    return "".join(f"{text[i : i + 100]}\n" for i in range(0, len(text), 100))
+
+
+def unpack(text: str) -> dict[str, dict]:
+    """What :func:`pack` was given."""
+    return json.loads(zlib.decompress(base64.b64decode(text)))
+
+
+def public_checks(master: Master) -> dict:
+    """Run a master and return what its public check knows: cases, expected outcomes, those of known mistakes.
 
     Raises:
         Refusal: The solution fails, or a mistake cannot be told from the solution or from another mistake.
     """
-    from llm_anatomy.notebook import checks as engine
+    from llm_anatomy.notebook import checks, outcomes
 
-    solution = master.run("solution")[master.function]
-    cases = [{name: engine.encode(value) for name, value in case.items()} for case in master.cases("checks")]
-    path = master.folder / "checks.py"
+    path = master.folder / "exercise.py"
+    solution = master.right()[master.function]
+    cases = [{name: outcomes.encode(value) for name, value in case.items()} for case in master.cases()]
+    _check_cases(master, cases)
+    expected = []
+    properties, observe = checks.defined(master.checks)
+    for i, case in enumerate(cases, 1):
+        result, error = outcomes.outcome(solution, case, observe)
+        if error or "changed" in result:
+            what = checks.raised(error, solution) if error else f"changes {', '.join(result['changed'])}"
+            raise defect(path, f"in case {i} {master.function} {what}")
+        expected.append(result)
+    if broken := checks.broken_property(properties, solution):
+        raise defect(path, f"{master.function} fails a property: {broken}")
+    given, known = {}, {}
+    if master.kind == "debug":
+        given["the code that is given"] = [outcomes.outcome(master.given(), case, observe)[0] for case in cases]
+    for name, mistake in master.wrong().items():
+        found = [outcomes.outcome(mistake, case, observe)[0] for case in cases]
+        if not any(map(outcomes.tells, found, expected)) and not any(map(outcomes.alike, found, expected)):
+            what = "raises or returns NaN in every public case, so that anything else that does would be taken for it"
+            raise defect(master.folder / "mistakes.py", f"{name} {what}")
+        for other, theirs in {"right": expected, **given, **known}.items():
+            if all(map(outcomes.alike, found, theirs)):
+                what = f"cannot be told from {other} by the public cases; add a case that separates them"
+                raise defect(master.folder / "mistakes.py", f"{name} {what}")
+        known[name] = list(map(outcomes.fingerprint, found))
+    return {
+        "master": master.hash,
+        **{name: getattr(master, name) for name in ("function", "arguments", "dimensions", "kind", "dtype")},
+        **{name: getattr(master, name) for name in ("forbidden", "explanation", "checks")},
+        "cases": cases,
+        "expected": expected,
+        "unchanged": [outcomes.fingerprint(each) for found in given.values() for each in found],
+        "mistakes": [{"name": n, "sentence": text, "outcomes": known[n]} for n, text in master.mistakes.items()],
+    }
+
+
+def _check_cases(master: Master, cases: list[dict]) -> None:
+    """Refuse cases that do not fit the exercise."""
+    from llm_anatomy.notebook import outcomes
+
+    path = master.folder / "exercise.py"
     for i, case in enumerate(cases, 1):
         if list(case) != master.arguments:
             raise defect(path, f"case {i} holds {', '.join(case)}; it must hold {', '.join(master.arguments)}")
         for name, value in case.items():
-            if strange := engine.undecodable(value):
+            if strange := outcomes.undecodable(value):
                 what = "tensors, numbers, texts, None, or tuples, lists and dictionaries of these"
                 raise defect(path, f"{name} of case {i} holds a {strange}; it may hold {what}")
-    expected = []
-    properties, observe = engine.checks_of(path)
-    for i, case in enumerate(cases, 1):
-        result, error = engine.outcome(solution, case, observe)
-        if error or "changed" in result:
-            what = engine.raised(error, solution) if error else f"changes {', '.join(result['changed'])}"
-            raise defect(master.folder / "solution.py", f"in case {i} {master.function} {what}")
-        expected.append(result)
-    if broken := engine.broken_property(properties, solution):
-        raise defect(master.folder / "solution.py", f"{master.function} fails a property: {broken}")
-    known = {"right": expected}
-    for name, mistake in master.wrong().items():
-        outcomes = [engine.outcome(mistake, case, observe)[0] for case in cases]
-        if all("raised" in outcome for outcome in outcomes):
-            what = "raises in every public case, so that any other such exception would be taken for it"
-            raise defect(master.folder / "mistakes.py", f"{name} {what}")
-        for other, theirs in known.items():
-            if all(map(engine.alike, outcomes, theirs)):
-                what = f"cannot be told from {other} by the public cases; add a case that separates them"
-                raise defect(master.folder / "mistakes.py", f"{name} {what}")
-        known[name] = outcomes
-    return _json(
-        {
-            "id": master.id,
-            "title": master.title,
-            "function": master.function,
-            "arguments": master.arguments,
-            "master": master.hash,
-            "cases": cases,
-            "expected": expected,
-            "mistakes": [
-                {"name": name, "sentence": sentence, "outcomes": known[name]}
-                for name, sentence in master.mistakes.items()
-            ],
-        }
-    )
-
-
-def _json(values: dict) -> str:
-    """Values as JSON, with a line for each value or entry of a list, so that a difference can be read."""
-
-    def lines(value) -> str:
-        if isinstance(value, list) and value and isinstance(value[0], dict):
-            return "[\n" + ",\n".join(f"  {json.dumps(entry, ensure_ascii=False)}" for entry in value) + "\n ]"
-        return json.dumps(value, ensure_ascii=False)
-
-    return "{\n" + ",\n".join(f" {json.dumps(name)}: {lines(value)}" for name, value in values.items()) + "\n}\n"
+            dtype = value.get("dtype", "torch.float32")
+            if master.dtype not in master.arguments and "float" in dtype and dtype != "torch.float32":
+                words = f"{name} of case {i} is {dtype}, but the header names no argument for dtype"
+                raise defect(path, f"{words}; a dtype that matters is stated, as `dtype: {name}`")
 
 
 IN_BOOK = "These exercises go with the chapter {{doc}}`{chapter}`. "
@@ -133,9 +149,9 @@ kernelspec:
 
 # Exercises: {title}
 
-{opening}Write your code in place of `raise NotImplementedError`, run the
-cell, and read the answer below it: it names the mistake where it is a well-known one. Each exercise has two hints, the
-second stronger than the first.
+{opening}Write your code in place of `raise NotImplementedError`, or
+mend the code that you are given. Then run the cell and read the answer below it: it names the mistake where it is a
+well-known one. Each exercise has two hints, the second stronger than the first. {time}
 
 The answer is for practice and is not a mark. It looks at a few cases only; "passed" means that these come out right.
 
@@ -152,10 +168,10 @@ setup()
 EXERCISE = """
 ## {title}
 
-Difficulty {difficulty} of 3, importance {importance} of 3, about {minutes} minutes.
+{about}
 
 {statement}
-
+{figure}
 | name | what it is |
 | --- | --- |
 {shapes}
@@ -174,28 +190,51 @@ Difficulty {difficulty} of 3, importance {importance} of 3, about {minutes} minu
 {code}
 ```
 """
+FIGURE = """
+```{{code-cell}} ipython3
+:tags: [hide-input]
+
+{code}
+```
+"""
 
 
 def page(title: str, masters: list[Master], opening: str = "") -> str:
     """The student's text of a chapter's exercises."""
-    stubs = [read(master.folder / "stub.py") for master in masters]
-    parts = [HEAD.format(title=title, opening=opening, imports=_imports(stubs))]
+    parts = [HEAD.format(title=title, opening=opening, time=_time(masters), imports=_imports(masters))]
     for master in masters:
         shapes = {f"`{name}`": what for name, what in master.shapes.items() if name != "returns"}
         shapes["what it returns"] = master.shapes["returns"]
         parts.append(
             EXERCISE.format(
-                **{name: getattr(master, name) for name in (*FIELDS, "statement", "hints", "tag", "code")},
+                **{name: getattr(master, name) for name in ("title", "statement", "hints", "tag", "code")},
+                about=_about(master),
+                figure=FIGURE.format(code=master.figure) if master.figure else "",
                 shapes="\n".join(f"| {name} | {what} |" for name, what in shapes.items()),
             )
         )
     return "".join(parts)
 
 
-def _imports(stubs: list[str]) -> str:
-    """The imports of the set-up cell: those of the stubs, PyTorch and the check, in the groups that ruff makes."""
+def _about(master: Master) -> str:
+    """What a student wants to know before beginning: whether it can be left out, its kind, how hard and how long."""
+    kind = [f"**{WORK[master.kind]}.**"] if WORK[master.kind] else []
+    which = "Core" if master.core else "Optional"
+    rest = f"difficulty {master.difficulty} of 3, importance {master.importance} of 3, about {master.minutes} minutes."
+    return " ".join([*kind, f"{which}; {rest}"])
+
+
+def _time(masters: list[Master]) -> str:
+    """How long the exercises take."""
+    core, more = ([each.minutes for each in masters if each.core is core] for core in (True, False))
+    text = f"The core, {len(core)} exercises, takes about {sum(core)} minutes."
+    return f"{text} The {len(more)} marked *optional* take {sum(more)} more." if more else text
+
+
+def _imports(masters: list[Master]) -> str:
+    """The imports of the set-up cell: PyTorch, the check and what the solutions need, in the groups that ruff makes."""
     plain, names = {"math", "torch"}, {"llm_anatomy.notebook": {"check", "setup"}}
-    for node in filter(is_import, (node for stub in stubs for node in ast.parse(stub).body)):
+    for node in (node for master in masters for node in master.imports):
         if isinstance(node, ast.ImportFrom):
             names.setdefault(node.module, set()).update(alias.name for alias in node.names)
         else:

@@ -1,6 +1,8 @@
 """Masters: an exercise as its author wrote it, in the folder ``exercises/<chapter>/<name>``, whose path is its id.
 
-:func:`load` reads and validates a master without running anything, so it needs neither PyTorch nor the package.
+A master has three files: ``exercise.md`` is what the student reads, ``exercise.py`` holds the solution and everything
+that an answer is tried on, ``mistakes.py`` is the catalogue of known mistakes. :func:`load` reads and validates them
+without running anything, so it needs neither PyTorch nor the package.
 """
 
 import ast
@@ -16,21 +18,33 @@ from bookbinder import ROOT, myst
 from bookbinder.syllabus import rows
 from groundwork import Refusal
 
-CODE = ("stub", "solution", "mistakes", "checks", "hidden")
+FILES = ("exercise.md", "exercise.py", "mistakes.py")
 SECTIONS = ("Statement", "Hint 1", "Hint 2")
-FEWEST_MISTAKES = 4
+MORE_SECTIONS = ("Figure", "Explanation")  # may be missing
+FEWEST_MISTAKES, FEWEST_ACCEPTED = 4, 2
+WORK = {  # kind of exercise → what the student's page calls it
+    "write": "",
+    "debug": "Find the mistake",
+    "predict": "Predict, then read why",
+    "decide": "Measure and decide",
+    "figure": "Read the figure",
+}
 KINDS = {"Float": "floats", "Int": "integers", "Bool": "booleans"}
+DTYPES = ("float32", "int64")
 PLAIN = {
     "int": "a whole number",
     "float": "a number",
+    "bool": "True or False",
     "str": "a text",
     "list[int]": "a list of whole numbers",
+    "list[float]": "a list of numbers",
     "list[str]": "a list of texts",
     "dict[str, Tensor]": "a dictionary of tensors",
     "Module": "a PyTorch module",
 }
 NAME = re.compile(r"[A-Za-z0-9_-]{1,50}")
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}  # that of the public checks
+CHECKED_AGAIN = 3  # raised when the same master makes other public checks than before
 
 
 @dataclass(frozen=True)
@@ -38,16 +52,25 @@ class Master:
     """One exercise as its author wrote it.
 
     Args:
+        source: The text of ``exercise.py``.
+        core: Whether it belongs to the chapter's core, which most readers should do.
+        kind: What it asks for, one of :data:`WORK`.
+        dtype: The argument whose dtype the result must have, or one of :data:`DTYPES`; empty where it does not matter.
         shapes: Type and shape, in words, of each argument and of what is returned ("returns").
+        dimensions: Argument → the names of its axes, such as ``["n_keys", "d_head"]``.
+        accepted: Names of the other correct solutions.
         mistakes: Known mistake → the sentence that the student should read.
+        figure: Code that draws what the student looks at, or empty.
+        explanation: What the student reads after the exercise was passed, or empty.
         points: What a full answer earns when it is graded.
         seconds: How long an answer may run when it is graded, in all cases together.
-        forbidden: Names that are reported to a person when an answer uses them, such as "torch.softmax".
+        forbidden: Functions that an answer must do without, such as "torch.softmax".
         tolerance: ``rtol`` and ``atol`` for grading.
         probes: Probe → what it shows, in words for the student.
     """
 
     folder: Path
+    source: str
     title: str
     items: list[str]
     function: str
@@ -57,8 +80,15 @@ class Master:
     statement: str
     hints: tuple[str, str]
     shapes: dict[str, str]
+    dimensions: dict[str, list[str]]
+    accepted: list[str]
     mistakes: dict[str, str]
     points: float
+    core: bool = True
+    kind: str = "write"
+    dtype: str = ""
+    figure: str = ""
+    explanation: str = ""
     seconds: float = 2
     forbidden: list[str] = field(default_factory=list)
     tolerance: dict[str, float] = field(default_factory=lambda: dict(TOLERANCE))
@@ -74,75 +104,177 @@ class Master:
         return f"exercise-{self.folder.name}"
 
     @property
+    def stub(self) -> str:
+        """What the student gets: the solution's signature and docstring or, to be mended, the function ``broken``."""
+        functions = _functions(ast.parse(self.source))
+        if self.kind == "debug":
+            code = _written(self.source, functions["broken"])
+            return re.sub(r"\bbroken\b", self.function, code, count=1)
+        node = functions[self.function]
+        lines = self.source.splitlines()[node.lineno - 1 : node.body[0].end_lineno]
+        return "\n".join([*lines, "    raise NotImplementedError"])
+
+    @property
     def code(self) -> str:
         """Its cell in the student's notebook: the stub and its check."""
-        return f'{without_imports(read(self.folder / "stub.py"))}\n\n\ncheck("{self.id}", {self.function})'
+        return f'{self.stub}\n\n\ncheck("{self.id}", {self.function})'
+
+    @property
+    def imports(self) -> list[ast.stmt]:
+        """The imports that the student's code may need: those of the solution and of the code to mend."""
+        return [node for node in ast.parse(self.solution).body if is_import(node)]
 
     @property
     def arguments(self) -> list[str]:
         return [name for name in self.shapes if name != "returns"]
 
+    # The parts of exercise.py, each with all that it needs and nothing else
+
+    @property
+    def solution(self) -> str:
+        return part(self.source, {self.function, "broken"})
+
+    @property
+    def checks(self) -> str:
+        """The part that is shipped: properties and ``observe``."""
+        return part(self.source, _names_of(self.source, "property_") | {"observe"})
+
+    @property
+    def hidden(self) -> str:
+        return part(self.source, {"hidden_cases"})
+
+    @property
+    def probing(self) -> str:
+        return part(self.source, _names_of(self.source, "probe_") | {"call"})
+
     @property
     def hash(self) -> str:
         """A hash of everything that the public checks are made from."""
-        names = ["exercise.md", *(f"{name}.py" for name in CODE if name != "hidden")]
-        texts = "\0".join((self.folder / name).read_text(encoding="utf-8") for name in names)
-        return hashlib.sha256(texts.encode()).hexdigest()[:16]
+        statement, mistakes = (read(self.folder / name) for name in ("exercise.md", "mistakes.py"))
+        cases = part(self.source, {"cases"})
+        texts = (str(CHECKED_AGAIN), statement, self.solution, self.checks, cases, mistakes)
+        return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
-    def run(self, name: str) -> dict:
-        """Run one of the master's Python files, which may import PyTorch, and return what it defines."""
-        path = self.folder / f"{name}.py"
-        namespace = {"__name__": name}
-        exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), namespace)
+    def run(self, source: str | None = None) -> dict:
+        """Run a part of ``exercise.py``, all of it by default, and return what it defines."""
+        namespace = {"__name__": "exercise"}
+        exec(compile(source or self.source, str(self.folder / "exercise.py"), "exec"), namespace)
         return namespace
+
+    def right(self) -> dict[str, Callable]:
+        """The solution and the other correct solutions, as functions."""
+        namespace = self.run()
+        return {name: namespace[name] for name in (self.function, *self.accepted)}
+
+    def given(self) -> Callable:
+        """The code that the student is given, as a function."""
+        needed = self.run(self.solution)
+        exec(compile(self.stub, "stub", "exec"), needed)
+        return needed[self.function]
 
     def wrong(self) -> dict[str, Callable]:
         """The known mistakes, as functions."""
-        namespace = self.run("mistakes")
+        path = self.folder / "mistakes.py"
+        namespace = {"__name__": "mistakes"}
+        exec(compile(read(path), str(path), "exec"), namespace)
         return {name: namespace[name] for name in self.mistakes}
 
-    def cases(self, name: str) -> list[dict]:
-        """The cases of ``checks`` or ``hidden``, the same on each call."""
+    def cases(self, name: str = "cases", seed: int = 0) -> list[dict]:
+        """The cases, or the ``hidden_cases``; for one seed the same on each call."""
         import torch
 
-        return self.run(name)["cases"](torch.Generator().manual_seed(0))
+        return self.run()[name](torch.Generator().manual_seed(seed))
 
 
-def load(folder: Path) -> Master:
+def part(source: str, names: set[str]) -> str:
+    """The statements of a module that define these names and everything that they use, in their order."""
+    tree = ast.parse(source)
+    definitions = {name: node for node in tree.body for name in _bound(node)}
+    needed, ahead = set(), [name for name in definitions if name in names]
+    while ahead:
+        name = ahead.pop()
+        if name not in needed:
+            needed.add(name)
+            used = {node.id for node in ast.walk(definitions[name]) if isinstance(node, ast.Name)}
+            ahead += used & definitions.keys()
+    imports, others = [], []
+    for node in tree.body:
+        if is_import(node):
+            node.names = [alias for alias in node.names if (alias.asname or alias.name).partition(".")[0] in needed]
+            imports += [ast.unparse(node)] if node.names else []
+        elif needed.intersection(_bound(node)):
+            others.append(_written(source, node))
+    texts = (["\n".join(imports)] if imports else []) + others
+    return "\n\n\n".join(texts) + "\n" if texts else ""
+
+
+def _bound(node: ast.stmt) -> list[str]:
+    """The names that a statement at the top level binds."""
+    if is_import(node):
+        return [(alias.asname or alias.name).partition(".")[0] for alias in node.names]
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    return [name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)]
+
+
+def _written(source: str, node: ast.stmt) -> str:
+    """The lines of a statement as they stand in the source, with its decorators."""
+    first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
+    return "\n".join(source.splitlines()[first - 1 : node.end_lineno])
+
+
+def _names_of(source: str, prefix: str) -> set[str]:
+    return {name for name in _functions(ast.parse(source)) if name.startswith(prefix)}
+
+
+def load(folder: Path, core: bool = True) -> Master:
     """The master in a folder.
 
     Raises:
         Refusal: It is incomplete or contradicts itself; the message names the file and what is wrong in it.
     """
     header, sections = _statement(folder / "exercise.md")
-    trees = {name: _parse(folder / f"{name}.py") for name in CODE}
-    function = header["function"]
-    stub, solution = (_function(folder / f"{name}.py", trees[name], function) for name in ("stub", "solution"))
-    if ast.unparse(stub.args) != ast.unparse(solution.args) or ast.dump(stub.returns) != ast.dump(solution.returns):
-        raise defect(folder / "stub.py", f"the signature of {function} differs from that in solution.py")
-    if ast.unparse(stub.body[-1]) != "raise NotImplementedError":
-        raise defect(folder / "stub.py", f"{function} must end in `raise NotImplementedError`")
-    for name in ("checks", "hidden"):
-        if "cases" not in _functions(trees[name]):
-            raise defect(folder / f"{name}.py", "the function cases(generator) is missing")
-    arguments = [argument.arg for argument in stub.args.args]
-    checks = _functions(trees["checks"])
-    if not any(name.startswith("property_") for name in checks):
-        raise defect(folder / "checks.py", "a function property_…(answer, generator) is missing")
-    if observe := checks.get("observe"):
-        _check_arguments(folder / "checks.py", observe, ["returned", *arguments])
+    path, function = folder / "exercise.py", header["function"]
+    tree, kind = _parse(path), header.get("kind", "write")
+    functions = _functions(tree)
+    solution = _function(path, functions, function)
+    arguments = [argument.arg for argument in solution.args.args]
+    accepted = [name for name in functions if name.startswith("accepted_")]
+    for name in ("cases", "hidden_cases"):
+        if name not in functions:
+            raise defect(path, f"the function {name}(generator) is missing")
+    if len(accepted) < FEWEST_ACCEPTED:
+        words = "accepted_…, other correct solutions, are needed"
+        raise defect(path, f"{len(accepted)} functions {words}; at least {FEWEST_ACCEPTED}")
+    for name in (*accepted, *(["broken"] if kind == "debug" else [])):
+        _check_arguments(path, _function(path, functions, name, typed=False), arguments)
+    if not any(name.startswith("property_") for name in functions) and kind == "write":
+        raise defect(path, "a function property_…(answer, generator) is missing")
+    if observe := functions.get("observe"):
+        _check_arguments(path, observe, ["returned", *arguments])
         if not ast.get_docstring(observe):
-            raise defect(folder / "checks.py", "observe has no docstring, which names what is compared")
-    return Master(
+            raise defect(path, "observe has no docstring, which names what is compared")
+    if (dtype := header.get("dtype", "")) and dtype not in (allowed := [*arguments, *DTYPES]):
+        raise defect(folder / "exercise.md", f"the field dtype is {dtype!r}; it must be one of {', '.join(allowed)}")
+    master = Master(
         folder,
-        **{"points": header["difficulty"]} | header,
+        read(path),
+        **{"points": header["difficulty"], "core": core} | header,
         statement=sections["Statement"],
         hints=(sections["Hint 1"], sections["Hint 2"]),
-        shapes=_shapes(stub),
-        mistakes=_mistakes(folder / "mistakes.py", trees["mistakes"], arguments),
-        tolerance=_tolerance(folder / "hidden.py", trees["hidden"]),
-        probes=_probes(folder / "probes.py", arguments),
+        figure=_code(sections.get("Figure", "")),
+        explanation=" ".join(sections.get("Explanation", "").split()),
+        shapes=_shapes(solution, dtype),
+        dimensions=_dimensions(solution),
+        accepted=accepted,
+        mistakes=_mistakes(folder / "mistakes.py", arguments),
+        tolerance=_tolerance(path, tree),
+        probes=_probes(path, functions, arguments),
     )
+    private = {function, "broken", "hidden_cases", *accepted, *_names_of(master.source, "probe_"), "call"}
+    if shipped := private.intersection(_functions(ast.parse(master.checks))):
+        raise defect(path, f"what is shipped, properties and observe, uses {', '.join(sorted(shipped))}, which is not")
+    return master
 
 
 def shown(path: Path) -> str:
@@ -185,15 +317,18 @@ FIELDS = {
     "importance": (lambda value: value in (1, 2, 3), "1, 2 or 3"),
     "minutes": (lambda value: isinstance(value, int) and value > 0, "a whole number above 0"),
 }
-FOR_GRADING = {  # may be missing
+MORE_FIELDS = {  # may be missing
+    "kind": (lambda value: value in WORK, f"one of {', '.join(WORK)}"),
+    "dtype": (_text, "the argument whose dtype the result must have, or float32 or int64"),
     "points": (_above_zero, "a number above 0"),
     "seconds": (_above_zero, "a number above 0"),
     "forbidden": (_names, "a list of names, such as [torch.softmax]"),
 }
 FIELDS_OF_CHAPTER = {
     "title": (_text, "a text"),
-    "order": (_texts, "the list of the chapter's exercises in their order"),
+    "core": (_texts, "the list of the exercises that most readers should do, in their order"),
 }
+MORE_FIELDS_OF_CHAPTER = {"optional": (_texts, "the list of the others, in their order")}
 
 
 def _check_fields(path: Path, values: dict[str, Any], needed: dict, optional: dict) -> None:
@@ -214,13 +349,13 @@ def _statement(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     if not text.startswith("---\n"):
         raise defect(path, "a header between two lines of --- is missing")
     header, sections = myst.header(text, shown(path)), myst.sections(text)
-    _check_fields(path, header, FIELDS, FOR_GRADING)
+    _check_fields(path, header, FIELDS, MORE_FIELDS)
     for item in header["items"]:
         if item not in rows(ROOT, "syllabus_items.csv"):
             raise defect(path, f"{item} is not an item of the lectures")
     for title in (*SECTIONS, *sections):
-        if title not in SECTIONS:
-            raise defect(path, f"the section “{title}” is not one of {', '.join(SECTIONS)}")
+        if title not in SECTIONS + MORE_SECTIONS:
+            raise defect(path, f"the section “{title}” is not one of {', '.join(SECTIONS + MORE_SECTIONS)}")
         if not sections.get(title):
             raise defect(path, f"the section “{title}” is missing or empty")
     return header, sections
@@ -237,26 +372,31 @@ def _functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
     return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
-def _function(path: Path, tree: ast.Module, name: str) -> ast.FunctionDef:
-    node = _functions(tree).get(name)
+def _function(path: Path, functions: dict[str, ast.FunctionDef], name: str, typed: bool = True) -> ast.FunctionDef:
+    node = functions.get(name)
     if node is None:
         raise defect(path, f"the function {name} is missing")
     if not ast.get_docstring(node):
         raise defect(path, f"{name} has no docstring")
-    for argument in node.args.args:
+    for argument in node.args.args if typed else []:
         if argument.annotation is None:
             raise defect(path, f"the argument {argument.arg} of {name} has no type with its shape")
-    if node.returns is None:
+    if typed and node.returns is None:
         raise defect(path, f"{name} has no return type with its shape")
     return node
 
 
-def _shapes(stub: ast.FunctionDef) -> dict[str, str]:
+COUNTS = {2: "two", 3: "three", 4: "four", 5: "five"}
+TENSOR = re.compile(rf"({'|'.join(KINDS)})\[Tensor, '([^']*)'\]")
+
+
+def _shapes(solution: ast.FunctionDef, dtype: str) -> dict[str, str]:
     """In words: Float[Tensor, "n_keys d_head"] is "floats, (n_keys, d_head)"."""
 
     def words(annotation: ast.expr) -> str:
         if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) == "tuple":
-            return " and ".join(map(words, annotation.slice.elts))
+            parts = list(map(words, annotation.slice.elts))
+            return f"{COUNTS[len(parts)]} results: {'; '.join(parts)}"
 
         def shape(match: re.Match) -> str:
             sizes = match[2].split()
@@ -264,9 +404,23 @@ def _shapes(stub: ast.FunctionDef) -> dict[str, str]:
 
         if ast.unparse(annotation) in PLAIN:
             return PLAIN[ast.unparse(annotation)]
-        return re.sub(rf"({'|'.join(KINDS)})\[Tensor, '([^']*)'\]", shape, ast.unparse(annotation))
+        return TENSOR.sub(shape, ast.unparse(annotation))
 
-    return {a.arg: words(a.annotation) for a in stub.args.args} | {"returns": words(stub.returns)}
+    stated = f"in the dtype of `{dtype}`" if dtype not in DTYPES else f"`torch.{dtype}`"
+    returns = words(solution.returns) + (f", {stated}" if dtype else "")
+    return {a.arg: words(a.annotation) for a in solution.args.args} | {"returns": returns}
+
+
+def _dimensions(solution: ast.FunctionDef) -> dict[str, list[str]]:
+    """Argument → names of its axes, for the arguments that are tensors of a fixed number of axes."""
+    found = {a.arg: TENSOR.fullmatch(ast.unparse(a.annotation)) for a in solution.args.args}
+    named = {name: match[2].split() for name, match in found.items() if match}
+    return {name: axes for name, axes in named.items() if all(axis.isidentifier() for axis in axes)}
+
+
+def _code(section: str) -> str:
+    """The code of a section that holds a block of code."""
+    return next((node.content.rstrip() for node in myst.nodes(section) if node.type == "fence"), "")
 
 
 def _check_arguments(path: Path, function: ast.FunctionDef, names: list[str]) -> None:
@@ -282,14 +436,11 @@ def _sentences(path: Path, functions: Iterable[ast.FunctionDef]) -> dict[str, st
     return {function.name: " ".join(ast.get_docstring(function).split()) for function in functions}
 
 
-def _public(tree: ast.Module) -> list[ast.FunctionDef]:
-    return [function for name, function in _functions(tree).items() if not name.startswith("_")]
-
-
-def _mistakes(path: Path, tree: ast.Module, arguments: list[str]) -> dict[str, str]:
-    for function in _public(tree):
+def _mistakes(path: Path, arguments: list[str]) -> dict[str, str]:
+    functions = [function for name, function in _functions(_parse(path)).items() if not name.startswith("_")]
+    for function in functions:
         _check_arguments(path, function, arguments)
-    mistakes = _sentences(path, _public(tree))
+    mistakes = _sentences(path, functions)
     if len(mistakes) < FEWEST_MISTAKES:
         raise defect(path, f"{len(mistakes)} mistakes, but at least {FEWEST_MISTAKES} are needed")
     return mistakes
@@ -310,32 +461,35 @@ def _tolerance(path: Path, tree: ast.Module) -> dict[str, float]:
     return dict(TOLERANCE)
 
 
-def _probes(path: Path, arguments: list[str]) -> dict[str, str]:
-    """The probes, each with its sentence, of the one file that may be missing."""
-    functions = _public(_parse(path)) if path.exists() else []
-    if path.exists() and not functions:
-        raise defect(path, "a function call(answer, …) or probe_…(answer, …) is missing")
-    for function in functions:
-        if function.name != "call" and not function.name.startswith("probe_"):
-            raise defect(path, f"{function.name} must be named call, probe_… or, if it only helps, _…")
+def _probes(path: Path, functions: dict[str, ast.FunctionDef], arguments: list[str]) -> dict[str, str]:
+    """The probes, each with its sentence."""
+    probes = [function for name, function in functions.items() if name.startswith("probe_")]
+    for function in [*probes, *([functions["call"]] if "call" in functions else [])]:
         _check_arguments(path, function, ["answer", *arguments])
-    return _sentences(path, [function for function in functions if function.name != "call"])
+    return _sentences(path, probes)
+
+
+def chapter_header(folder: Path) -> dict[str, Any]:
+    """What a chapter's chapter.yml holds: the title, and which exercises are core and which are optional."""
+    path = folder / "chapter.yml"
+    header = myst.header(f"---\n{read(path)}\n---\n", shown(path))
+    _check_fields(path, header, FIELDS_OF_CHAPTER, MORE_FIELDS_OF_CHAPTER)
+    return header
 
 
 def load_chapter(folder: Path) -> tuple[str, list[Master]]:
-    """Title and masters of a chapter's folder, in the order that its chapter.yml gives."""
-    path = folder / "chapter.yml"
-    header = myst.header(f"---\n{read(path)}\n---\n", shown(path))
-    _check_fields(path, header, FIELDS_OF_CHAPTER, {})
+    """Title and masters of a chapter's folder, in the order that its chapter.yml gives: the core, then the others."""
+    path, header = folder / "chapter.yml", chapter_header(folder)
+    order = header["core"] + header.get("optional", [])
     found = sorted(
         child.name for child in folder.iterdir() if child.is_dir() and not child.name.startswith((".", "__"))
     )
-    if sorted(header["order"]) != found:
-        raise defect(path, f"order lists {header['order']}, but the folders here are {found}")
+    if sorted(order) != found:
+        raise defect(path, f"core and optional list {order}, but the folders here are {found}")
     for name in (folder.name, *found):  # they become parts of ids and tags
         if not NAME.fullmatch(name):
             raise defect(path, f"the folder name {name!r} must be up to 50 letters, digits, - and _")
-    masters = [load(folder / name) for name in header["order"]]
+    masters = [load(folder / name, name in header["core"]) for name in order]
     functions = [master.function for master in masters]
     for function in functions:
         if functions.count(function) > 1:  # they share one notebook
@@ -352,8 +506,3 @@ def chapters(root: Path = ROOT) -> dict[str, tuple[str, list[Master]]]:
 
 def is_import(node: ast.stmt) -> bool:
     return isinstance(node, ast.Import | ast.ImportFrom)
-
-
-def without_imports(stub: str) -> str:
-    first = next(node for node in ast.parse(stub).body if not is_import(node))
-    return "\n".join(stub.splitlines()[first.lineno - 1 :]).strip()

@@ -3,6 +3,7 @@
 import re
 
 from bookbinder.lecture_pages import count
+from bookbinder.masters import chapter_header
 from bookbinder.notebooks import Page
 from bookbinder.syllabus import header
 
@@ -35,6 +36,7 @@ def note(page: Page) -> str:
     if n_predictions:
         said.append(f"**{count(n_predictions, 'prediction')}** to make on the way, not counted.")
     masters = page.book.root / "exercises" / page.text.parent.name
-    if n_exercises := sum(header(path)["minutes"] for path in masters.glob("*/exercise.md")):
-        said.append(f"The [exercises](exercises) take **{count(n_exercises, 'minute')} more**.")
+    if (masters / "chapter.yml").exists():
+        n_minutes = sum(header(masters / name / "exercise.md")["minutes"] for name in chapter_header(masters)["core"])
+        said.append(f"The core of the [exercises](exercises) takes **{count(n_minutes, 'minute')} more**.")
     return ":::{div} la-reading\n" + " ".join(said) + "\n:::\n"

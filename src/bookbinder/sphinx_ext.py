@@ -22,7 +22,7 @@ from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
 from sphinx.util.logging import getLogger
 
-from bookbinder import anatomy, lecture_pages, live_cells, predictions, reading, reference, syllabus
+from bookbinder import anatomy, lecture_pages, live_cells, predictions, reading, reference, solutions, syllabus
 from bookbinder.myst import TEXT_SUFFIX
 from bookbinder.notebooks import AGAIN, Page, same_code
 from bookbinder.plain import Book
@@ -65,6 +65,10 @@ def read_source(collect: Callable[[Path], Syllabus], app: Sphinx, docname: str, 
             page = Page(text, Book(root))
             notes = f"{reading.note(page)}\n{lecture_pages.draft_note(docname, root)}"
             source[0] = restored(page, source[0], notes)
+            if app.config.exercise_solutions and (masters := solutions.masters(text, root)):
+                for master in masters:
+                    app.env.note_dependency(str(master.folder / "exercise.py"))
+                source[0] = solutions.added(source[0], masters)
     except Refusal as refusal:
         raise Unbound(str(refusal)) from None
 
@@ -223,6 +227,7 @@ def prune(app: Sphinx, error: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict:
     app.add_lexer("python", coloured(PythonLexer))
+    app.add_config_value("exercise_solutions", True, "env")
     app.connect("builder-inited", add_palette, priority=400)  # before others that add to the configuration of MathJax
     collect = cache(syllabus.collect)  # several pages show what it finds
     app.connect("source-read", partial(read_source, collect))

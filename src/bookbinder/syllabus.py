@@ -201,9 +201,8 @@ def read_docstrings(book: Syllabus, where: str, node: ast.AST, name: tuple[str, 
 
 def read_tests(book: Syllabus, root: Path) -> None:
     for path in sorted((root / "tests").rglob("*.py")):
-        where = path.relative_to(root).as_posix()
-        tree = parse(path)
-        for node in ast.walk(tree):
+        where, text = path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
+        for node in ast.walk(parse(path)) if "syllabus" in text else ():
             if isinstance(node, DEFINITIONS):
                 marks, name = node.decorator_list, node.name
             elif isinstance(node, ast.Assign) and any(getattr(t, "id", "") == "pytestmark" for t in node.targets):

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 import textwrap
 from pathlib import Path
@@ -216,8 +217,9 @@ def main(arguments: list[str] | None = None) -> int:
     args = parser().parse_args(arguments)
     try:
         args.action(args)
-    except BrokenPipeError:  # the reader of the output has left, such as head
-        sys.stderr.close()
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of the output has left, such as head; Python will try to write the rest
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 2

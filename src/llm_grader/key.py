@@ -4,11 +4,9 @@
 course keeps masters of its own in a private folder. Reading a key file, as on Gradescope, needs no masters.
 """
 
-import base64
 import difflib
 import hashlib
 import json
-import zlib
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +14,7 @@ from typing import Any, cast
 from groundwork import Refusal, write_whole
 from llm_grader.records import Key, Question
 
-KEY_FORMAT = 1
+KEY_FORMAT = 2
 """Version of the format of key files."""
 
 
@@ -135,7 +133,6 @@ def _make_key(folder: Path, title: str, masters: list) -> Key:
 
 
 def _make_question(master: Any, cell: str) -> Question:
-    source = {path.stem: path.read_text(encoding="utf-8") for path in master.folder.glob("*.py")}
     return _with_version(
         Question(
             id=master.id,
@@ -148,12 +145,14 @@ def _make_question(master: Any, cell: str) -> Question:
             cell=cell,
             forbidden=master.forbidden,
             tolerance=master.tolerance,
-            solution=source["solution"],
-            hidden=source["hidden"],
-            mistakes=source["mistakes"],
+            dtype=master.dtype,
+            given=master.stub if master.kind == "debug" else "",
+            solution=master.solution,
+            hidden=master.hidden,
+            mistakes=(master.folder / "mistakes.py").read_text(encoding="utf-8"),
             sentences=master.mistakes,
-            checks=source["checks"],
-            probes=source.get("probes", ""),
+            checks=master.checks,
+            probes=master.probing,
             version="",
         )
     )
@@ -226,16 +225,8 @@ def _public_checks_cell(masters: list) -> str:
     """Return the code of a cell with the public checks, for :func:`llm_anatomy.notebook.checks.use_checks`."""
     from bookbinder import exercises
 
-    found = {
-        master.id: {
-            "exercise": json.loads(exercises.public_checks(master)),
-            "checks": (master.folder / "checks.py").read_text(encoding="utf-8"),
-        }
-        for master in masters
-    }
-    text = base64.b64encode(zlib.compress(json.dumps(found, separators=(",", ":")).encode(), 9)).decode()
-    lines = "\n".join(text[i : i + 100] for i in range(0, len(text), 100))
+    text = exercises.pack({master.id: exercises.public_checks(master) for master in masters})
     return (
         "# @title Public checks: run this cell; there is nothing to read in it\n"
-        f'from llm_anatomy.notebook.checks import use_checks\n\nuse_checks("""\n{lines}\n""")'
+        f'from llm_anatomy.notebook.checks import use_checks\n\nuse_checks("""\n{text}""")'
     )

@@ -58,20 +58,24 @@ CRITERION_FEEDBACK = {
 
 @dataclass(frozen=True)
 class Agreement:
-    """Whether a value agrees with the expected one in its numbers (of any dtype), in its shape and in its dtype."""
+    """Whether a value agrees with the expected one in its numbers (of any dtype), its shape, its dtype, and its kind.
+
+    Kinds of dtypes are floats, integers and booleans.
+    """
 
     values: bool
     shape: bool = True
     dtype: bool = True
+    kind: bool = True
 
     @classmethod
     def of_all(cls, parts: Iterable["Agreement"]) -> "Agreement":
         """Return the agreement of a list or dictionary whose entries agree like this."""
         parts = list(parts)
-        return cls(*(all(getattr(part, name) for part in parts) for name in ("values", "shape", "dtype")))
+        return cls(*(all(getattr(part, name) for part in parts) for name in ("values", "shape", "dtype", "kind")))
 
 
-NO_AGREEMENT = Agreement(False, False, False)
+NO_AGREEMENT = Agreement(False, False, False, False)
 
 
 def agreement(actual: Any, expected: dict, tolerance: dict[str, float]) -> Agreement:
@@ -97,7 +101,11 @@ def agreement(actual: Any, expected: dict, tolerance: dict[str, float]) -> Agree
     if a is None or b is None or a.array.squeeze().shape != b.array.squeeze().shape:
         return NO_AGREEMENT
     close = _all_close(a.array.squeeze(), b.array.squeeze(), tolerance)
-    return Agreement(close, a.array.shape == b.array.shape, a.dtype == b.dtype)
+    return Agreement(close, a.array.shape == b.array.shape, a.dtype == b.dtype, _kind(a.dtype) == _kind(b.dtype))
+
+
+def _kind(dtype: str) -> str:
+    return next((kind for kind in ("float", "bool") if kind in dtype), "int")
 
 
 def _dict_agreement(actual: list, expected: list, tolerance: dict[str, float]) -> Agreement:
@@ -197,7 +205,7 @@ def criteria(outcome: Outcome, prepared: PreparedQuestion) -> dict[str, float]:
     share = values_share([each.values for each in agree], informative_cases(prepared))
     others = {
         "shape": all(each.shape for each in agree),
-        "dtype": all(each.dtype for each in agree),
+        "dtype": all(each.dtype if prepared.question.dtype else each.kind for each in agree),
         "arguments left alone": not any(
             arguments_changed(messages.get(("values", i), {}), case) for i, case in enumerate(cases)
         ),

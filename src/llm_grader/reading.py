@@ -263,12 +263,16 @@ def _candidates(question: Question, cells: list[_Cell], functions: set[str]) -> 
 def _candidate_in_cell(question: Question, cell_index: int, cell: _Cell, functions: set[str]) -> _Candidate | None:
     is_python, labelled = cell.code.problem != NOT_PYTHON, cell.is_for(question)
     if (binding := cell.code.bindings.get(question.function)) and (cell.is_code or is_python or labelled):
-        return _Candidate(cell_index, binding.name, not binding.stub, is_python)
+        return _Candidate(cell_index, binding.name, _attempted(binding, question), is_python)
     if not labelled:
         return None
     if renamed := _find_renamed(question, cell.code, functions):
-        return _Candidate(cell_index, renamed.name, not renamed.stub, is_python, has_expected_name=False)
+        return _Candidate(cell_index, renamed.name, _attempted(renamed, question), is_python, has_expected_name=False)
     return None if is_python else _Candidate(cell_index, question.function, True, is_python)
+
+
+def _attempted(binding: Binding, question: Question) -> bool:
+    return not binding.stub and not binding.does_the_same_as(question.given)
 
 
 def _find_renamed(question: Question, code: ParsedSource, functions: set[str]) -> Binding | None:

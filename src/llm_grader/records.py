@@ -23,8 +23,10 @@ class Question:
         cell: id of that cell, or an empty string.
         forbidden: names that are reported to the instructor if an answer uses them, such as "torch.softmax".
         tolerance: ``rtol`` and ``atol`` for floating-point numbers.
+        dtype: what the exercise says of the result's dtype, or empty: then its kind (floats, integers) is enough.
+        given: source of the code that the student is to mend, or empty if the student is given a stub.
         solution: source of the reference.
-        hidden: source of ``cases(generator)``, which draws the hidden inputs.
+        hidden: source of ``hidden_cases(generator)``, which draws the hidden inputs.
         mistakes: source of the known mistakes.
         sentences: known mistake → the sentence that the student should read.
         checks: source of the public checks, in which ``observe`` may be defined.
@@ -42,6 +44,8 @@ class Question:
     cell: str
     forbidden: list[str]
     tolerance: dict[str, float]
+    dtype: str
+    given: str
     solution: str
     hidden: str
     mistakes: str

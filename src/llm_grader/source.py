@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Any
 
 MAX_SOURCE_LENGTH, MAX_TOKENS = (
     200_000,
@@ -34,12 +35,23 @@ class Binding:
         function: whether it is bound by a function definition.
         n_arguments: number of positional arguments of the function, or None if it is unknown.
         stub: whether the body of the function is only a docstring and ``raise NotImplementedError``.
+        node: the definition of the function, or None if it is unknown.
     """
 
     name: str
     function: bool = False
     n_arguments: int | None = None
     stub: bool = False
+    node: ast.FunctionDef | ast.AsyncFunctionDef | None = field(default=None, repr=False, compare=False)
+
+    def does_the_same_as(self, given: str) -> bool:
+        """Return whether the body of the function is that of a given function, whatever its layout and comments."""
+        if self.node is None or not given:
+            return False
+        try:
+            return _body(self.node) == _body(next(_top_level(ast.parse(given))))
+        except RecursionError:  # in an expression that is nested too deeply
+            return False
 
 
 @dataclass(frozen=True)
@@ -171,7 +183,7 @@ def _top_level(tree: ast.Module) -> Iterator[ast.AST]:
 def _bindings(node: ast.AST) -> Iterator[Binding]:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         n_arguments = len(node.args.posonlyargs) + len(node.args.args)
-        yield Binding(node.name, function=True, n_arguments=n_arguments, stub=_is_stub(node))
+        yield Binding(node.name, function=True, n_arguments=n_arguments, stub=_is_stub(node), node=node)
     elif isinstance(node, ast.ClassDef):
         yield Binding(node.name)
     elif isinstance(node, ast.Import | ast.ImportFrom):
@@ -190,8 +202,17 @@ def _assigned_names(node: ast.AST) -> Iterator[str]:
     yield from (name.id for name in names if isinstance(name.ctx, ast.Store))
 
 
+def _body(node: Any) -> list[str]:
+    """Return the statements of a function without its docstring, in a form that can be compared."""
+    return [ast.dump(each) for each in _statements(node)]
+
+
+def _statements(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.stmt]:
+    return node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+
+
 def _is_stub(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+    body = _statements(node)
     if len(body) != 1 or not isinstance(body[0], ast.Raise):
         return False
     raised = body[0].exc.func if isinstance(body[0].exc, ast.Call) else body[0].exc

@@ -1,4 +1,4 @@
-"""Chapter 3 as a reader meets it: its widgets on the built page, light and dark, wide and narrow."""
+"""Chapter 3 as a reader meets it: what its widgets show on the built page is what the chapter says."""
 
 import re
 
@@ -7,11 +7,7 @@ import pytest
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture(params=[(1280, "light"), (390, "dark")], ids=["wide and light", "narrow and dark"])
-def page(site, visit, answers_shown, request):
-    width, scheme = request.param
-    address = f"{site}/book/attention/attention.html"
-    return visit(address, width=width, color_scheme=scheme, storage_state=answers_shown)
+CHAPTER = "book/attention/attention"
 
 
 def widget(page, control):
@@ -21,8 +17,8 @@ def widget(page, control):
 
 
 @pytest.mark.syllabus("UCL-21")
-def test_the_trained_heads_look_one_and_two_positions_back(page):
-    explorer = widget(page, "query")
+def test_the_trained_heads_look_one_and_two_positions_back(look):
+    explorer = widget(look(CHAPTER, 390, "dark"), "query")
     explorer.get_by_role("radio", name="chased").check()
     positions = []
     for head in ("first head", "second head"):
@@ -33,7 +29,8 @@ def test_the_trained_heads_look_one_and_two_positions_back(page):
 
 
 @pytest.mark.syllabus("UCL-19")
-def test_the_scaling_explorer_agrees_with_the_numbers_printed_above_it(page):
+def test_the_scaling_explorer_agrees_with_the_numbers_printed_above_it(look):
+    page = look(CHAPTER)
     scaling = widget(page, "d_head")
     table = page.locator("article").inner_text().partition("largest weight  scaled")[2]
     printed = re.findall(r"^ +(\d+) +\d+ +(\S+) +(\S+)$", table, re.MULTILINE)
@@ -44,10 +41,3 @@ def test_the_scaling_explorer_agrees_with_the_numbers_printed_above_it(page):
             scaling.get_by_role("checkbox").set_checked(scaled)
             found = scaling.evaluate("figure => figure.la.known().largest")
             assert found == pytest.approx(float(largest[scaled]), abs=0.0051)
-
-
-def test_nothing_is_wider_than_the_page(page):
-    page.evaluate("document.querySelectorAll('details').forEach(fold => fold.open = true)")
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    for picture in page.locator("article img").all():
-        assert picture.get_attribute("alt")

@@ -59,18 +59,18 @@ class Panel:
         return self.cell(number).locator(".cell_output").inner_text()
 
 
-@pytest.fixture
-def start(tmp_path):
+@pytest.fixture(scope="module")
+def start(tmp_path_factory):
     """``start(command)`` runs the last step of the printed command with this Python, and gives the process."""
-    servers = []
+    home, servers = tmp_path_factory.mktemp("server"), []
 
     def run(command):
         _, *arguments = shlex.split(command.split(" && ")[-1])
-        folders = {f"JUPYTER_{kind}_DIR": str(tmp_path / kind) for kind in ("CONFIG", "DATA", "RUNTIME")}
+        folders = {f"JUPYTER_{kind}_DIR": str(home / kind) for kind in ("CONFIG", "DATA", "RUNTIME")}
         servers.append(
             subprocess.Popen(
                 [sys.executable, *arguments, *ROOT_TOO],
-                cwd=tmp_path,
+                cwd=home,
                 env=os.environ | folders | {"PYTHONPATH": str(ROOT / "src")},
                 stderr=subprocess.DEVNULL,
             )
@@ -83,13 +83,24 @@ def start(tmp_path):
         server.wait(60)
 
 
+@pytest.fixture(scope="module")
+def shared():
+    """What a tab keeps of the server that it is connected with, which the other tests' tabs are connected with too."""
+    return []
+
+
 @pytest.fixture
-def connected(site, visit, start):
-    """``connected(page)`` opens a page of the book and connects it with a server."""
+def connected(site, visit, start, shared):
+    """``connected(page)`` opens a page of the book and connects it with the shared server, started by the first."""
 
     def opened(name, **options):
-        made = Panel(visit(f"{site}/{name}", **options))
-        made.server = start(made.command)
+        page = visit(f"{site}/{name}", **options)
+        for kept in shared:
+            page.evaluate("kept => sessionStorage.setItem('la-live', kept)", kept)
+        made = Panel(page)
+        if not shared:
+            start(made.command)
+            shared.append(page.evaluate("sessionStorage.getItem('la-live')"))
         made.says(CONNECTED)
         return made
 
@@ -168,8 +179,10 @@ def test_all_above_runs_folded_cells_too_and_renews_figures(connected):
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_what_goes_wrong_is_said(connected, start):
-    panel = connected(EXERCISES)
+def test_what_goes_wrong_is_said(site, visit, start):
+    panel = Panel(visit(f"{site}/{EXERCISES}"))
+    server = start(panel.command)
+    panel.says(CONNECTED)
     shown = panel.run(1, "print('one')\nimport math\n1 / 0", "Cell 1 stopped. ZeroDivisionError: division by zero")
     assert shown.startswith("one") and "----> 3 1 / 0" in shown and "\x1b" not in shown
 
@@ -186,9 +199,9 @@ def test_what_goes_wrong_is_said(connected, start):
     panel.says("Python stopped, for instance because memory ran out. Connected")
     assert "What the cells had computed is gone." in panel.cell(1).locator(".cell_output").inner_text()
 
-    panel.server.terminate()
+    server.terminate()
     panel.says("The connection to the server was lost. Waiting for the server")
-    panel.server.wait(60)
+    server.wait(60)
     start(panel.command)
     panel.says(CONNECTED)
     assert panel.run(1, "print(40 + 2)").strip() == "42"
@@ -235,7 +248,7 @@ def test_a_page_that_is_a_file_runs_its_cells(site_folder, visit, start):
     assert panel.run(1, "6 * 7").strip() == "42"
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+@pytest.mark.parametrize(("scheme", "width"), [pytest.param("light", 1280, marks=pytest.mark.slow), ("dark", 390)])
 def test_panel_and_cells_break_no_rule(connected, breaches, scheme, width):
     page = connected(EXERCISES, width=width, color_scheme=scheme).page
     page.evaluate("document.querySelector('.la-live > div').hidden = false")  # the command too

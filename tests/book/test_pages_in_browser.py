@@ -1,62 +1,79 @@
-"""What the chapters' pages show besides widgets: figures, code and printed outputs, on a wide screen and on a phone."""
+"""What a page shows, looked at once on a wide, light screen and once on a phone in the dark.
+
+Each page is opened once for each of the two: its tests follow each other, and leave it as it is.
+"""
 
 import pytest
+import yaml
 
 from bookbinder import ROOT, notebooks
+from llm_anatomy.notebook import DataFlow
+from llm_anatomy.notebook.figures import PALETTE
+from llm_anatomy.notebook.front_end import PAPER
 
 pytestmark = pytest.mark.browser
 
+LOOKS = [(1280, "light"), (390, "dark")]
 CHAPTERS = [page.docname for page in notebooks.pages(ROOT) if not page.docname.endswith("/exercises")]
-PAINTED = """svg => [svg.querySelector("path"), svg.querySelector("text")].map(part => getComputedStyle(part).fill)"""
-CUT = """pre => pre.scrollWidth > pre.clientWidth"""
+HEADS = {name: yaml.safe_load((ROOT / f"{name}.nb.md").read_text("utf-8").split("---")[1]) for name in CHAPTERS}
+FINISHED = [name for name, head in HEADS.items() if head.get("status") == "finished"]
+OTHERS = "index attention/exercises lecture_map errata notation bibliography api_reference api/layers/attention"
+PAGES = CHAPTERS + [f"book/{name}" for name in OTHERS.split()]
 
 
-@pytest.mark.parametrize("scheme, ground", [("light", "rgb(255, 255, 255)"), ("dark", "rgb(21, 24, 29)")])
-@pytest.mark.parametrize("docname", CHAPTERS)
-def test_figures_stand_on_the_ground_of_the_page(site, visit, docname, scheme, ground):
-    page = visit(f"{site}/{docname}.html", color_scheme=scheme)
-    figures = page.locator("svg.la-figure")
-    assert figures.count() >= 4
+def on(names, looks=LOOKS, exhaustive=False):
+    """Run a test on these pages in these looks; if this is exhaustive, each page's second look is slow."""
+    cases = []
+    for n, name in enumerate(names):
+        for k, look in enumerate(looks):
+            slow = [pytest.mark.slow] if exhaustive and (n + k) % 2 else []
+            cases.append(pytest.param((name, *look), marks=slow, id=" ".join([name, *map(str, look)])))
+    return pytest.mark.parametrize("page", cases, indirect=True)
+
+
+@pytest.fixture(scope="module")
+def page(look, request):
+    return look(*request.param)
+
+
+# Figures, printed outputs, widgets
+
+FIGURES = """svgs => svgs.map(svg => ({
+    fills: [svg.querySelector("path"), svg.querySelector("text")].map(part => getComputedStyle(part).fill),
+    shown: [...svg.querySelectorAll("image")].map(image => getComputedStyle(image).display),
+    panel: getComputedStyle(svg.closest(".output")).backgroundColor,
+    width: svg.getBoundingClientRect().width,
+}))"""
+
+
+@on(CHAPTERS)
+def test_figures_stand_on_the_ground_of_the_page(page, request):
+    *_, width, scheme = request.node.callspec.params["page"]
+    ground = "rgb({}, {}, {})".format(*bytes.fromhex(PAPER[scheme].removeprefix("#")))
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == ground
+    figures = page.locator("svg.la-figure").evaluate_all(FIGURES)
+    assert len(figures) >= 4
     assert not page.locator("img.la-figure").count()
-    for figure in figures.all():
-        behind, ink = figure.evaluate(PAINTED)
+    for figure in figures:
+        behind, ink = figure["fills"]
         assert behind == ground and ink != ground
-        shown = [picture.evaluate("it => getComputedStyle(it).display") for picture in figure.locator("image").all()]
+        shown = figure["shown"]
         assert shown == (["inline", "none"] if scheme == "light" else ["none", "inline"]) * (len(shown) // 2)
-        panel = figure.evaluate("it => getComputedStyle(it.closest('.output')).backgroundColor")
-        assert panel in ("rgba(0, 0, 0, 0)", ground)
+        assert figure["panel"] in ("rgba(0, 0, 0, 0)", ground)
+        assert figure["width"] <= width
 
 
-@pytest.mark.parametrize("docname", CHAPTERS)
-def test_a_phone_cuts_nothing_that_is_printed(site, visit, docname):
-    page = visit(f"{site}/{docname}.html", width=390)
+@on(CHAPTERS, LOOKS[1:])
+def test_a_phone_cuts_nothing_that_is_printed(page):
     printed = page.locator(".cell_output :is(.stream, .text_plain, .text_markdown) pre")
     assert printed.count() > 20
-    assert not [pre.inner_text() for pre in printed.all() if pre.evaluate(CUT)]
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    for figure in page.locator("svg.la-figure").all():
-        assert figure.bounding_box() is None or figure.bounding_box()["width"] <= 390
+    cut = "all => all.filter(pre => pre.scrollWidth > pre.clientWidth).map(pre => pre.innerText)"
+    assert printed.evaluate_all(cut) == []
 
 
-def test_code_is_nearly_as_large_as_prose_and_shows_where_it_goes_on(site, visit):
-    page = visit(f"{site}/{CHAPTERS[0]}.html")
-    code = page.locator(".cell_input pre").first
-    size = "it => parseFloat(getComputedStyle(it).fontSize)"
-    assert 15 <= code.evaluate(size) <= 16
-    assert 18 <= page.locator(".bd-article section > p").first.evaluate(size) <= 19
-    assert code.evaluate("it => getComputedStyle(it).backgroundAttachment") == "local, local, scroll, scroll"
-
-
-def test_a_chapter_says_how_long_it_takes(site, visit):
-    page = visit(f"{site}/{CHAPTERS[0]}.html")
-    said = page.locator(".la-reading").inner_text()
-    assert "minutes to read" in said and "predictions" in said and "exercises" in said
-
-
-@pytest.mark.parametrize("docname", CHAPTERS)
-def test_the_page_does_not_paint_over_its_widgets(site, visit, answers_shown, docname):
+@on(CHAPTERS)
+def test_the_page_does_not_paint_over_its_widgets(page):
     """Their classes and those of the page's own style are apart: lines, dots and words look as they ask for."""
-    page = visit(f"{site}/{docname}.html", storage_state=answers_shown)
     page.wait_for_selector(".la-plot path", state="attached")
     faults = page.evaluate(
         """() => [...document.querySelectorAll('.la-plot svg :is(path, circle, text)')].flatMap(node => {
@@ -69,3 +86,168 @@ def test_the_page_does_not_paint_over_its_widgets(site, visit, answers_shown, do
         })"""
     )
     assert not faults[:3]
+
+
+# The data-flow drawing of a finished chapter
+
+MEASURE = """flow => {
+    const boxOf = element => {
+        const { left, top, right, bottom } = element.getBoundingClientRect();
+        return { left, top, right, bottom, what: element.textContent || element.parentNode.textContent };
+    };
+    const all = chosen => [...flow.querySelectorAll(chosen)];
+    const scale = flow.querySelector("svg").getScreenCTM().a;
+    return {
+        texts: all("text").map(boxOf),
+        labels: all("g text").map(boxOf),
+        boxes: all("rect").map(boxOf),
+        inside: all("a text").map(text => [boxOf(text), boxOf(text.parentNode.querySelector("rect"))]),
+        sizes: all("text").map(text => scale * parseFloat(getComputedStyle(text).fontSize)),
+        svg: boxOf(flow.querySelector("svg")),
+        gone: all("a").map(a => a.getAttribute("href")).filter(link => !document.getElementById(link.slice(1))),
+    };
+}"""
+
+
+def overlap(one, other, gap=0):
+    across = min(one["right"], other["right"]) - max(one["left"], other["left"])
+    down = min(one["bottom"], other["bottom"]) - max(one["top"], other["top"])
+    return across > gap and down > gap
+
+
+def holds(outer, inner, gap=0):
+    signs = {"left": 1, "top": 1, "right": -1, "bottom": -1}
+    return all(sign * (inner[side] - outer[side]) >= gap for side, sign in signs.items())
+
+
+def faults(measured):
+    """One line for each label that cannot be read."""
+    texts, labels, boxes = (measured[name] for name in ("texts", "labels", "boxes"))
+    pairs = [(a, b) for i, a in enumerate(texts) for b in texts[i + 1 :]]
+    pairs += [(label, box) for label in labels for box in boxes]
+    pairs += [(a, b) for i, a in enumerate(boxes) for b in boxes[i + 1 :]]
+    found = [f"{a['what']!r} and {b['what']!r} overlap" for a, b in pairs if overlap(a, b, gap=0.5)]
+    found += [f"{text['what']!r} leaves its box" for text, box in measured["inside"] if not holds(box, text, 1)]
+    found += [f"{text['what']!r} leaves the drawing" for text in texts if not holds(measured["svg"], text)]
+    found += [f"a text of {size:.1f} pixels" for size in measured["sizes"] if size < 12]
+    return found + [f"no section {link}" for link in measured["gone"]]
+
+
+@on(FINISHED)
+def test_the_drawing_can_be_read_and_leads_to_its_sections(page):
+    flow = page.locator(".la-flow")
+    assert flow.count() == 1
+    measured = flow.evaluate(MEASURE)
+    assert faults(measured) == []
+    assert flow.evaluate("flow => flow.parentElement.scrollWidth <= flow.parentElement.clientWidth")
+    last = flow.locator("a").last
+    last.press("Enter")
+    page.wait_for_url(f"**{last.get_attribute('href')}")
+
+
+def drawing(first="queries"):
+    return DataFlow(
+        "How do two become one?",
+        "ab cc",
+        {"a": (first, "query", "#q"), "b": ("keys", "key", "#k"), "c": ("scores\nQ Kᵀ", "weights", "#s")},
+        [("a", "c", (3, 5, 2)), ("b", "c", (3, 5, 2))],
+        alt="Queries and keys flow into the scores.",
+    )
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_colours_follow_the_theme_and_the_focus_is_seen(show, theme):
+    page = show(drawing(), theme=theme)
+    stroke = "rect => [getComputedStyle(rect).stroke, getComputedStyle(rect).strokeWidth]"
+    first = page.locator(".la-flow rect").first
+    shade = PALETTE["query"][theme].removeprefix("#")
+    colour = f"rgb({', '.join(str(int(shade[i : i + 2], 16)) for i in (0, 2, 4))})"
+    assert first.evaluate(stroke) == [colour, "1.5px"]
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.getAttribute('href')") == "#q"
+    assert first.evaluate(stroke) == [colour, "3px"]
+    ink = page.evaluate("getComputedStyle(document.body).color")
+    assert page.locator(".la-flow text").first.evaluate("text => getComputedStyle(text).fill") == ink
+
+
+def test_faults_are_seen(show):
+    page = show(drawing())
+    flow = page.locator(".la-flow")
+    assert faults(flow.evaluate(MEASURE)) == ["no section #q", "no section #k", "no section #s"]
+    page.add_style_tag(content=".la-flow .la-shape { font-size: 40px !important }")
+    assert "'(3, 5, 2)' and '(3, 5, 2)' overlap" in faults(flow.evaluate(MEASURE))
+    page.add_style_tag(content=".la-flow .la-name { font-size: 60px !important }")
+    assert "'queries' leaves its box" in faults(flow.evaluate(MEASURE))
+    page.add_style_tag(content=".la-flow svg { max-width: 200px !important } .la-flow .la-line { font-size: 14px }")
+    assert any(line.startswith("a text of 8.") for line in faults(flow.evaluate(MEASURE)))
+
+
+# Type, width, the rules of WCAG 2.2
+
+
+@on(CHAPTERS[:1], LOOKS[:1])
+def test_code_is_nearly_as_large_as_prose_and_shows_where_it_goes_on(page):
+    code = page.locator(".cell_input pre").first
+    size = "it => parseFloat(getComputedStyle(it).fontSize)"
+    assert 15 <= code.evaluate(size) <= 16
+    assert 18 <= page.locator(".bd-article section > p").first.evaluate(size) <= 19
+    assert code.evaluate("it => getComputedStyle(it).backgroundAttachment") == "local, local, scroll, scroll"
+
+
+@on(CHAPTERS[:1], LOOKS[:1])
+def test_a_chapter_says_how_long_it_takes(page):
+    said = page.locator(".la-reading").inner_text()
+    assert "minutes to read" in said and "predictions" in said and "exercises" in said
+
+
+@on(CHAPTERS[:1], LOOKS[:1])
+def test_lines_of_code_and_of_text_have_a_good_length(page):
+    code, letters = page.evaluate(
+        """() => { const pre = document.querySelector('.cell_input pre'), style = getComputedStyle(pre);
+            const probe = document.createElement('span'); probe.textContent = '0'.repeat(84); pre.append(probe);
+            const room = pre.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+            const wide = probe.getBoundingClientRect().width; probe.remove();
+            const text = [...document.querySelectorAll('.bd-article section > p:not(:has(mjx-container))')].find(
+                p => p.clientHeight > 120);
+            const room_of_text = text.clientWidth;
+            text.style = 'white-space: nowrap; width: max-content; max-width: none';
+            const letter = text.clientWidth / text.textContent.length;
+            text.style = '';
+            return [room / wide, room_of_text / letter] }"""
+    )
+    assert code >= 72 / 84  # characters
+    assert 65 <= letters <= 81  # if lines were full: some five fewer stand on one
+
+
+@pytest.fixture
+def opened(page):
+    """The page with all its folds open."""
+    page.evaluate("for (const fold of document.querySelectorAll('.bd-article details')) fold.open = true")
+    page.evaluate("Promise.all(document.getAnimations().map(motion => motion.finished))")
+    return page
+
+
+@on(PAGES)
+def test_nothing_is_wider_than_the_screen(opened):
+    assert opened.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert not opened.locator("article img:is(:not([alt]), [alt=''])").count()
+
+
+ALIKE = """() => {
+    const met = new Set();
+    for (const word of document.querySelectorAll(".highlight pre span[class]"))
+        if (met.has(word.className)) word.replaceWith(...word.childNodes); else met.add(word.className);
+}"""
+
+
+@on(PAGES, exhaustive=True)
+def test_a_page_breaks_no_rule(opened, breaches):
+    """The last test of a page: of thousands of words of code, one of each colour is left."""
+    opened.evaluate(ALIKE)
+    assert breaches(opened) == []
+
+
+def test_a_breach_is_seen(visit, breaches, tmp_path):
+    file = tmp_path / "bad.html"
+    file.write_text('<!doctype html><html lang="en"><title>A</title><p style="color: #aaa">Pale</p><img src="x:">')
+    assert {line.split()[0] for line in breaches(visit(file.as_uri()))} == {"color-contrast", "image-alt"}

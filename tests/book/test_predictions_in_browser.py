@@ -25,12 +25,6 @@ def chapter(site, visit):
     return open_page
 
 
-@pytest.fixture(params=[(1280, "light"), (390, "dark")], ids=["wide and light", "narrow and dark"])
-def page(chapter, request):
-    width, scheme = request.param
-    return chapter(width=width, color_scheme=scheme)
-
-
 def stretches(page):
     """For each prediction of the page, whether what follows it is seen; None where no answer follows."""
     return page.evaluate(
@@ -47,7 +41,8 @@ def commit(question):
     question.get_by_role("button", name=COMMIT).click()
 
 
-def test_an_answer_is_folded_until_the_reader_commits(page):
+def test_an_answer_is_folded_until_the_reader_commits(chapter):
+    page = chapter(width=390, color_scheme="dark")
     questions, notes = page.locator(".la-prediction"), page.locator(".la-note")
     assert stretches(page) == [False] * 4 + [None] * 2
     for number in range(4):
@@ -84,7 +79,8 @@ def test_a_guess_is_made_by_keyboard(chapter):
     assert "0 of 1 choice right" in page.locator(".la-record").inner_text()
 
 
-def test_all_answers_are_shown_on_all_pages_until_they_are_folded_again(page, site):
+def test_all_answers_are_shown_on_all_pages_until_they_are_folded_again(chapter, site):
+    page = chapter(width=390, color_scheme="dark")
     page.get_by_role("button", name=ALL).first.press("Enter")
     assert stretches(page) == [True] * 4 + [None] * 2
     assert page.get_by_role("button", name=COMMIT).count() == 0 and page.get_by_text("the answer", exact=True).count()
@@ -107,9 +103,7 @@ def test_without_scripts_nothing_is_folded(chapter):
 
 @pytest.mark.parametrize("older", ["", "delete HTMLElement.prototype.onbeforematch"], ids=["new browser", "older"])
 def test_a_link_into_a_fold_opens_it(chapter, older):
-    page = chapter("absolute_position")
-    page.add_init_script(older)
-    page.reload()
+    page = chapter("absolute_position", script=older)
     heading = page.get_by_role("heading", name="The full experiment")
     assert not heading.is_visible()
     for follow in (lambda: page.evaluate("location.hash = 'the-full-experiment'"), page.reload):
@@ -130,7 +124,8 @@ def test_a_search_in_the_page_opens_a_fold(chapter):
     assert stretches(page)[:3] == [True, True, False] and not page.locator(".la-note").nth(1).is_visible()
 
 
-def test_the_record_is_summed_up_and_stays_until_it_is_forgotten(page):
+def test_the_record_is_summed_up_and_stays_until_it_is_forgotten(chapter):
+    page = chapter()
     record = page.locator(".la-record")
     assert record.inner_text().startswith("This page asks for 6 predictions. How you did will stand here;")
     assert not record.get_by_role("button", name="Forget how I did").is_visible()
@@ -168,9 +163,7 @@ def test_two_estimates_are_averaged(chapter):
 
 
 def test_a_plain_file_in_a_browser_that_stores_nothing(site_folder, visit):
-    page = visit((site_folder / "book/attention/attention.html").as_uri())
-    page.add_init_script(BLOCKED)
-    page.reload()
+    page = visit((site_folder / "book/attention/attention.html").as_uri(), script=BLOCKED)
     assert page.evaluate("() => { try { localStorage.getItem('la-answers') } catch (error) { return error.message } }")
     assert stretches(page) == [False] * 4 + [None] * 2
     commit(page.locator(".la-prediction").first)

@@ -12,11 +12,11 @@ from bookbinder.syllabus import Chapter
 
 
 @pytest.fixture
-def book():
+def book(tmp_path):
     """The lectures of this book, with no chapter written."""
-    collected = syllabus.collect(ROOT)
-    collected.chapters.clear()
-    return collected
+    (tmp_path / syllabus.DATA).parent.mkdir(parents=True)
+    (tmp_path / syllabus.DATA).symlink_to(ROOT / syllabus.DATA)
+    return syllabus.collect(tmp_path)
 
 
 def write(book, number, status="finished"):

@@ -31,12 +31,13 @@ def test_a_chapter_says_what_it_takes_and_what_was_counted(book):
     words = "word " * 400
     predictions = HIDDEN % 'Prediction("Which?", [])' + HIDDEN % 'Estimate(\n    "How many?"\n)'
     page = chapter(book, words + "\n\n" + CODE % "1" + CODE % "2" + predictions)
-    for name, minutes in {"one": 10, "two": 25}.items():
+    book.write("exercises/small/chapter.yml", "title: small\ncore: [one, two]\noptional: [three]\n")
+    for name, minutes in {"one": 10, "two": 25, "three": 40}.items():
         book.write(f"exercises/small/{name}/exercise.md", f"---\nminutes: {minutes}\n---\n")
     assert reading.note(page) == (
         ":::{div} la-reading\n**3 minutes to read**: 400 words at 200 a minute, and 2 cells of code at 2 a minute. "
         "**2 predictions** to make on the way, not counted. "
-        "The [exercises](exercises) take **35 minutes more**.\n:::\n"
+        "The core of the [exercises](exercises) takes **35 minutes more**.\n:::\n"
     )
 
 

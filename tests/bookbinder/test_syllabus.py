@@ -309,7 +309,7 @@ def test_a_header_that_is_no_yaml_is_refused(book, tmp_path):
 
 
 def test_code_that_is_no_python_is_refused(book, tmp_path):
-    book("tests/test_x.py", "\ndef f(:\n")
+    book("tests/test_x.py", "@pytest.mark.syllabus\ndef f(:\n")
     with pytest.raises(Refusal, match="test_x.py:2: this is not valid Python"):
         syllabus.problems(tmp_path)
 

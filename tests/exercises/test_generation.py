@@ -8,8 +8,9 @@ import pytest
 
 from bookbinder import ROOT
 from bookbinder.exercises import SHIPPED, generate, public_checks
-from bookbinder.masters import load, load_chapter
+from bookbinder.masters import FILES, load, load_chapter, part
 from groundwork import Refusal
+from llm_anatomy.notebook import checks
 
 
 @pytest.fixture
@@ -18,7 +19,7 @@ def root(tmp_path):
     folder = tmp_path / "exercises/attention"
     original = ROOT / "exercises/attention/hard_lookup"
     shutil.copytree(original, folder / "hard_lookup", ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "chapter.yml").write_text("title: attention\norder: [hard_lookup]\n", encoding="utf-8")
+    (folder / "chapter.yml").write_text("title: attention\ncore: [hard_lookup]\n", encoding="utf-8")
     return tmp_path
 
 
@@ -34,7 +35,7 @@ def edit(path, pattern, replacement):
     path.write_text(changed, encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["exercise.md", "stub.py", "solution.py", "mistakes.py", "checks.py", "hidden.py"])
+@pytest.mark.parametrize("name", FILES)
 def test_a_missing_file_is_named(master, name):
     (master / name).unlink()
     with pytest.raises(Refusal, match=f"hard_lookup/{name}: the file is missing"):
@@ -58,6 +59,10 @@ WRONG_HEADERS = {
     "a field minuets": ("^minutes", "minuets: 3\nminutes"),
     "not valid YAML": (r"^items: \[", "items: [["),
     "a header between two lines": ("^---\n", ""),
+    "the field dtype is 'values.dtype'; it must be one of queries, keys, values, float32, int64": (
+        "^dtype: queries",
+        "dtype: values.dtype",
+    ),
     "points is 0; it must be a number above 0": ("^minutes", "points: 0\nminutes"),
     "points is True; it must be a number above 0": ("^minutes", "points: yes\nminutes"),
     "seconds is '9 s'": ("^minutes", "seconds: 9 s\nminutes"),
@@ -84,31 +89,49 @@ def test_a_missing_or_empty_section_is_named(master, title):
         load(master)
 
 
+DOCSTRING_OF_OBSERVE = (
+    "exercise",
+    r"\Z",
+    "\n\ndef observe(returned, queries, keys, values):\n    return 0\n",
+)
 WRONG_CODE = {
-    "stub.py: the function hard_lookup is missing": ("stub", "def hard_lookup", "def lookup"),
-    "stub.py: hard_lookup has no docstring": ("stub", '^    """.*?"""\n', ""),
-    "stub.py: the argument keys of hard_lookup has no type": ("stub", "keys: [^\n]*,", "keys,"),
-    "stub.py: hard_lookup has no return type": ("stub", " -> [^\n]*:", ":"),
-    "stub.py: the signature of hard_lookup differs": ("stub", "keys:", "key:"),
-    "stub.py: hard_lookup must end in": ("stub", "raise NotImplementedError", "return 0"),
-    "solution.py: the function hard_lookup is missing": ("solution", "def hard_lookup", "def lookup"),
-    "solution.py: line 10 is not Python": ("solution", "scores =", "scores = ="),
-    "mistakes.py: 1 mistakes, but at least 4": ("mistakes", r"^def key_not_value.*\Z", ""),
-    "mistakes.py: worst_fit has no sentence": ("mistakes", r'(def worst_fit[^\n]*\n)    """.*?"""\n', r"\1"),
-    "mistakes.py: worst_fit must take the arguments": ("mistakes", r"def worst_fit\(queries, ", "def worst_fit("),
-    "checks.py: the function cases(generator) is missing": ("checks", "def cases", "def case"),
-    "checks.py: a function property_": ("checks", r"^def property_.*\Z", ""),
-    "hidden.py: the function cases(generator) is missing": ("hidden", "def cases", "def case"),
-    "checks.py: observe must take the arguments returned, queries, keys, values": (
-        "checks",
+    "exercise.py: the function hard_lookup is missing": ("exercise", "def hard_lookup", "def lookup"),
+    "exercise.py: hard_lookup has no docstring": ("exercise", '^    """.*?"""\n', ""),
+    "exercise.py: the argument keys of hard_lookup has no type": ("exercise", "keys: [^\n]*,", "keys,"),
+    "exercise.py: hard_lookup has no return type": ("exercise", " -> [^\n]*:", ":"),
+    "exercise.py: line 12 is not Python": ("exercise", "scores =", "scores = ="),
+    "exercise.py: the function cases(generator) is missing": ("exercise", "def cases", "def case"),
+    "exercise.py: the function hidden_cases(generator) is missing": ("exercise", "def hidden_cases", "def hidden"),
+    "exercise.py: a function property_": ("exercise", "^def property_.*(?=^def hidden)", ""),
+    "exercise.py: 1 functions accepted_…, other correct solutions, are needed; at least 2": (
+        "exercise",
+        "^def accepted_.*(?=^def accepted_one_hot)",
+        "",
+    ),
+    "exercise.py: accepted_table_of_scores must take the arguments queries, keys, values": (
+        "exercise",
+        r"def accepted_table_of_scores\(queries, keys",
+        "def accepted_table_of_scores(keys, queries",
+    ),
+    "exercise.py: accepted_stable_sort has no docstring": (
+        "exercise",
+        r'(def accepted_stable_sort[^\n]*\n)    """.*?"""\n',
+        r"\1",
+    ),
+    "exercise.py: observe must take the arguments returned, queries, keys, values": (
+        "exercise",
         r"\Z",
         "\n\ndef observe(returned, queries):\n    return 0\n",
     ),
-    "checks.py: observe has no docstring": (
-        "checks",
-        r"\Z",
-        "\n\ndef observe(returned, queries, keys, values):\n    return 0\n",
+    "exercise.py: observe has no docstring": DOCSTRING_OF_OBSERVE,
+    "exercise.py: what is shipped, properties and observe, uses accepted_stable_sort, which is not": (
+        "exercise",
+        r"(def property_[^\n]*\n)",
+        r"\1    assert accepted_stable_sort\n",
     ),
+    "mistakes.py: 1 mistakes, but at least 4": ("mistakes", r"^def key_not_value.*\Z", ""),
+    "mistakes.py: worst_fit has no sentence": ("mistakes", r'(def worst_fit[^\n]*\n)    """.*?"""\n', r"\1"),
+    "mistakes.py: worst_fit must take the arguments": ("mistakes", r"def worst_fit\(queries, ", "def worst_fit("),
 }
 
 
@@ -122,12 +145,13 @@ WRONG_TOLERANCES = {
 
 @pytest.mark.parametrize("words", WRONG_TOLERANCES)
 def test_a_wrong_tolerance_is_refused(master, words):
-    edit(master / "hidden.py", r"\Z", f"\n\nTOLERANCE = {WRONG_TOLERANCES[words]}\n")
-    with pytest.raises(Refusal, match=f"hidden.py: .*{re.escape(words)}"):
+    edit(master / "exercise.py", r"\Z", f"\n\nTOLERANCE = {WRONG_TOLERANCES[words]}\n")
+    with pytest.raises(Refusal, match=f"exercise.py: .*{re.escape(words)}"):
         load(master)
 
 
 PROBE = """
+
 def call(answer, queries, keys, values):
     return answer(queries, keys, values)
 
@@ -142,21 +166,20 @@ def _doubled(answer, queries, *others):
     return answer(2 * queries, *others)
 """
 WRONG_PROBES = {
-    "probe_doubled must take the arguments answer, queries, keys, values": (r"doubled\(answer, ", "doubled("),
+    "probe_doubled must take the arguments answer, queries, keys, values": (
+        r"probe_doubled\(answer, ",
+        "probe_doubled(",
+    ),
     "call must take the arguments answer, queries, keys, values": (r"call\(answer, ", "call("),
-    "probe_doubled has no sentence": ('    """.*?"""\n', ""),
-    "doubled must be named call, probe_… or, if it only helps, _…": ("def probe_", "def "),
-    "a function call(answer, …) or probe_…(answer, …) is missing": (r"^def call.*^def _", "def _"),
-    "line 2 is not Python": (r":\n", "\n"),
+    "probe_doubled has no sentence": ('    """Queries twice.*?"""\n', ""),
 }
 
 
 @pytest.mark.parametrize("words", WRONG_PROBES)
 def test_wrong_probes_are_refused(master, words):
-    probes = master / "probes.py"
-    probes.write_text(PROBE, encoding="utf-8")
-    edit(probes, *WRONG_PROBES[words])
-    with pytest.raises(Refusal, match=re.escape(f"hard_lookup/probes.py: {words}")):
+    edit(master / "exercise.py", r"\Z", PROBE)
+    edit(master / "exercise.py", *WRONG_PROBES[words])
+    with pytest.raises(Refusal, match=re.escape(f"hard_lookup/exercise.py: {words}")):
         load(master)
 
 
@@ -165,8 +188,8 @@ def test_what_grading_needs(master):
     hash_of_plain = plain.hash
     assert (plain.points, plain.seconds, plain.forbidden, plain.probes) == (plain.difficulty, 2, [], {})
     assert plain.tolerance == {"rtol": 1e-4, "atol": 1e-5}
-    edit(master / "hidden.py", r"\Z", '\n\nTOLERANCE = {"rtol": 1e-2, "atol": 3}\n')
-    (master / "probes.py").write_text(PROBE, encoding="utf-8")
+    edit(master / "exercise.py", r"\Z", '\n\nTOLERANCE = {"rtol": 1e-2, "atol": 3}\n')
+    edit(master / "exercise.py", r"\Z", PROBE)
     full = load(master)
     assert full.tolerance == {"rtol": 1e-2, "atol": 3}
     assert full.probes == {"probe_doubled": "Queries twice as long find the same."}
@@ -196,9 +219,9 @@ def test_a_folder_whose_name_cannot_be_a_tag_is_refused(root, master, name):
 def test_a_chapter_lists_its_exercises_and_no_function_twice(root, master):
     chapter = master.parent
     shutil.copytree(master, chapter / "hard_lookup_again")
-    with pytest.raises(Refusal, match=r"order lists \['hard_lookup'\], but the folders here are"):
+    with pytest.raises(Refusal, match=r"core and optional list \['hard_lookup'\], but the folders here are"):
         load_chapter(chapter)
-    edit(chapter / "chapter.yml", r"\[hard_lookup\]", "[hard_lookup, hard_lookup_again]")
+    edit(chapter / "chapter.yml", r"\[hard_lookup\]", "[hard_lookup]\noptional: [hard_lookup_again]")
     with pytest.raises(Refusal, match="2 exercises ask for a function hard_lookup"):
         load_chapter(chapter)
     (chapter / "chapter.yml").unlink()
@@ -207,23 +230,37 @@ def test_a_chapter_lists_its_exercises_and_no_function_twice(root, master):
 
 
 WRONG_MASTERS = {
-    "solution.py: in case 1 hard_lookup raises ZeroDivisionError": ("solution", "dim=-1", "dim=1 // 0"),
-    "solution.py: in case 1 hard_lookup changes keys": ("solution", "    scores =", "    keys += 1\n    scores ="),
-    "solution.py: hard_lookup fails a property: Shuffling": ("solution", r"values\[sc", "values[0 * sc"),
+    "exercise.py: in case 1 hard_lookup raises ZeroDivisionError": ("exercise", "dim=-1", "dim=1 // 0"),
+    "exercise.py: in case 1 hard_lookup changes keys": ("exercise", "    scores =", "    keys += 1\n    scores ="),
+    "exercise.py: hard_lookup fails a property: Shuffling": ("exercise", r"values\[sc", "values[0 * sc"),
     "mistakes.py: worst_fit cannot be told from right": ("mistakes", "argmin", "argmax"),
     "mistakes.py: worst_fit cannot be told from index_not_value": (
         "mistakes",
         r"values\[\(queries @ keys.T\).argmin\(-1\)\]",
         "(queries @ keys.T).argmax(-1)",
     ),
-    "mistakes.py: worst_fit raises in every public case": ("mistakes", r"\.argmin\(-1\)", ".argmin(9)"),
-    "checks.py: case 1 holds query, keys, values": ("checks", '"queries"', '"query"'),
-    "checks.py: keys of case 1 holds a set; it may hold tensors": ("checks", r'"keys": [^\n]*', '"keys": [{1}],'),
+    "mistakes.py: worst_fit raises or returns NaN in every public case": ("mistakes", r"\.argmin\(-1\)", ".argmin(9)"),
+    "mistakes.py: worst_fit raises or returns NaN in every": (
+        "mistakes",
+        r"\.argmin\(-1\)\]",
+        ".argmin(-1)] * math.nan",
+    ),
+    "exercise.py: case 1 holds query, keys, values": ("exercise", '"queries":', '"query":'),
+    "exercise.py: keys of case 1 holds a set; it may hold tensors": ("exercise", r'"keys": [^\n]*', '"keys": [{1}],'),
+    "exercise.py: keys of case 1 is torch.float64, but the header names no argument for dtype": (
+        "exercise",
+        r'("keys": torch.tensor\([^\n]*)\),\n',
+        r"\1).double(),\n",
+    ),
 }
 
 
 @pytest.mark.parametrize("words", WRONG_MASTERS)
 def test_a_master_that_does_not_hold_is_refused(master, words):
+    if "for dtype" in words:
+        edit(master / "exercise.md", "^dtype: [^\n]*\n", "")
+    if "math.nan" in WRONG_MASTERS[words][2]:
+        edit(master / "mistakes.py", r"\A", "import math\n\n")
     name, pattern, replacement = WRONG_MASTERS[words]
     edit(master / f"{name}.py", pattern, replacement)
     with pytest.raises(Refusal, match=re.escape(words)):
@@ -231,22 +268,69 @@ def test_a_master_that_does_not_hold_is_refused(master, words):
 
 
 def test_what_is_observed_stands_in_the_public_checks(master):
-    edit(
-        master / "checks.py", r"\Z", '\n\ndef observe(returned, queries, keys, values):\n    """size"""\n    return 7\n'
-    )
+    observe = '\n\ndef observe(returned, queries, keys, values):\n    """size"""\n    return 7\n'
+    edit(master / "exercise.py", r"\Z", observe)
     with pytest.raises(Refusal, match="index_not_value cannot be told from right"):
         public_checks(load(master))
-    edit(master / "checks.py", "return 7", "return returned + 100")
-    assert json.loads(public_checks(load(master)))["expected"][0]["returned"]["data"] == [101, 101, 101, 101]
-    edit(master / "checks.py", "return returned", 'assert returned.ndim == 3, "No."\n    return returned')
+    edit(master / "exercise.py", "return 7", "return returned + 100")
+    assert public_checks(load(master))["expected"][0]["returned"]["data"] == [101, 101, 101, 101]
+    edit(master / "exercise.py", r"return returned \+", 'assert returned.ndim == 3, "No."\n    return returned +')
     with pytest.raises(Refusal, match="in case 1 hard_lookup returns something that cannot be used: No"):
         public_checks(load(master))
 
 
-MADE = [
-    "book/attention/exercises.nb.md",
-    *((SHIPPED / f"attention/hard_lookup.{end}").as_posix() for end in ("json", "py")),
-]
+def test_a_part_has_what_it_needs_and_nothing_else():
+    source = """
+import math
+import os, sys as system
+from pathlib import Path
+
+LIMIT = 3
+
+
+@staticmethod
+def helper():
+    return math.pi + LIMIT
+
+
+def wanted(x=helper):
+    y: Path = system.argv
+    return y
+
+
+def unwanted():
+    return wanted() + os
+"""
+    made = part(source, {"wanted"})
+    assert made.startswith("import math\nimport sys as system\nfrom pathlib import Path\n\n\nLIMIT = 3\n")
+    assert "@staticmethod\ndef helper" in made and "unwanted" not in made and "os" not in made.split()
+    assert part(source, {"nothing"}) == "" and part(part(source, {"wanted"}), {"wanted"}) == made
+
+
+DEBUG = """
+
+def broken(queries, keys, values):
+    \"\"\"A lookup that does not do what it says.\"\"\"
+    return values[(queries @ keys.T).argmin(dim=-1)]
+"""
+
+
+def test_code_to_mend_is_the_stub_and_not_attempted(root, master, monkeypatch):
+    edit(master / "exercise.py", r"\Z", DEBUG)
+    edit(master / "exercise.md", "^minutes", "kind: debug\nminutes")
+    with pytest.raises(Refusal, match="mistakes.py: worst_fit cannot be told from the code that is given"):
+        generate(root=root)
+    edit(master / "exercise.py", r"argmin\(dim=-1\)\]\n\Z", "argmin(dim=-1) * 0]\n")
+    generate(root=root)
+    page = (root / "book/attention/exercises.nb.md").read_text(encoding="utf-8")
+    assert "**Find the mistake.** Core; difficulty" in page and "argmin(dim=-1) * 0]\n\n\ncheck(" in page
+    assert "def hard_lookup(queries, keys, values):" in page and "broken" not in page
+    monkeypatch.setattr(checks, "FOLDER", root / SHIPPED)
+    assert checks.check("attention/hard_lookup", load(master).given()).message == checks.UNCHANGED
+    assert checks.check("attention/hard_lookup", load(master).right()["hard_lookup"]).status == "passed"
+
+
+MADE = ["book/attention/exercises.nb.md", (SHIPPED / "attention.txt").as_posix()]
 
 
 def test_what_is_made_follows_its_master(root, master):
@@ -254,23 +338,22 @@ def test_what_is_made_follows_its_master(root, master):
     assert generate(root=root) == MADE
     assert generate(root=root) == generate(check=True, root=root) == []
 
-    edit(master / "hidden.py", "9, 2, 3, 5", "8, 2, 3, 5")
+    edit(master / "exercise.py", "9, 2, 3, 5", "8, 2, 3, 5")  # a hidden case
     assert generate(check=True, root=root) == []
     edit(master / "mistakes.py", "should return", "should give")
     (problem,) = generate(check=True, root=root)
     assert problem == f"{MADE[1]} is not what its master makes: run `python -m bookbinder exercises`"
-    assert generate(root=root) == MADE[1:2]
+    assert generate(root=root) == MADE[1:]
     edit(root / MADE[0], "hand in", "hand over")
-    edit(root / MADE[2], "n_keys", "n_entries")
-    assert generate(root=root) == [MADE[0], MADE[2]]
+    assert generate(root=root) == MADE[:1]
 
 
 def test_what_has_no_master_is_removed(root):
     generate(root=root)
-    stray = root / SHIPPED / "attention/soft_lookup.json"
-    stray.write_text("{}", encoding="utf-8")
+    stray = root / SHIPPED / "before.txt"
+    stray.write_text("", encoding="utf-8")
     (problem,) = generate(check=True, root=root)
-    assert problem.startswith(f"{SHIPPED.as_posix()}/attention/soft_lookup.json belongs to no exercise")
+    assert problem.startswith(f"{SHIPPED.as_posix()}/before.txt belongs to no exercise")
     assert generate(root=root) == [stray.relative_to(root).as_posix()] and not stray.exists()
 
 
@@ -285,9 +368,9 @@ def test_the_students_text(root, master):
     generate(root=root)
     text = (root / MADE[0]).read_text(encoding="utf-8")
     assert "# Exercises: attention" in text and "{doc}`attention`" in text
-    assert "Difficulty 1 of 3, importance 2 of 3, about 10 minutes." in text
+    assert "Core; difficulty 1 of 3, importance 2 of 3, about 10 minutes." in text
     assert "| `keys` | floats, (n_keys, d_head) |" in text
-    assert "| what it returns | floats, (n_queries, d_value) |" in text
+    assert "| what it returns | floats, (n_queries, d_value), in the dtype of `queries` |" in text
     assert text.count(":::{dropdown} Hint") == 2
     cells = re.findall(r"^```\{code-cell\} ipython3\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     imports = (
@@ -300,18 +383,17 @@ def test_the_students_text(root, master):
 
 
 def test_shapes_in_words(master):
-    edit(master / "stub.py", r"values: Float\[Tensor, .n_keys d_value.\]", "values: int")
-    edit(master / "solution.py", r"values: Float\[Tensor, .n_keys d_value.\]", "values: int")
-    for name in ("stub", "solution"):
-        edit(master / f"{name}.py", "-> [^\n]*:", '-> tuple[Float[Tensor, "n_queries"], Bool[Tensor, "n_queries d"]]:')
+    edit(master / "exercise.py", r"values: Float\[Tensor, .n_keys d_value.\]", "values: int")
+    edit(master / "exercise.py", "-> [^\n]*:", '-> tuple[Float[Tensor, "n_queries"], Bool[Tensor, "n_queries d"]]:')
+    edit(master / "exercise.md", "^dtype: [^\n]*\n", "")
     shapes = load(master).shapes
     assert (shapes["values"], shapes["returns"]) == (
         "a whole number",
-        "floats, (n_queries,) and booleans, (n_queries, d)",
+        "two results: floats, (n_queries,); booleans, (n_queries, d)",
     )
 
 
 def test_public_checks_name_every_mistake_and_hold_no_code(root, master):
-    made = json.loads(public_checks(load(master)))
+    made = public_checks(load(master))
     assert [mistake["name"] for mistake in made["mistakes"]] == list(load(master).mistakes)
     assert "argmax(" not in json.dumps(made)

@@ -1,36 +1,35 @@
 """Every master keeps its promises: right passes, the stub is not attempted, each known mistake is named."""
 
-import json
 import math
 import os
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 import torch
 
 from bookbinder import ROOT
-from bookbinder.exercises import SHIPPED, generate, public_checks
-from bookbinder.masters import chapters
-from llm_anatomy.notebook.checks import agree, alike, check, checks_of, encode, outcome
+from bookbinder.exercises import SHIPPED, generate, public_checks, unpack
+from bookbinder.masters import chapters, part
+from llm_anatomy.notebook.checks import check, defined
+from llm_anatomy.notebook.outcomes import agree, alike, encode, outcome
 
 CHAPTERS = chapters()
 MASTERS = [master for _, masters in CHAPTERS.values() for master in masters]
 PROBES = [(master, name) for master in MASTERS for name in master.probes]
-MISTAKES = [(master, name) for master in MASTERS for name in master.mistakes]
 each_master = pytest.mark.parametrize("master", MASTERS, ids=lambda master: master.id)
 each_probe = pytest.mark.parametrize(("master", "name"), PROBES, ids=lambda x: x if isinstance(x, str) else x.id)
-each_mistake = pytest.mark.parametrize(("master", "name"), MISTAKES, ids=lambda x: x if isinstance(x, str) else x.id)
 
 
 def solution(master):
-    return master.run("solution")[master.function]
+    return master.right()[master.function]
 
 
-def hidden(master, *answers):
+def hidden(master, *answers, seed=0):
     """The hidden cases, and beside each of them what comes of the answers."""
-    _, observe = checks_of(master.folder / "checks.py")
-    for case in master.cases("hidden"):
+    _, observe = defined(master.checks)
+    for case in master.cases("hidden_cases", seed):
         case = {name: encode(value) for name, value in case.items()}
         yield case, *(outcome(answer, case, observe) for answer in answers)
 
@@ -41,21 +40,23 @@ def numbers(encoded):
 
 @pytest.mark.syllabus("UCL-17", "UCL-18", "UCL-19", "UCL-20", "UCL-21", "UCL-22", "CMU-09")
 @each_master
-def test_the_solution_passes(master):
-    result = check(master.id, solution(master))
-    assert result.status == "passed", result
+def test_correct_solutions_pass(master):
+    for name, answer in master.right().items():
+        result = check(master.id, answer)
+        assert result.status == "passed", (name, result)
 
 
 @each_master
 def test_the_stub_is_not_attempted(master):
-    assert check(master.id, master.run("stub")[master.function]).status == "not attempted"
+    assert check(master.id, master.given()).status == "not attempted"
 
 
-@each_mistake
-def test_a_known_mistake_is_named_with_its_sentence(master, name):
-    result = check(master.id, master.wrong()[name])
-    assert (result.status, result.mistake) == ("mistake", name)
-    assert master.mistakes[name] in result.message
+@each_master
+def test_known_mistakes_are_named_with_their_sentences(master):
+    for name, wrong in master.wrong().items():
+        result = check(master.id, wrong)
+        assert (result.status, result.mistake) == ("mistake", name)
+        assert master.mistakes[name] in result.message
 
 
 @each_master
@@ -65,17 +66,23 @@ def test_hidden_cases_have_finite_answers(master):
         assert not {"nan", "inf", "-inf"} & set(map(str, numbers(found["returned"])))
 
 
-@each_mistake
-def test_hidden_cases_catch_each_mistake(master, name):
-    both = hidden(master, master.wrong()[name], solution(master))
-    assert any(not alike(wrong, right) for _, (wrong, _), (right, _) in both)
+@each_master
+@pytest.mark.parametrize("seed", [0, 1])
+def test_hidden_cases_catch_each_mistake_and_accept_each_solution(master, seed):
+    wrong, right = master.wrong(), master.right()
+    accepted, caught = set(right), set()
+    for _, *found in hidden(master, *right.values(), *wrong.values(), seed=seed):
+        made = dict(zip((*right, *wrong), (each for each, _ in found), strict=True))
+        caught |= {name for name in wrong if not alike(made[name], made[master.function])}
+        accepted &= {name for name in right if alike(made[name], made[master.function])}
+    assert caught == set(wrong) and accepted == set(right)
 
 
 @each_probe
 def test_a_probe_says_the_same_on_each_call_and_shows_mistakes(master, name):
     def shown(answer):
-        for case in master.cases("hidden"):
-            yield encode(master.run("probes")[name](answer, *case.values()))
+        for case in master.cases("hidden_cases"):
+            yield encode(master.run()[name](answer, *case.values()))
 
     right, shows = list(shown(solution(master))), set()
     assert all(map(agree, right, shown(solution(master))))
@@ -126,8 +133,8 @@ WITHOUT_THE_CHANGE = {  # what a probe must come to, from the solution and a cas
 @each_probe
 def test_a_probe_shows_what_its_sentence_says(master, name):
     right = solution(master)
-    for case in master.cases("hidden"):
-        shown = master.run("probes")[name](right, *case.values())
+    for case in master.cases("hidden_cases"):
+        shown = master.run()[name](right, *case.values())
         wanted = WITHOUT_THE_CHANGE[master.id][name](right, case)
         torch.testing.assert_close(shown, wanted, rtol=1e-4, atol=1e-4)
 
@@ -136,25 +143,37 @@ def test_a_probe_shows_what_its_sentence_says(master, name):
 def test_shapes_in_the_signature_are_true(master):
     jaxtyping, beartype = pytest.importorskip("jaxtyping"), pytest.importorskip("beartype")
     checked = jaxtyping.jaxtyped(typechecker=beartype.beartype)(solution(master))
-    for case in master.cases("checks") + master.cases("hidden"):
+    for case in master.cases() + master.cases("hidden_cases"):
         checked(**case)
 
 
-def code_lines(path):
+def code_lines(source):
     """Lines that say something of their own: no imports, signatures, brackets or docstrings of one line."""
-    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
+    lines = (line.strip() for line in source.splitlines())
     return {line for line in lines if len(line) > 20 and not line.startswith(('"""', "import ", "from ", "def ", "#"))}
+
+
+@cache
+def stored(chapter):
+    return unpack((ROOT / SHIPPED / f"{chapter}.txt").read_text(encoding="utf-8"))
 
 
 @each_master
 def test_what_is_shipped_holds_neither_solution_nor_hidden_cases(master):
-    shipped = [ROOT / SHIPPED / f"{master.id}{end}" for end in (".py", ".json")]
-    shipped.append(ROOT / "book" / master.folder.parent.name / "exercises.nb.md")
-    public = "\n".join(path.read_text(encoding="utf-8") for path in shipped)
-    common = code_lines(master.folder / "stub.py") | code_lines(master.folder / "checks.py")
-    for name in ("solution", "mistakes", "hidden", *(["probes"] if master.probes else [])):
-        own = code_lines(master.folder / f"{name}.py") - common
-        assert own and not [line for line in own if line in public], name
+    chapter = master.folder.parent.name
+    page = (ROOT / "book" / chapter / "exercises.nb.md").read_text(encoding="utf-8")
+    public = page + "\n".join([master.checks, *map(str, stored(chapter)[master.id].values())])
+    common = code_lines(master.stub) | code_lines(master.checks) | code_lines(master.figure)
+    private = {
+        "solution": master.solution,
+        "accepted": part(master.source, set(master.accepted)),
+        "hidden": master.hidden,
+        "mistakes": (master.folder / "mistakes.py").read_text(encoding="utf-8"),
+        **({"probes": master.probing} if master.probes else {}),
+    }
+    for name, source in private.items():
+        own = code_lines(source) - common
+        assert (own or name == "hidden") and not [line for line in own if line in public], name
 
 
 def test_what_is_shipped_is_fresh():
@@ -164,16 +183,15 @@ def test_what_is_shipped_is_fresh():
 @each_master
 def test_public_checks_are_what_the_master_makes(master):
     """Numbers up to rounding, since another machine may differ in the last digit."""
-    made = json.loads(public_checks(master))
-    stored = json.loads((ROOT / SHIPPED / f"{master.id}.json").read_text(encoding="utf-8"))
-    for key in ("id", "title", "function", "arguments", "master"):
-        assert stored[key] == made[key]
-    for a, b in zip(stored["cases"], made["cases"], strict=True):
+    made, kept = public_checks(master), stored(master.folder.parent.name)[master.id]
+    assert made.keys() == kept.keys()
+    for key in made.keys() - {"cases", "expected", "unchanged", "mistakes"}:
+        assert kept[key] == made[key]
+    for a, b in zip(kept["cases"], made["cases"], strict=True):
         assert list(a) == list(b) and all(agree(a[name], b[name]) for name in a)
-    assert all(map(alike, stored["expected"], made["expected"]))
-    for a, b in zip(stored["mistakes"], made["mistakes"], strict=True):
+    assert all(map(alike, kept["expected"], made["expected"]))
+    for a, b in zip(kept["mistakes"], made["mistakes"], strict=True):
         assert (a["name"], a["sentence"]) == (b["name"], b["sentence"])
-        assert all(map(alike, a["outcomes"], b["outcomes"]))
 
 
 def test_freshness_is_told_without_pytorch():

@@ -152,6 +152,7 @@ def test_state_dict_meta_and_default_width():
     assert AdditiveAttention(4, 6).v.weight.shape == (1, 4)
 
 
+@pytest.mark.slow
 def test_compiles_without_a_graph_break(run_without_shape_checks):
     code = (
         "import torch; from llm_anatomy.layers.additive_attention import AdditiveAttention\n"

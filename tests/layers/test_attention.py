@@ -507,9 +507,12 @@ def test_state_meta_and_gradients_with_every_hook(device):
     assert meta(torch.empty(2, 5, 10, dtype=torch.float64, device="meta"), mask=CausalMask()).shape == (2, 5, 10)
 
 
-@pytest.mark.skipif(not shutil.which("c++"), reason="the default backend needs a compiler")
-def test_compiles_with_the_default_backend(run_without_shape_checks):
-    run_without_shape_checks("""
+NEEDS_COMPILER = pytest.mark.skipif(not shutil.which("c++"), reason="the default backend needs a compiler")
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=[pytest.mark.slow, NEEDS_COMPILER])])
+def test_compiles_with_its_gradients(backend, run_without_shape_checks):
+    run_without_shape_checks(f"""
 import torch
 from llm_anatomy.layers.attention import SelfAttention
 from llm_anatomy.layers.masks import CausalMask
@@ -517,7 +520,7 @@ from llm_anatomy.layers.positions.rotary import HalfSplitRotary
 norm = torch.nn.RMSNorm(6)
 attention = SelfAttention(12, 4, n_kv_heads=2, d_head=6, position=HalfSplitRotary(4), query_norm=norm)
 x, mask = torch.randn(3, 7, 12, requires_grad=True), CausalMask()
-compiled = torch.compile(attention, fullgraph=True)
+compiled = torch.compile(attention, fullgraph=True, backend={backend!r})
 torch.testing.assert_close(compiled(x, mask=mask), attention(x, mask=mask))
 gradients = [torch.autograd.grad(f(x, mask=mask).square().sum(), x)[0] for f in (compiled, attention)]
 torch.testing.assert_close(*gradients)

@@ -367,6 +367,7 @@ def test_tables_start_small():
     assert abs(weight.std().item() - 0.02) < 5e-4 and abs(weight.mean().item()) < 5e-4
 
 
+@pytest.mark.slow
 def test_compiles_without_a_graph_break(run_without_shape_checks):
     """How many tokens a
     cluster has is not known to a graph, so the adaptive ends break it, and keep their numbers."""

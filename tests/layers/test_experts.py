@@ -579,6 +579,7 @@ def test_no_tokens_and_one_token(capacity_factor):
     torch.testing.assert_close(layer(x)[0], slow_mixture(layer, x)[0].detach(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_compiles_without_a_graph_break(run_without_shape_checks):
     """The grouped product
     has a compiled form in bfloat16 alone; in float32 the graph breaks and the numbers stay."""

@@ -326,6 +326,7 @@ def test_weights_go_through_a_file_and_the_meta_device(cls):
     torch.testing.assert_close(second(x), first(x), rtol=0, atol=0)
 
 
+@pytest.mark.slow
 def test_compiles_without_a_graph_break(run_without_shape_checks):
     code = (
         "import torch; from llm_anatomy.layers.feedforward import *\n"

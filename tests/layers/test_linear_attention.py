@@ -415,6 +415,7 @@ def test_directions_belong_to_the_checkpoint_and_to_meta():
         assert output.device.type == state.sums.device.type == "meta"
 
 
+@pytest.mark.slow
 def test_compiles_without_a_graph_break(run_without_shape_checks):
     code = (
         "import torch; from llm_anatomy.layers.linear_attention import *\n"

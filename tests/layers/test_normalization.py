@@ -416,6 +416,7 @@ def test_state_goes_through_a_state_dict_and_the_meta_device(make):
     assert make().to("meta")(tokens().to("meta")).shape == (BATCH, TOKENS, WIDTH)
 
 
+@pytest.mark.slow
 def test_compiles_without_a_graph_break(run_without_shape_checks):
     code = (
         "import torch; from llm_anatomy.layers.normalization import *\n"

@@ -298,6 +298,7 @@ def test_a_wrong_order_of_gates_is_seen(monkeypatch):
     assert (ours(x)[0] - expected).abs().max() > 0.05
 
 
+@pytest.mark.slow
 def test_compiles_without_a_graph_break(run_without_shape_checks):
     code = (
         "import torch; from llm_anatomy.layers.recurrent import *\n"

@@ -261,6 +261,7 @@ def test_gradients_bfloat16_state_and_meta(kind):
     assert meta(x.to("meta"), nn.Linear(WIDTH, WIDTH, device="meta")).shape == (2, WIDTH)
 
 
+@pytest.mark.slow
 def test_compiles_without_a_graph_break(run_without_shape_checks):
     code = (
         "import torch; from torch import nn; from llm_anatomy.layers.residual import *\n"

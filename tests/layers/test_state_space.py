@@ -314,6 +314,7 @@ def test_faults_are_seen():
     assert (ours(x)[0] - expected).abs().max() > 0.05
 
 
+@pytest.mark.slow
 def test_compiles_without_a_graph_break(run_without_shape_checks):
     code = (
         "import torch; from llm_anatomy.layers.state_space import *\n"

@@ -86,6 +86,7 @@ class Command:
             stderr=subprocess.PIPE,
             text=True,
             env=ALONE,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests in the background ignore it
         )
 
     def wait_for(self, n):
@@ -103,7 +104,7 @@ class Command:
 
 def vanish(members):
     """Whether all these processes go, soon."""
-    latest = time.monotonic() + 20
+    latest = time.monotonic() + 60
     while members & process_table().keys() and time.monotonic() < latest:
         time.sleep(0.05)
     return not members & process_table().keys()
@@ -164,7 +165,8 @@ def asked(monkeypatch):
     return asked
 
 
-def test_what_is_known_is_not_done_again(folder, out, confined, asked):
+def test_what_is_known_is_not_done_again(folder, out, confined, asked, monkeypatch):
+    monkeypatch.setattr(classrun, "preflight", lambda *given: [])  # the same key each time
     hand_in(folder, "Ada", "Bo")
     first, _ = grade(folder, out, confined)
     assert [record.points for record in first.values()] == [2.0, 2.0]
@@ -234,9 +236,9 @@ def test_a_broken_sandbox_grades_nobody(folder, out, before, message):
     [
         ({"solution": "def hard_lookup(queries, keys, values):\n    return 1 / 0"},
          "the reference raises ZeroDivisionError in hidden case 1"),
-        ({"hidden": "import os\ndef cases(generator):\n    os._exit(1)"}, "the reference cannot be run"),
+        ({"hidden": "import os\ndef hidden_cases(generator):\n    os._exit(1)"}, "the reference cannot be run"),
         (
-            {"hidden": "import torch\ndef cases(generator):\n"
+            {"hidden": "import torch\ndef hidden_cases(generator):\n"
              "    return [{name: torch.zeros(2, 2) for name in ('queries', 'keys', 'values')}]"},
             r"answers without knowledge \(zeros, .*\) get every hidden case right",
         ),

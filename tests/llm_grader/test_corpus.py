@@ -25,6 +25,19 @@ POSSIBLE = {question.function: question.points for question in key().questions}
 FAST = [name for name, attack in CORPUS.items() if attack.fast]
 SLOW = [name for name, attack in CORPUS.items() if not attack.fast]
 SECONDS = 6.0
+# One of each sort is graded in every run, and all of them in the round of the corpus.
+ALWAYS = ["loop_in_a_cell", "end_the_parent", "memory_bomb", "tensor_that_lies", "frames_into_every_pipe"]
+ALWAYS += ["forged_by_the_worker", "read_the_key", "reach_the_network", "hidden_inputs_as_an_error"]
+ALWAYS += [
+    "processes_left_behind",
+    "link_to_the_key",
+    "named_pipe",
+    "empty",
+    "truncated",
+    "archive",
+    "another_notebook",
+]
+ALWAYS += ["tidy", "functions_renamed", "metadata_lost", "version_3", "exit_in_every_answer"]
 
 
 class Class:
@@ -108,23 +121,36 @@ def left_behind() -> list[str]:
     return left + [str(path) for place in WORLD_WRITABLE for path in Path(place).glob(f"{LEFT}*")]
 
 
+def in_turn(names):
+    return [pytest.param(name, marks=[] if name in ALWAYS else [pytest.mark.corpus]) for name in names]
+
+
 @pytest.fixture(scope="module")
-def graded(tmp_path_factory):
-    return Class(tmp_path_factory.mktemp("corpus"), FAST, list(UNTIDY))
+def graded(request, tmp_path_factory):
+    """A class of those that this run asks for."""
+    items = [item for item in request.session.items if item.path == request.path and "graded" in item.fixturenames]
+    asked = {item.callspec.params.get("name") for item in items if hasattr(item, "callspec")}
+    attacks, honest = ([name for name in names if name in asked] for names in (FAST, UNTIDY))
+    return Class(tmp_path_factory.mktemp("corpus"), attacks, honest)
 
 
-@pytest.mark.parametrize("name", FAST)
+@pytest.mark.parametrize("name", in_turn(FAST))
 def test_an_attack_earns_what_its_answers_are_worth(graded, name):
     graded.check(name)
 
 
-@pytest.mark.parametrize("name", UNTIDY)
+@pytest.mark.parametrize("name", in_turn(UNTIDY))
 def test_an_honest_submission_earns_full_marks(graded, name):
     graded.check(name)
 
 
-def test_nothing_leaks_nothing_is_changed_and_nothing_is_left(graded):
+@pytest.mark.parametrize("part", ["chosen", pytest.param("others", marks=pytest.mark.corpus)])
+def test_nothing_leaks_nothing_is_changed_and_nothing_is_left(graded, part):
     graded.check_class()
+
+
+def test_what_is_left_to_the_corpus_is_known():
+    assert set(ALWAYS) <= {*FAST, *UNTIDY}
 
 
 @pytest.mark.corpus

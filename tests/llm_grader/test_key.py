@@ -16,10 +16,10 @@ import nbformat
 import pytest
 
 from bookbinder import ROOT
-from bookbinder.masters import load_chapter
+from bookbinder.masters import load, load_chapter
 from groundwork import Refusal
 from llm_anatomy.notebook import checks
-from llm_anatomy.notebook.checks import agree, encode
+from llm_anatomy.notebook.outcomes import agree, encode
 from llm_grader import key
 
 COURSE = Path(__file__).parent / "course"
@@ -56,9 +56,9 @@ def by_name(folder):
 
 def seen(master, answer):
     """What the grader sees of an answer in the hidden cases: what is compared in place of it, and each probe."""
-    probes = master.run("probes") if (master.folder / "probes.py").exists() else {}
-    _, observe = checks.checks_of(master.folder / "checks.py")
-    for case in master.cases("hidden"):
+    probes = master.run()
+    _, observe = checks.defined(master.checks)
+    for case in master.cases("hidden_cases"):
         arguments = [case[name] for name in master.arguments]
         if "call" in probes:
             found = probes["call"](answer, *arguments)
@@ -71,8 +71,8 @@ def seen(master, answer):
 @pytest.mark.parametrize("name", NAMES)
 def test_hidden_cases_and_probes_catch_each_mistake(name):
     master = MASTERS[name]
-    right = list(seen(master, master.run("solution")[master.function]))
-    again = list(seen(master, master.run("solution")[master.function]))
+    right = list(seen(master, master.right()[master.function]))
+    again = list(seen(master, master.right()[master.function]))
     assert all(agree(a, b) for one, two in zip(right, again, strict=True) for a, b in zip(one, two, strict=True))
     for mistake in master.wrong().values():
         pairs = zip(right, seen(master, mistake), strict=True)
@@ -85,7 +85,7 @@ def test_hidden_cases_and_probes_catch_each_mistake(name):
 def test_a_chapter_of_the_book_by_its_name():
     loaded = key.load("attention")
     assert loaded == key.load(ROOT / "exercises/attention")
-    assert (loaded.name, loaded.title, len(loaded.questions)) == ("attention", "attention", 8)
+    assert (loaded.name, loaded.title, len(loaded.questions)) == ("attention", "attention", 9)
     first, softmax = loaded.questions[:2]
     assert (first.id, first.function, first.tag) == ("attention/hard_lookup", "hard_lookup", "exercise-hard_lookup")
     assert first.arguments == ["queries", "keys", "values"]
@@ -145,18 +145,19 @@ assert len(key.load({str(COURSE)!r}).questions) == 4
 
 CAN_CHANGE_A_MARK = {
     "exercise.md": ("^points: 4", "points: 5"),
-    "solution.py": ("silu\\(self", "2 * silu(self"),
+    "the solution": ("silu\\(self", "2 * silu(self"),
     "mistakes.py": ("gelu\\(gate\\)", "gelu(up)"),
-    "checks.py": ("torch.linspace\\(-2", "torch.linspace(-1"),
-    "hidden.py": ("matrices\\(6, 7\\)", "matrices(6, 8)"),
-    "probes.py": ("tensor \\+ 1", "tensor + 2"),
+    "what is observed": ("torch.linspace\\(-2", "torch.linspace(-1"),
+    "hidden cases": ("matrices\\(6, 7\\)", "matrices(6, 8)"),
+    "probes": ("tensor \\+ 1", "tensor + 2"),
 }
 
 
-@pytest.mark.parametrize("file", CAN_CHANGE_A_MARK)
-def test_the_version_changes_with_all_that_can_change_a_mark(course, file):
+@pytest.mark.parametrize("what", CAN_CHANGE_A_MARK)
+def test_the_version_changes_with_all_that_can_change_a_mark(course, what):
     before = by_name(course)
-    edit(course / "gated_feedforward" / file, *CAN_CHANGE_A_MARK[file])
+    file = what if "." in what else "exercise.py"
+    edit(course / "gated_feedforward" / file, *CAN_CHANGE_A_MARK[what])
     after = by_name(course)
     assert [name for name in NAMES if before[name].version != after[name].version] == ["gated_feedforward"]
 
@@ -201,8 +202,8 @@ def test_the_key_is_for_its_owner_alone(tmp_path):
 def test_a_key_of_another_form_or_without_a_part_is_refused(built, tmp_path):
     content = json.loads(built[1].read_text(encoding="utf-8"))
     path = tmp_path / "other.key.json"
-    path.write_text(json.dumps(content | {"keyed": 2}), encoding="utf-8")
-    with pytest.raises(Refusal, match="other.key.json has key format 2, and this grader reads only 1; build it again"):
+    path.write_text(json.dumps(content | {"keyed": 1}), encoding="utf-8")
+    with pytest.raises(Refusal, match="other.key.json has key format 1, and this grader reads only 2; build it again"):
         key.load(path)
     del content["questions"][1]["hidden"]
     path.write_text(json.dumps(content), encoding="utf-8")
@@ -261,7 +262,7 @@ def public_text(notebook):
     found = "\n".join(cell.source for cell in nbformat.reads(text, as_version=4).cells)
     for packed in re.findall(r'use_checks\("""\n(.*?)\n"""\)', found, re.DOTALL):
         unpacked = json.loads(zlib.decompress(base64.b64decode(packed)))
-        found += "\n".join(json.dumps(entry["exercise"]) + "\n" + entry["checks"] for entry in unpacked.values())
+        found += "\n".join(json.dumps(entry) + "\n" + entry["checks"] for entry in unpacked.values())
     return found
 
 
@@ -276,8 +277,8 @@ def test_what_the_student_gets_holds_nothing_of_the_key(where, tmp_path):
     notebook, private = key.build(where, tmp_path)
     public = public_text(notebook)
     for question in key.load(private).questions:
-        stub = (ROOT / "exercises" if where == "attention" else COURSE.parent) / question.id / "stub.py"
-        common = code_lines(stub.read_text(encoding="utf-8")) | code_lines(question.checks)
+        master = load((ROOT / "exercises" if where == "attention" else COURSE.parent) / question.id)
+        common = code_lines(master.stub) | code_lines(question.checks)
         for part in ("solution", "mistakes", "hidden", "probes"):
             own = code_lines(asdict(question)[part]) - common
             assert own or part == "probes" and not question.probes, part
@@ -290,8 +291,8 @@ def test_the_checks_in_the_notebook_work_without_a_file(built, monkeypatch):
     (cell,) = (cell for cell in nbformat.read(built[0], as_version=4).cells if cell.id == "public-checks")
     exec(cell.source, {})
     for master in MASTERS.values():
-        assert checks.check(master.id, master.run("solution")[master.function]).status == "passed"
-        assert checks.check(master.id, master.run("stub")[master.function]).status == "not attempted"
+        assert checks.check(master.id, master.right()[master.function]).status == "passed"
+        assert checks.check(master.id, master.given()).status == "not attempted"
         for name, mistake in master.wrong().items():
             assert checks.check(master.id, mistake).mistake == name
 

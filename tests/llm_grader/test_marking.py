@@ -67,7 +67,7 @@ def test_whole_numbers_and_booleans_agree_exactly():
     assert not agreement(tensor(np.array([1, 2, 2**60])), right, TOLERANCE).values
     assert not agreement(tensor(np.array([1.00001, 2, 2**60])), right, TOLERANCE).values
     mask = tensor(np.array([True, False]))
-    assert agreement(tensor(np.array([1, 0])), mask, TOLERANCE) == Agreement(True, True, False)
+    assert agreement(tensor(np.array([1, 0])), mask, TOLERANCE) == Agreement(True, True, False, False)
     assert not agreement(tensor(np.array([1.0, np.nan])), mask, TOLERANCE).values
 
 
@@ -156,6 +156,8 @@ QUESTION = Question(
     cell="",
     forbidden=[],
     tolerance=TOLERANCE,
+    dtype="x",
+    given="",
     solution="",
     hidden="",
     mistakes="",
@@ -212,6 +214,14 @@ def test_a_case_that_zeros_get_right_earns_nothing_and_still_can_cost():
     assert values_share([True, True, True, False], informative_cases(PREPARED)) == pytest.approx(2 / 3)
     assert values_share([False, False, False, False], informative_cases(PREPARED)) == 0
     assert points(criteria(Outcome("done", answers([*OUTPUTS[:3], OUTPUTS[3] + 1]) + EXTRA), PREPARED), 10) == 4
+
+
+@pytest.mark.parametrize(("dtype", "missed"), [(np.float64, []), (np.int64, ["dtype"])])
+def test_a_dtype_that_is_not_stated_may_be_any_of_its_kind(dtype, missed):
+    whole = [np.rint(value).astype(np.float32) for value in OUTPUTS]
+    free = replace(PREPARED, question=replace(QUESTION, dtype=""), reference=known(whole) + EXTRA)
+    found = mark(Outcome("done", answers([value.astype(dtype) for value in whole]) + EXTRA), free)
+    assert [name for name, share in found.criteria.items() if not share] == missed
 
 
 @pytest.mark.parametrize(

@@ -103,11 +103,11 @@ UNTIDY = {
     "version 3": (student.as_version_3, "The notebook has format version 3 and was converted to version 4."),
     "a broken cell besides": (
         lambda n: student.add(n, "def unfinished(:"),
-        "Cells that are not valid Python: 11.",
+        "Cells that are not valid Python: 12.",
     ),
     "a long cell besides": (
         lambda n: student.add(n, f"table = [{'1, ' * 15_000}]"),
-        "Cells that are too long to be parsed: 11.",
+        "Cells that are too long to be parsed: 12.",
     ),
 }
 
@@ -272,13 +272,13 @@ def test_prose_about_a_function_is_no_answer():
     text = "My plan is\n\ndef hard_lookup(q, k, v):\n  a product and argmax"
     notebook = student.add(student.blank(), text, cell_type="markdown")
     submission = read(data(notebook), key())
-    assert attempted(submission) == [] and len(submission.cells) == 10
+    assert attempted(submission) == [] and len(submission.cells) == 11
 
 
 def test_a_parked_version_in_a_cell_of_text_does_not_count():
     notebook = student.add(filled(), THREE_ARGUMENTS.format("hard_lookup"), cell_type="raw")
     submission = read(data(notebook), key())
-    assert submission.answers[FIRST].cell == 2 and len(submission.cells) == 10
+    assert submission.answers[FIRST].cell == 2 and len(submission.cells) == 11
 
 
 def test_a_deleted_exercise_has_no_answer():
@@ -415,7 +415,7 @@ def test_only_so_much_is_parsed():
         student.add(notebook, "x;" * 9_000, at=0)
     submission = read(data(notebook), key())
     assert attempted(submission) == IDS
-    assert submission.notes == ["Cells that are too long to be parsed: " + f"{_numbers(13, 25)}."]
+    assert submission.notes == ["Cells that are too long to be parsed: " + f"{_numbers(13, 26)}."]
 
 
 def _numbers(first, last):

@@ -68,7 +68,14 @@ def question(name, points):
     sentences = {"wrong_axis": "Look at the axis.", "key_not_value": "You return the key."}
     return Question(
         *(f"course/{name}", f"The {name}", name, ["x"], points, 2.0, f"exercise-{name}", "", [], {}),
-        **{"solution": "SOLUTION", "hidden": "HIDDEN", "mistakes": "MISTAKES", "sentences": sentences},
+        **{
+            "solution": "SOLUTION",
+            "hidden": "HIDDEN",
+            "dtype": "",
+            "given": "",
+            "mistakes": "MISTAKES",
+            "sentences": sentences,
+        },
         **{"checks": "", "probes": "PROBES", "version": "v1"},
     )
 

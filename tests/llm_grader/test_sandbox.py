@@ -84,14 +84,14 @@ def program(folder, code):
     return path
 
 
-def hear(worker, seconds=20):
+def hear(worker, seconds=60):
     try:
         return wire.receive(worker.reply_fd, time.monotonic() + seconds)
     except wire.WireError as e:
         raise AssertionError(f"{e}: {worker.error_output()}") from e
 
 
-def closed(worker, seconds=20):
+def closed(worker, seconds=60):
     with pytest.raises(wire.Closed):
         wire.receive(worker.reply_fd, time.monotonic() + seconds)
 
@@ -106,7 +106,7 @@ def named(name):
     return [pid for pid in process_table() if comm(pid) == name]
 
 
-def soon(condition, seconds=10):
+def soon(condition, seconds=60):
     latest = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < latest

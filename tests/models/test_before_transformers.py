@@ -143,6 +143,7 @@ def test_state_dict_goes_round_and_models_are_made_without_numbers(make):
         assert sum(p.numel() for p in make().parameters()) == sum(p.numel() for p in model.parameters())
 
 
+@pytest.mark.slow
 def test_models_compile_without_a_graph_break(run_without_shape_checks):
     code = """
 import torch

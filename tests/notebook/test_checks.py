@@ -1,20 +1,29 @@
 """Whatever a student writes, the check answers in one or two kind sentences and raises nothing."""
 
-import base64
 import contextlib
+import itertools
 import json
 import sys
 import threading
 import time
-import zlib
 
 import einops
 import numpy as np
 import pytest
 import torch
 
+from bookbinder.exercises import pack, unpack
 from llm_anatomy.notebook import checks
-from llm_anatomy.notebook.checks import agree, alike, check, decode, encode, outcome, undecodable, use_checks
+from llm_anatomy.notebook.checks import check, use_checks
+from llm_anatomy.notebook.outcomes import (
+    agree,
+    alike,
+    decode,
+    encode,
+    fingerprint,
+    outcome,
+    undecodable,
+)
 
 PROPERTIES = """
 import torch
@@ -44,36 +53,55 @@ def fails_on_one_row(x, factor):
     return factor * x
 
 
-@pytest.fixture(autouse=True)
-def exercise(tmp_path, monkeypatch):
-    """An exercise that returns two things and takes a number besides a tensor."""
-    cases = [{"x": x, "factor": 2.0} for x in (torch.arange(6.0).reshape(2, 3), -torch.ones(1, 4))]
+def described(answer, cases, properties=PROPERTIES, mistakes=(), **more):
+    """The data of a check of this answer."""
+    _, observe = checks.defined(properties)
     cases = [{name: encode(value) for name, value in case.items()} for case in cases]
-    mistakes = [
-        ("factor_forgotten", "The factor is not used. Multiply by it."),
-        ("fails_on_one_row", "You return one thing, and none for a single row."),
-    ]
-    described = {
-        "function": "scaled_sums",
-        "arguments": ["x", "factor"],
-        "cases": cases,
-        "expected": [outcome(right, case)[0] for case in cases],
+    return {
+        **{"function": "scaled_sums", "arguments": list(cases[0]), "dimensions": {"x": ["n_rows", "d"]}},
+        **{"kind": "write", "dtype": "", "forbidden": [], "explanation": "", "checks": properties, "cases": cases},
+        "expected": [outcome(answer, case, observe)[0] for case in cases],
+        "unchanged": [],
         "mistakes": [
-            {"name": name, "sentence": text, "outcomes": [outcome(globals()[name], case)[0] for case in cases]}
-            for name, text in mistakes
+            {"name": name, "sentence": text, "outcomes": [fingerprint(outcome(f, case, observe)[0]) for case in cases]}
+            for name, f, text in mistakes
         ],
-    }
-    (tmp_path / "demo").mkdir()
-    (tmp_path / "demo/scaled_sums.json").write_text(json.dumps(described), encoding="utf-8")
-    (tmp_path / "demo/other.json").write_text("{}", encoding="utf-8")
-    (tmp_path / "demo/scaled_sums.py").write_text(PROPERTIES, encoding="utf-8")
-    monkeypatch.setattr(checks, "FOLDER", tmp_path)
+    } | more
+
+
+CASES = [{"x": x, "factor": 2.0} for x in (torch.arange(6.0).reshape(2, 3), -torch.ones(1, 7))]
+MISTAKES = [
+    ("factor_forgotten", factor_forgotten, "The factor is not used. Multiply by it."),
+    ("fails_on_one_row", fails_on_one_row, "You return one thing, and none for a single row."),
+]
+
+
+@pytest.fixture
+def use(tmp_path, monkeypatch):
+    """``use(described(…))`` makes this the exercise demo/scaled_sums."""
+    folders = itertools.count()
+
+    def install(exercise):
+        folder = tmp_path / str(next(folders))  # files are read once
+        folder.mkdir()
+        (folder / "demo.txt").write_text(pack({"demo/other": exercise, "demo/scaled_sums": exercise}))
+        monkeypatch.setattr(checks, "FOLDER", folder)
+
+    return install
+
+
+@pytest.fixture(autouse=True)
+def exercise(use):
+    """An exercise that returns two things and takes a number besides a tensor."""
+    use(described(right, CASES, mistakes=MISTAKES))
 
 
 def told(answer, status="failed"):
     result = check("demo/scaled_sums", answer)
     assert result.status == status, result
-    assert " ".join(repr(result).split()) == result.message  # wrapped, nothing else
+    shown = repr(result).removeprefix(f"{result.example}\n")
+    assert " ".join(shown.split()) == result.message  # wrapped, nothing else
+    assert max(map(len, result.example.splitlines()), default=0) <= 46 and result.example.count("\n") < 5
     return result.message
 
 
@@ -95,24 +123,17 @@ def observe(returned, x, factor):
 
 
 @pytest.fixture
-def observed():
+def observed(use):
     """The same exercise, for which the sums may be anything."""
-    path = checks.FOLDER / "demo/scaled_sums"
-    code = PROPERTIES.partition("def property_one_row")[0] + OBSERVED
-    path.with_suffix(".py").write_text(code, encoding="utf-8")
-    described = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    _, observe = checks.checks_of(path.with_suffix(".py"))
-    described["expected"] = [outcome(right, case, observe)[0] for case in described["cases"]]
-    wrong = [outcome(factor_forgotten, case, observe)[0] for case in described["cases"]]
-    described["mistakes"] = [{"name": "factor_forgotten", "sentence": "Multiply.", "outcomes": wrong}]
-    path.with_suffix(".json").write_text(json.dumps(described), encoding="utf-8")
+    source = PROPERTIES.partition("def property_one_row")[0] + OBSERVED
+    use(described(right, CASES, source, [("factor_forgotten", factor_forgotten, "Multiply.")]))
 
 
 def test_what_is_observed_is_compared_in_place_of_what_is_returned(observed):
     assert told(lambda x, factor: (factor * x, x[:, 0]), "passed") == "Passed: 2 cases and 1 property."
     assert check("demo/scaled_sums", lambda x, factor: (x, x[:, 0])).mistake == "factor_forgotten"
     assert told(lambda x, factor: (3 * x, x)) == (
-        f"{FIRST}leads to [2.0, 3.0, 3.0, 3.0, 3.0, 3.0] where [2.0, 2.0, 2.0, 2.0, 2.0, 2.0] is expected. "
+        f"{FIRST}leads to [2, 3, 3, 3, 3, 3] where [2, 2, 2, 2, 2, 2] is expected. "
         "We compare what remains of the factor, and whether each row has a sum."
     )
     assert told(lambda x, factor: (factor * x, x[0])).startswith(f"{FIRST}leads to False where True is expected.")
@@ -232,52 +253,145 @@ def test_long_messages_of_many_lines_are_cut():
         (lambda x: (x, x.sum(-1), x), "returns 3 values where 2 are expected"),
         (lambda x: (2 * x, None), "returns, as value 2, nothing (None): a `return` may be missing"),
         (lambda x: ((2 * x).numpy(), x), "returns, as value 1, a value of type ndarray where a tensor is expected"),
-        (lambda x: (2 * x, 3.0), "returns, as value 2, a value of type float where a tensor is expected"),
+        (lambda x: (2 * x, 3.0), "returns, as value 2, shape () where (2,) is expected"),
         (lambda x: (2 * x, x), "returns, as value 2, shape (2, 3) where (2,) is expected"),
-        (
-            lambda x: (2 * x, x.sum(-1).long()),
-            "returns, as value 2, torch.int64 where torch.float32 is expected",
-        ),
-        (lambda x: (x / 0 * 0, x.sum(-1)), "returns, as value 1, NaN (not a number)"),
         (lambda x: (2 * x, x.sum(-1) / 0), "returns, as value 2, an infinite number"),
         (lambda x: (x.add_(1), x.sum(-1)), "changes its argument x; it must leave what it is given as it was"),
-        (lambda x: (2 * x, 2 * x.sum(-1) + 1), "is wrong in value 2: it returns [7.0, 25.0] where [6.0, 24.0] is"),
     ],
 )
 def test_wrong_results(returned, words):
     assert told(lambda x, factor: returned(x)).startswith(FIRST + words)
 
 
-def test_a_large_difference_is_a_number_and_a_broken_property_helps():
-    def answer(x, factor):
-        wrong = factor * x + 0.25
-        return torch.cat([wrong, wrong]), wrong.sum(-1)
-
-    assert "shape (4, 3) where (2, 3)" in told(answer)
-    cases = json.loads((checks.FOLDER / "demo/scaled_sums.json").read_text())
-    big = {"x": encode(torch.ones(3, 4)), "factor": encode(1.0)}
-    cases["cases"], cases["expected"], cases["mistakes"] = [big], [outcome(right, big)[0]], []
-    (checks.FOLDER / "demo/scaled_sums.json").write_text(json.dumps(cases))
-    assert "off by up to 250." in told(lambda x, factor: (factor * x + 250, x.sum(-1)))
-    assert told(lambda x, factor: (factor * x + 0.25, (factor * x + 0.25).sum(-1))) == (
-        "Not yet: in case 1 (x (3, 4), factor 1.0) scaled_sums is wrong in value 1: it returns numbers that are off by "
-        "up to 0.25. Twice the input should give twice the sums."
+def test_a_large_difference_is_a_number_and_a_broken_property_helps(use):
+    use(described(right, [{"x": torch.arange(28.0).reshape(4, 7), "factor": 1.0}]))
+    noise = torch.rand(40, 7, generator=torch.Generator().manual_seed(0))[:4]
+    assert "off by up to 238." in told(lambda x, factor: (factor * x + 250 * noise, x.sum(-1)))
+    assert told(lambda x, factor: (factor * x + noise[: len(x), : x.shape[1]], x.sum(-1) ** 2)) == (
+        "Not yet: in case 1 (x (4, 7), factor 1.0) scaled_sums is wrong in value 1: it returns numbers that are off by "
+        "up to 0.95. Twice the input should give twice the sums."
     )
 
 
-def test_whole_numbers_and_booleans_are_told_by_their_position():
+def test_whole_numbers_and_booleans_are_told_by_their_position(use):
     def triangle(x, factor):
         return torch.ones(3, 4, dtype=torch.bool).tril()
 
-    path = checks.FOLDER / "demo/scaled_sums.json"
-    cases = json.loads(path.read_text())
-    cases["cases"], cases["mistakes"] = cases["cases"][:1], []
-    cases["expected"] = [outcome(triangle, cases["cases"][0])[0]]
-    path.write_text(json.dumps(cases))
-    assert told(lambda x, factor: triangle(x, factor).tril(-1)).startswith(
-        f"{FIRST}returns False at [0, 0] where True is expected (3 of 12 entries are wrong)."
+    use(described(triangle, CASES[:1]))
+    wrong = triangle(0, 0).clone()
+    wrong[1, 0] = wrong[0, 2] = False
+    wrong[0, 3] = wrong[2, 1] = True
+    wrong[2, 2] = False
+    assert told(lambda x, factor: wrong).startswith(f"{FIRST}returns True at [0, 3] where False is expected (3 of 12")
+
+
+def test_a_dtype_is_looked_at_after_all_values(use):
+    def whole(x, factor):
+        return (2 * x).long(), (2 * x).sum(-1)
+
+    def precise(x, factor):
+        return (factor * x).double(), factor * x.sum(-1)
+
+    assert told(precise, "passed")
+    start = "The values are right, but in case 1 (x (2, 3), factor 2.0) scaled_sums returns, as value 1, "
+    assert told(whole) == f"{start}integers where floats are expected."
+    assert not told(lambda x, factor: whole(3 * x, factor)).startswith("The values are right")
+    doubles = [{"x": CASES[0]["x"].double(), "factor": 2.0}, CASES[1]]
+    use(described(right, doubles, dtype="x"))
+    assert "torch.float32 where torch.float64 is expected, as the exercise says." in told(
+        lambda x, factor: right(x.float(), factor)
     )
-    assert told(lambda x, factor: triangle(x, factor).triu(-1)).startswith(f"{FIRST}returns False at [2, 0] where True")
+
+
+def test_a_result_in_float64_has_the_properties_that_it_has_in_float32(use):
+    def precise(x, factor):
+        return [(factor * x).double(), factor * x.double().sum(-1)]
+
+    compared = "allclose(answer(2 * x, 3.0)[1], 2 * answer(x, 3.0)[1])"
+    source = PROPERTIES.replace(compared, "allclose(answer(x, 3.0)[1], 3 * x.sum(-1))")
+    assert source != PROPERTIES
+    use(described(right, CASES, source))
+    assert told(precise, "passed")
+
+
+def test_a_case_that_breaks_by_its_dtype_hides_no_other(use):
+    use(described(right, [{"x": CASES[0]["x"].double()[:1], "factor": 2.0}, *CASES], dtype="x"))
+
+    def answer(x, factor):
+        return x @ torch.eye(x.shape[1]) + 1.7 * x[0, 0] + x * x, x.sum(-1)
+
+    assert told(answer).startswith("Not yet: in case 2 (x (2, 3), factor 2.0) scaled_sums is wrong in value 1")
+    assert "raises RuntimeError" in told(lambda x, factor: right(x @ torch.eye(x.shape[1]), factor))
+
+
+def doubled_softmax(x, factor):
+    return 2 * torch.nn.Softmax(-1)(x)
+
+
+def test_a_forbidden_function_is_named_at_once(use):
+    def by_hand(x, factor):
+        powers = (x - x.amax(-1, keepdim=True)).exp()
+        return 2 * powers / powers.sum(-1, keepdim=True)
+
+    source = "def observe(returned, x, factor):\n    'all'\n    return returned + 0 * returned.softmax(-1)\n"
+    for properties in ("", source):  # what a check does itself is not the student's
+        use(described(by_hand, CASES, properties, forbidden=["torch.softmax", "torch.nn.Softmax"]))
+        assert check("demo/scaled_sums", by_hand).status == "passed"
+        for answer in (doubled_softmax, lambda x, factor: 2 * x.softmax(-1), lambda x, f: 2 * x.log_softmax(1).exp()):
+            result = check("demo/scaled_sums", answer)
+            assert result.status == "forbidden"
+            assert result.message == "Right, but this exercise asks you to do without torch.softmax."
+    assert told(lambda x, f: x.softmax(-1) + x).endswith(". This exercise asks you to do without torch.softmax.")
+
+
+def test_what_is_shown_is_not_said_again():
+    result = check("demo/scaled_sums", lambda x, factor: (2 * x, 2 * x.sum(-1) + 1))
+    assert repr(result) == (
+        "scaled_sums(x=[[0, 1, 2], [3, 4, 5]],\n  factor=2)\nreturns  ([[0, 2, 4], [6, 8, 10]], [7, 25])\n"
+        "expected ([[0, 2, 4], [6, 8, 10]], [6, 24])\nNot yet. Twice the input should give twice the\nsums."
+    )
+
+
+def test_the_smallest_failing_input_is_shown_where_it_fits(use):
+    def last_of_rows(x, factor):
+        return factor * x[:, -1]
+
+    use(described(last_of_rows, [CASES[0], {"x": torch.tensor([[1.0, 2.5]]), "factor": 3.0}]))
+    result = check("demo/scaled_sums", lambda x, factor: factor * x[:, 0])
+    assert result.example == "scaled_sums(x=[[1, 2.5]], factor=3)\nreturns  [3]\nexpected [7.5]"
+    assert repr(result).startswith(result.example + "\nNot yet")
+    assert check("demo/scaled_sums", lambda x, factor: factor * x[:, -1] + 1e-3).example.splitlines()[1:] == [
+        "returns  [7.501]",
+        "expected [7.5]",
+    ]
+
+
+def test_a_prediction_does_not_give_the_value_away(use):
+    def answer():
+        return 42
+
+    wrong = [("counted_twice", lambda: 84, "You count twice.")]
+    use(described(answer, [{}], "", wrong, kind="predict", dimensions={}, explanation="Six times seven."))
+    assert told(answer, "passed") == "Passed: 1 case. Six times seven."
+    assert told(lambda: 84, "mistake") == "Known mistake, counted twice: You count twice."
+    assert told(lambda: 41) == checks.NOT_THE_VALUE
+    assert not any(check("demo/scaled_sums", wrong).example for wrong in (lambda: 41, lambda: 84))
+    assert told(lambda x: 42) == "Not yet: scaled_sums must take no arguments."
+
+
+def test_a_fingerprint_tells_what_it_was_made_of(use):
+    generator = torch.Generator().manual_seed(0)
+    for shape in ((3, 4), (5,), (2, 3, 7)):
+        x = torch.randn(shape, generator=generator)
+        x[0] = -torch.inf
+        made = fingerprint({"returned": encode(x)})
+        assert "data" not in made["returned"] and alike({"returned": encode(x * (1 + 1e-6))}, made)
+        moved = x.roll(1, -1) if x.ndim > 1 else x.flip(0)
+        spoilt = torch.where(x.isinf(), torch.nan, x)
+        for other in (x + 0.01, moved, x.roll(1, 0), spoilt, x.clamp(min=-9), x.unsqueeze(0)):
+            assert not alike({"returned": encode(other)}, made)
+    spoilt = [torch.zeros(6).index_fill(0, torch.tensor(i), torch.nan) for i in range(2)]
+    assert not alike({"returned": encode(spoilt[0])}, fingerprint({"returned": encode(spoilt[1])}))
 
 
 def test_right_in_all_cases_without_the_property():
@@ -363,7 +477,7 @@ def test_what_the_student_prints_is_seen(capsys):
         return right(x, factor)
 
     told(answer, "passed")
-    assert capsys.readouterr().out.startswith("hello from (2, 3)\nhello from (1, 4)\n")
+    assert capsys.readouterr().out.startswith("hello from (2, 3)\nhello from (1, 7)\n")
 
 
 def test_two_checks_say_the_same():
@@ -442,18 +556,10 @@ def words_and_table(words, table):
 
 
 @pytest.fixture
-def texts():
+def texts(use):
     """An exercise that takes and returns texts, lists and dictionaries."""
-    case = {"words": encode(["a", "b", "a"]), "table": encode({"a": 1, "b": 2})}
-    described = {
-        "function": "words_and_table",
-        "arguments": ["words", "table"],
-        "cases": [case],
-        "expected": [outcome(words_and_table, case)[0]],
-        "mistakes": [],
-    }
-    (checks.FOLDER / "demo/scaled_sums.json").write_text(json.dumps(described), encoding="utf-8")
-    (checks.FOLDER / "demo/scaled_sums.py").write_text("", encoding="utf-8")
+    case = {"words": ["a", "b", "a"], "table": {"a": 1, "b": 2}}
+    use(described(words_and_table, [case], "", function="words_and_table", dimensions={}))
 
 
 @pytest.mark.parametrize(
@@ -487,24 +593,18 @@ def test_texts_lists_and_dictionaries(texts, returned, words):
 # Checks that a notebook brings along
 
 
-def packed(content):
-    text = base64.b64encode(zlib.compress(json.dumps(content).encode())).decode()
-    return "\n".join(text[i : i + 40] for i in range(0, len(text), 40))
-
-
 @pytest.fixture
 def brought(monkeypatch):
     """What a notebook brings along: the same exercise by another name, and by one that is there already."""
     monkeypatch.setattr(checks, "_brought", {})
-    described = json.loads((checks.FOLDER / "demo/scaled_sums.json").read_text(encoding="utf-8"))
-    entry = {"exercise": described | {"title": "not needed"}, "checks": PROPERTIES}
-    return {"mine/sums": entry, "demo/other": entry}
+    return {name: described(right, CASES, mistakes=MISTAKES, master="0") for name in ("mine/sums", "demo/other")}
 
 
 def test_checks_that_are_brought_along_need_no_file(brought):
     assert check("mine/sums", right).message.startswith('There is no exercise "mine/sums"')
-    use_checks("\n" + packed(brought) + "\n")
-    use_checks(packed(brought))  # running a cell again changes nothing
+    assert unpack(pack(brought)) == brought and max(map(len, pack(brought).splitlines())) == 100
+    use_checks("\n" + pack(brought) + "\n")
+    use_checks(pack(brought))  # running a cell again changes nothing
     for name in brought:
         assert check(name, right).message == "Passed: 2 cases and 2 properties."
         assert check(name, factor_forgotten).mistake == "factor_forgotten"
@@ -516,16 +616,16 @@ DAMAGED = {
     "a letter changed": lambda text, content: text[:50] + ("a" if text[50] != "a" else "b") + text[51:],
     "not base64": lambda text, content: "überhaupt nicht",
     "empty": lambda text, content: "",
-    "a list": lambda text, content: packed([1]),
-    "not by names": lambda text, content: packed({"mine/sums": []}),
-    "without cases": lambda text, content: packed({"mine/sums": {"exercise": {}, "checks": ""}}),
-    "not Python": lambda text, content: packed({"mine/sums": content["mine/sums"] | {"checks": "def"}}),
-    "no source": lambda text, content: packed({"mine/sums": content["mine/sums"] | {"checks": None}}),
+    "a list": lambda text, content: pack([1]),
+    "not by names": lambda text, content: pack({"mine/sums": []}),
+    "without cases": lambda text, content: pack({"mine/sums": {"checks": ""}}),
+    "not Python": lambda text, content: pack({"mine/sums": content["mine/sums"] | {"checks": "def"}}),
+    "no source": lambda text, content: pack({"mine/sums": content["mine/sums"] | {"checks": None}}),
 }
 
 
 @pytest.mark.parametrize("how", DAMAGED)
 def test_damaged_checks_are_refused_in_one_sentence(brought, how):
     with pytest.raises(ValueError, match="^the public checks in this cell are damaged: take the cell from a fresh"):
-        use_checks(DAMAGED[how](packed(brought), brought))
+        use_checks(DAMAGED[how](pack(brought), brought))
     assert checks._brought == {}

@@ -44,6 +44,39 @@ def queries_without_positions(x, positions, w_query, w_key, w_value):
     return _attend(x @ w_query, placed @ w_key, placed @ w_value, positions)
 
 
+def queries_alone_with_positions(x, positions, w_query, w_key, w_value):
+    """Your queries carry positions, but keys and values do not. For which t does the first formula hold?"""
+    return _attend((x + _code(positions, x)) @ w_query, x @ w_key, x @ w_value, positions)
+
+
+def keys_alone_with_positions(x, positions, w_query, w_key, w_value):
+    """Your keys carry positions, but queries and values do not. For which t does the first formula hold?"""
+    return _attend(x @ w_query, (x + _code(positions, x)) @ w_key, x @ w_value, positions)
+
+
+def values_alone_with_positions(x, positions, w_query, w_key, w_value):
+    """Your values carry positions, but queries and keys do not. For which t does the first formula hold?"""
+    return _attend(x @ w_query, x @ w_key, (x + _code(positions, x)) @ w_value, positions)
+
+
+def codes_added_twice(x, positions, w_query, w_key, w_value):
+    """Your tokens carry twice their codes. Have you added them more than once?"""
+    placed = x + 2 * _code(positions, x)
+    return _attend(placed @ w_query, placed @ w_key, placed @ w_value, positions)
+
+
+def first_row_for_all(x, positions, w_query, w_key, w_value):
+    """You give the positions of the first sequence to all. Each row has positions of its own."""
+    placed = x + _code(positions[:1], x)
+    return _attend(placed @ w_query, placed @ w_key, placed @ w_value, positions)
+
+
+def changes_the_tokens(x, positions, w_query, w_key, w_value):
+    """The result is right, but you add the codes to the caller's tokens in place. Make a new tensor."""
+    x += _code(positions, x)
+    return _attend(x @ w_query, x @ w_key, x @ w_value, positions)
+
+
 def one_position_for_all(x, positions, w_query, w_key, w_value):
     """You give all tokens of a sequence the same code, as the slide's k would have it (erratum E-03)."""
     placed = x + _code(positions, x)[:, -1:]
@@ -68,6 +101,32 @@ def added_after_the_projections(x, positions, w_query, w_key, w_value):
     return _attend(*(x @ w + _code(positions, x @ w) for w in (w_query, w_key, w_value)), positions)
 
 
+def added_to_queries_and_keys(x, positions, w_query, w_key, w_value):
+    """You add the codes to queries and keys. They belong to what the three matrices are applied to."""
+    queries, keys = (x @ w + _code(positions, x @ w) for w in (w_query, w_key))
+    return _attend(queries, keys, x @ w_value, positions)
+
+
+def codes_as_wide_as_tokens_added_late(x, positions, w_query, w_key, w_value):
+    """You add the codes after the projections, which fits only where all widths are equal. They belong to what the
+    three matrices are applied to."""
+    code = _code(positions, x)
+    return _attend(x @ w_query + code, x @ w_key + code, x @ w_value + code, positions)
+
+
+def late_codes_in_queries_and_keys(x, positions, w_query, w_key, w_value):
+    """You add the codes to queries and keys, which fits only where all widths are equal. They belong to the tokens,
+    before the three products."""
+    code = _code(positions, x)
+    return _attend(x @ w_query + code, x @ w_key + code, x @ w_value, positions)
+
+
+def codes_projected_alone(x, positions, w_query, w_key, w_value):
+    """You leave the embeddings out: only the codes go through the three matrices. What is added to what?"""
+    code = _code(positions, x)
+    return _attend(code @ w_query, code @ w_key, code @ w_value, positions)
+
+
 def multiplied(x, positions, w_query, w_key, w_value):
     """You multiply embeddings and codes. They are added."""
     placed = x * _code(positions, x)
@@ -85,6 +144,49 @@ def no_scale(x, positions, w_query, w_key, w_value):
     placed = x + _code(positions, x)
     query, key = placed @ w_query, placed @ w_key
     return torch.softmax(_hide(query @ key.transpose(1, 2), positions), -1) @ (placed @ w_value)
+
+
+def scaled_up(x, positions, w_query, w_key, w_value):
+    """You multiply the scores by the root of the width of a head. Divide by it."""
+    placed = x + _code(positions, x)
+    query, key = placed @ w_query, placed @ w_key
+    scores = query @ key.transpose(1, 2) * math.sqrt(key.shape[-1])
+    return torch.softmax(_hide(scores, positions), -1) @ (placed @ w_value)
+
+
+def scale_by_the_number_of_tokens(x, positions, w_query, w_key, w_value):
+    """Your scale comes from the number of tokens. A score is a sum over the width of a head."""
+    placed = x + _code(positions, x)
+    scores = (placed @ w_query) @ (placed @ w_key).transpose(1, 2) / math.sqrt(x.shape[1])
+    return torch.softmax(_hide(scores, positions), -1) @ (placed @ w_value)
+
+
+def not_normalized(x, positions, w_query, w_key, w_value):
+    """Your weights are the exponentials alone. Divide by their sum over the keys."""
+    placed = x + _code(positions, x)
+    return _hide(_scores(placed @ w_query, placed @ w_key), positions).exp() @ (placed @ w_value)
+
+
+def weights_transposed(x, positions, w_query, w_key, w_value):
+    """You sum over the queries: your weights are transposed before they meet the values. The sum runs over n, the
+    keys."""
+    placed = x + _code(positions, x)
+    weights = torch.softmax(_hide(_scores(placed @ w_query, placed @ w_key), positions), -1)
+    return weights.transpose(1, 2) @ (placed @ w_value)
+
+
+def scale_without_the_root(x, positions, w_query, w_key, w_value):
+    """You divide the scores by the width of a head. Divide by its root."""
+    placed = x + _code(positions, x)
+    query, key = placed @ w_query, placed @ w_key
+    return torch.softmax(_hide(query @ key.transpose(1, 2) / key.shape[-1], positions), -1) @ (placed @ w_value)
+
+
+def no_softmax(x, positions, w_query, w_key, w_value):
+    """You sum the values by their scores. The weights are the softmax of the scores."""
+    placed = x + _code(positions, x)
+    scores = _scores(placed @ w_query, placed @ w_key).masked_fill((positions < 0)[:, None, :], 0)
+    return scores @ (placed @ w_value)
 
 
 def scale_by_d_model(x, positions, w_query, w_key, w_value):
@@ -113,8 +215,52 @@ def padding_seen(x, positions, w_query, w_key, w_value):
     return torch.softmax(_scores(placed @ w_query, placed @ w_key), -1) @ (placed @ w_value)
 
 
+def mask_without_an_axis(x, positions, w_query, w_key, w_value):
+    """Your code works for one sequence with equal widths and raises an error elsewhere. Has your mask an axis for the
+    queries, between that of the sequences and that of the keys?"""
+    placed = x + _code(positions, x)
+    scores = _scores(placed @ w_query, placed @ w_key).masked_fill(positions < 0, -math.inf)
+    return torch.softmax(scores, -1) @ (placed @ w_value)
+
+
+def tokens_hidden(x, positions, w_query, w_key, w_value):
+    """You hide the tokens and keep the padding, so that a sequence without padding has nothing to attend to. Your mask
+    is inverted."""
+    placed = x + _code(positions, x)
+    scores = _scores(placed @ w_query, placed @ w_key).masked_fill((positions >= 0)[:, None, :], -math.inf)
+    return torch.softmax(scores, -1) @ (placed @ w_value)
+
+
+def tokens_hidden_by_a_finite_score(x, positions, w_query, w_key, w_value):
+    """You hide the tokens and keep the padding: your mask is inverted. Where there is no padding, all keys get the same
+    weight."""
+    placed = x + _code(positions, x)
+    scores = _scores(placed @ w_query, placed @ w_key).masked_fill((positions >= 0)[:, None, :], -1e9)
+    return torch.softmax(scores, -1) @ (placed @ w_value)
+
+
+def scores_of_padding_zero(x, positions, w_query, w_key, w_value):
+    """You give padding a score of 0, which still gets weight: exp(0) is 1. What score has an exponential of 0?"""
+    placed = x + _code(positions, x)
+    scores = _scores(placed @ w_query, placed @ w_key).masked_fill((positions < 0)[:, None, :], 0)
+    return torch.softmax(scores, -1) @ (placed @ w_value)
+
+
+def padding_set_to_zero(x, positions, w_query, w_key, w_value):
+    """You set padding to zero, but a key of zeros still gets a score, and a score of 0 has weight. Hide the scores."""
+    placed = (x + _code(positions, x)) * (positions >= 0)[..., None]
+    return torch.softmax(_scores(placed @ w_query, placed @ w_key), -1) @ (placed @ w_value)
+
+
+def codes_of_padding_zero(x, positions, w_query, w_key, w_value):
+    """You add no code to padding, and yet every token attends to it. Hide the scores of padding."""
+    placed = x + _code(positions, x) * (positions >= 0)[..., None]
+    return torch.softmax(_scores(placed @ w_query, placed @ w_key), -1) @ (placed @ w_value)
+
+
 def hidden_after_the_softmax(x, positions, w_query, w_key, w_value):
-    """You hide padding after the softmax, so the weights left over do not add up to one. Hide it before."""
+    """Padding gets no value, but it takes its share of the softmax, so the weights of the tokens do not add up to one.
+    Hide its scores before."""
     placed = x + _code(positions, x)
     weights = torch.softmax(_scores(placed @ w_query, placed @ w_key), -1) * (positions >= 0)[:, None, :]
     return weights @ (placed @ w_value)
@@ -132,3 +278,18 @@ def future_hidden(x, positions, w_query, w_key, w_value):
     ahead = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
     scores = _hide(_scores(placed @ w_query, placed @ w_key), positions).masked_fill(ahead, -math.inf)
     return torch.softmax(scores, -1) @ (placed @ w_value)
+
+
+def later_positions_hidden(x, positions, w_query, w_key, w_value):
+    """You hide later positions. There is no causal mask here: every token attends to all tokens but padding."""
+    placed = x + _code(positions, x)
+    ahead = positions[:, None, :] > positions[:, :, None]
+    scores = _hide(_scores(placed @ w_query, placed @ w_key), positions).masked_fill(ahead, -math.inf)
+    return torch.softmax(scores, -1) @ (placed @ w_value)
+
+
+def residual_added(x, positions, w_query, w_key, w_value):
+    """You add the values of the tokens themselves. The output is the weighted sum of the values and no more."""
+    placed = x + _code(positions, x)
+    value = placed @ w_value
+    return value + _attend(placed @ w_query, placed @ w_key, value, positions)

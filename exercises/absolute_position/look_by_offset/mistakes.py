@@ -10,18 +10,18 @@ def _turn(offset, d_model, exponents=None):
 
 
 def other_direction(offset, d_model):
-    """Your head attends in the other direction. Is your matrix made for columns, or have you moved the keys?"""
+    """Your head attends in the other direction. Is your matrix made for columns, have you moved the keys instead of the
+    queries, or taken the cosine for the first of a pair?"""
     return 1000 * _turn(offset, d_model).T, torch.eye(d_model)
 
 
 def twice_as_far(offset, d_model):
-    """Your head attends twice as far away. Queries and keys are both moved, in opposite directions: one of them is
-    enough."""
+    """Your head attends twice as far away. Have you moved both queries and keys? One of them is enough."""
     return 1000 * _turn(offset, d_model), _turn(-offset, d_model)
 
 
 def at_itself(offset, d_model):
-    """Each token attends to itself. If queries and keys are moved alike, the moves cancel."""
+    """Each token attends to itself. Nothing is moved, or queries and keys are moved alike and the moves cancel."""
     return 1000 * torch.eye(d_model), torch.eye(d_model)
 
 
@@ -38,6 +38,36 @@ def one_position_only(offset, d_model):
 def one_position_too_far(offset, d_model):
     """Your head attends one position too far ahead. Offset 0 is the token itself."""
     return 1000 * _turn(offset + 1, d_model), torch.eye(d_model)
+
+
+def one_position_too_near(offset, d_model):
+    """Your head attends one position too far back. Offset 0 is the token itself."""
+    return 1000 * _turn(offset - 1, d_model), torch.eye(d_model)
+
+
+def one_position_back(offset, d_model):
+    """Your head attends one position back, whatever the offset. The angle has to grow with the offset."""
+    return 1000 * _turn(-1, d_model), torch.eye(d_model)
+
+
+def sign_of_offset_lost(offset, d_model):
+    """Your head always attends to later tokens. With a negative offset it should attend to an earlier one."""
+    return 1000 * _turn(abs(offset), d_model), torch.eye(d_model)
+
+
+def least_similar(offset, d_model):
+    """Your scores are lowest where they should be highest: their sign is wrong."""
+    return -1000 * _turn(offset, d_model), torch.eye(d_model)
+
+
+def angles_in_whole_turns(offset, d_model):
+    """You turn by 2π where the formula turns by 1. The fastest pair turns by 1 from one position to the next."""
+    return 1000 * _turn(2 * torch.pi * offset, d_model), torch.eye(d_model)
+
+
+def angle_inverted(offset, d_model):
+    """You multiply the offset by the power of 10000, so that later pairs turn faster. They turn more slowly."""
+    return 1000 * _turn(offset, d_model, -torch.arange(0, d_model, 2) / d_model), torch.eye(d_model)
 
 
 def one_angle_for_all(offset, d_model):
@@ -64,3 +94,21 @@ def pairs_of_halves(offset, d_model):
 def coordinates_moved(offset, d_model):
     """You move the coordinates. The position should move: each coordinate stays where it is and takes a new value."""
     return 1000 * torch.eye(d_model).roll(offset, 1), torch.eye(d_model)
+
+
+def no_minus_sign(offset, d_model):
+    """Your blocks are no rotations. In a rotation the two sines have opposite signs."""
+    turned = _turn(offset, d_model)
+    odd_rows = torch.arange(d_model)[:, None] % 2 == 1
+    return 1000 * torch.where(odd_rows, turned, turned.T), torch.eye(d_model)
+
+
+def cosines_alone(offset, d_model):
+    """You scale each coordinate by a cosine. To move a code, the sine and the cosine of a pair have to be mixed."""
+    return 1000 * _turn(offset, d_model).diagonal().diag(), torch.eye(d_model)
+
+
+def diagonal_moved(offset, d_model):
+    """You move the coordinates, and some fall off the edge. The position should move: each coordinate stays where it is
+    and takes a new value."""
+    return 1000 * torch.eye(2 * d_model)[:d_model].roll(offset, 1)[:, :d_model], torch.eye(d_model)

@@ -11,7 +11,7 @@ def fastest_digit_first(digits):
 
 
 def digits_added(digits):
-    """You add up the digits, so that 1, 2 and 4 look alike. The value of a digit depends on its place."""
+    """You add up the digits, so that 1, 2 and 4 look alike. What a digit is worth depends on which digit it is."""
     return digits.sum(-1)
 
 
@@ -30,6 +30,11 @@ def squares_not_powers(digits):
     return _weigh(digits, torch.arange(digits.shape[-1]).flip(0) ** 2)
 
 
+def two_to_the_digit(digits):
+    """You raise two to the power of the digits themselves. The power is the number of the bit."""
+    return (2**digits).sum(-1)
+
+
 def worth_in_steps_of_one(digits):
     """Your digits are worth 1, 2, 3, … from the right. Each should be worth twice the one beside it."""
     return _weigh(digits, torch.arange(digits.shape[-1]).flip(0) + 1)
@@ -43,3 +48,39 @@ def counted_from_one(digits):
 def four_digits_only(digits):
     """Your powers fit the slide's four digits and no other number of them. Make them from the shape."""
     return _weigh(digits, torch.tensor([8, 4, 2, 1]))
+
+
+def one_digit_short(digits):
+    """You leave out the first digit, the slowest. How many powers does a row of digits need?"""
+    return _weigh(digits[:, 1:], 2 ** torch.arange(digits.shape[-1] - 1).flip(0))
+
+
+def half_as_large(digits):
+    """You leave out the last digit. It is bit 0 and is worth 1."""
+    return _weigh(digits[:, :-1], 2 ** torch.arange(digits.shape[-1] - 1).flip(0))
+
+
+def not_added_up(digits):
+    """You return what each digit is worth. Add these up, so that each row gives one number."""
+    return digits * 2 ** torch.arange(digits.shape[-1]).flip(0)
+
+
+def columns_added(digits):
+    """You add up the columns. Each row is a position: look at the axis of your sum."""
+    return (digits * 2 ** torch.arange(digits.shape[-1]).flip(0)).sum(0)
+
+
+def all_rows_added(digits):
+    """You add up all rows. Each is a position of its own: look at the axis of your sum."""
+    return (digits * 2 ** torch.arange(digits.shape[-1]).flip(0)).sum()
+
+
+def one_column_kept(digits):
+    """You return a column of shape (n_positions, 1). Return one number for each row, of shape (n_positions,)."""
+    return _weigh(digits, 2 ** torch.arange(digits.shape[-1]).flip(0))[:, None]
+
+
+def changes_the_digits(digits):
+    """The result is right, but you change the caller's digits in place. Write the products into a new tensor."""
+    digits *= 2 ** torch.arange(digits.shape[-1]).flip(0)
+    return digits.sum(-1)

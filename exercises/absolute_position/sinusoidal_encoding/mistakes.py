@@ -53,6 +53,27 @@ def exponent_up_to_one(positions, d_model):
     return _code(_angles(positions, d_model, exponents=torch.linspace(0, 1, (d_model + 1) // 2)), d_model)
 
 
+def multiplied_by_the_power(positions, d_model):
+    """You multiply positions by the power of 10000, so that later pairs turn faster. The formula divides by it."""
+    return _code(positions[..., None] * 10000 ** (torch.arange(0, d_model, 2) / d_model), d_model)
+
+
+def base_e(positions, d_model):
+    """Your wavelengths hardly grow: the last is not even e times the first. If you write the power with exp, the
+    exponent needs the logarithm of 10000."""
+    return _code(_angles(positions, d_model, base=math.e), d_model)
+
+
+def pairs_counted_from_one(positions, d_model):
+    """You count the pairs from 1. With t from 0, the first pair turns by 1 at each position."""
+    return _code(_angles(positions, d_model, exponents=torch.arange(2, d_model + 2, 2) / d_model), d_model)
+
+
+def frequencies_reversed(positions, d_model):
+    """Your pairs run from the slowest to the fastest. With t from 0, the first pair is the fastest."""
+    return _code(_angles(positions, d_model).flip(-1), d_model)
+
+
 def halves(positions, d_model):
     """You put all sines before all cosines. Here the two of a pair are side by side."""
     angles = _angles(positions, d_model)
@@ -69,6 +90,18 @@ def sines_only(positions, d_model):
     """Both coordinates of each pair are sines. One of them should be a cosine."""
     angles = _angles(positions, d_model)
     return _in_turn(angles.sin(), angles.sin(), d_model)
+
+
+def cosines_only(positions, d_model):
+    """Both coordinates of each pair are cosines. One of them should be a sine."""
+    angles = _angles(positions, d_model)
+    return _in_turn(angles.cos(), angles.cos(), d_model)
+
+
+def angles_only(positions, d_model):
+    """You return the angles themselves. Take the sine of the even coordinates and the cosine of the odd ones."""
+    angles = _angles(positions, d_model)
+    return _in_turn(angles, angles, d_model)
 
 
 def base_1000(positions, d_model):
@@ -96,13 +129,39 @@ def positions_not_used(positions, d_model):
     return _code(_angles(torch.arange(positions.shape[-1]).expand_as(positions), d_model), d_model)
 
 
+def odd_width_raises(positions, d_model):
+    """Your codes are right at even widths, but an odd width raises an error. There is one sine more than there are
+    cosines then."""
+    angles, encoding = _angles(positions, d_model), torch.zeros(*positions.shape, d_model)
+    encoding[..., 0::2] = angles.sin()
+    encoding[..., 1::2] = angles.cos()
+    return encoding
+
+
+def last_sine_missing(positions, d_model):
+    """At an odd width you return one column too few. The last sine has no cosine, but it belongs to the code."""
+    angles = _angles(positions, d_model)[..., : d_model // 2]
+    return _in_turn(angles.sin(), angles.cos(), d_model)
+
+
+def last_sine_zero(positions, d_model):
+    """At an odd width your last coordinate stays 0. It is the sine of a pair that has no cosine."""
+    encoding = _code(_angles(positions, d_model), d_model)
+    return torch.where(torch.arange(d_model) < d_model // 2 * 2, encoding, 0)
+
+
+def width_rounded_down(positions, d_model):
+    """At an odd width your frequencies are those of the width below. The exponent has the width that is given."""
+    return _code(_angles(positions, d_model, exponents=torch.arange(0, d_model, 2) / (d_model // 2 * 2)), d_model)
+
+
 def one_column_too_many(positions, d_model):
     """At an odd width you return one column too many. The last sine then has no cosine."""
     return _code(_angles(positions, d_model), d_model + 1)
 
 
 def width_made_even(positions, d_model):
-    """At an odd width you compute for the next even one and cut. The exponent has the width that is given."""
+    """At an odd width your frequencies are those of the width above. The exponent has the width that is given."""
     return _code(_angles(positions, d_model + d_model % 2), d_model)
 
 
@@ -111,6 +170,63 @@ def first_row_for_all(positions, d_model):
     return _code(_angles(positions[:1].expand_as(positions), d_model), d_model)
 
 
+def rows_and_columns_exchanged(positions, d_model):
+    """Your first two axes are exchanged. The first is the batch, the second the tokens, as in the positions."""
+    return _code(_angles(positions.T, d_model), d_model)
+
+
+def tokens_in_columns(positions, d_model):
+    """Your last two axes are exchanged. Return a row for each token and a column for each coordinate."""
+    return _code(_angles(positions, d_model), d_model).mT
+
+
 def first_sequence_alone(positions, d_model):
     """You return the codes of one sequence. Each row of positions needs a table of its own, on a first axis."""
     return _code(_angles(positions[0], d_model), d_model)
+
+
+def odd_width_out_of_range(positions, d_model):
+    """Your codes are right at even widths, but an odd width raises an error. There is one sine more than there are
+    cosines then."""
+    encoding = torch.zeros(*positions.shape, d_model)
+    for i in range(0, d_model, 2):
+        angles = positions / 10000 ** (i / d_model)
+        encoding[..., i], encoding[..., i + 1] = angles.sin(), angles.cos()
+    return encoding
+
+
+def no_axis_for_the_pairs(positions, d_model):
+    """Your code raises an error as soon as there are several positions. They need a new last axis, along which the
+    pairs can lie."""
+    return _code(positions[:, None] / 10000 ** (torch.arange(0, d_model, 2) / d_model), d_model)
+
+
+def pairs_not_flattened(positions, d_model):
+    """Your numbers have one axis too many: a pair is a row of two. Flatten the last two axes."""
+    angles = _angles(positions, d_model)
+    return torch.stack((angles.sin(), angles.cos()), -1)
+
+
+def halves_not_flattened(positions, d_model):
+    """Your numbers have one axis too many: all sines are in one row and all cosines in another. The two of a pair
+    should be side by side, on one axis."""
+    angles = _angles(positions, d_model)
+    return torch.stack((angles.sin(), angles.cos()), -2)
+
+
+def stacked_in_front(positions, d_model):
+    """You reshape sines and cosines that are stacked on a first axis. A reshape moves no number: stack them on a last
+    one."""
+    angles = _angles(positions, d_model)
+    return torch.stack((angles.sin(), angles.cos())).reshape(*positions.shape, -1)[..., :d_model]
+
+
+def one_frequency(positions, d_model):
+    """All your pairs turn equally fast, by 1 at each position. The power of 10000 differs from pair to pair."""
+    return _code(_angles(positions, d_model, base=1), d_model)
+
+
+def decimal_logarithm(positions, d_model):
+    """Your wavelengths grow too slowly and stay below 55 times the first. With exp, take the natural logarithm of
+    10000."""
+    return _code(_angles(positions, d_model, base=math.exp(4)), d_model)

@@ -38,6 +38,44 @@ def one_position_more(positions, d_model, n_trained):
     return _beyond(positions, n_trained, _wavelengths(d_model))
 
 
+def from_n_on(positions, d_model, n_trained):
+    """You call an angle seen that lies between those of positions n − 1 and n. Training ends at n − 1, and remainders
+    need not be whole."""
+    return torch.remainder(positions[:, None], _wavelengths(d_model)) >= n_trained
+
+
+def last_position_unseen(positions, d_model, n_trained):
+    """You call the last position of training unseen. Only what lies beyond it is new."""
+    return torch.remainder(positions[:, None], _wavelengths(d_model)) >= n_trained - 1
+
+
+def one_position_less(positions, d_model, n_trained):
+    """You count too few positions as trained. They are 0 to n − 1."""
+    return _beyond(positions, n_trained - 2, _wavelengths(d_model))
+
+
+def whole_wavelengths(positions, d_model, n_trained):
+    """You make the wavelengths whole numbers, an error that adds up over many turns. Keep their decimals."""
+    return _beyond(positions, n_trained - 1, _wavelengths(d_model).round())
+
+
+def only_the_first_pair(positions, d_model, n_trained):
+    """No pair but the first is ever new in your result, although the slow ones take long to get round. Do your
+    wavelengths grow with t, and do you compare positions with positions?"""
+    return _beyond(positions, n_trained - 1, _wavelengths(d_model, -torch.arange(0, d_model, 2) / d_model))
+
+
+def beyond_one_wavelength(positions, d_model, n_trained):
+    """You mark positions beyond the first wavelength. There a pair repeats what it did before, so nothing is new."""
+    return positions[:, None] > _wavelengths(d_model)
+
+
+def slow_pairs_throughout(positions, d_model, n_trained):
+    """You ask of each pair whether its wavelength is longer than training, and leave the positions out. Even a slow
+    pair has the angles of training at the positions of training."""
+    return (_wavelengths(d_model) > n_trained).expand(len(positions), -1)
+
+
 def true_means_seen(positions, d_model, n_trained):
     """You mark what was seen. True means: never seen."""
     return ~_beyond(positions, n_trained - 1, _wavelengths(d_model))
@@ -66,3 +104,22 @@ def pairs_in_rows(positions, d_model, n_trained):
 def any_pair(positions, d_model, n_trained):
     """You return one answer for each position. Each pair has its own."""
     return _beyond(positions, n_trained - 1, _wavelengths(d_model)).any(-1)
+
+
+def a_wavelength_for_each_coordinate(positions, d_model, n_trained):
+    """You return a column for each coordinate, with a wavelength of its own. The two of a pair share one: return a
+    column for each pair."""
+    return _beyond(positions, n_trained - 1, _wavelengths(d_model, torch.arange(d_model) / d_model))
+
+
+def no_axis_for_the_pairs(positions, d_model, n_trained):
+    """Positions and wavelengths meet on the same axis. Give the positions a new last axis, along which the pairs can
+    lie."""
+    return torch.remainder(positions, _wavelengths(d_model)) > n_trained - 1
+
+
+def end_of_training_within_its_turn(positions, d_model, n_trained):
+    """You compare with the angle at which training ended. Where training took more than a turn, it has passed all
+    angles."""
+    wavelengths = _wavelengths(d_model)
+    return torch.remainder(positions[:, None], wavelengths) > torch.remainder(torch.tensor(n_trained - 1), wavelengths)

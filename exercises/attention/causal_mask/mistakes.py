@@ -28,7 +28,8 @@ def true_means_hidden(n_queries, n_keys):
 
 
 def itself_hidden(n_queries, n_keys):
-    """No query sees its own token, and the first of all sees nothing. Look at the edge of your triangle."""
+    """No query sees its own token, and the first token of a text sees nothing at all. Look at the edge of your
+    triangle."""
     return _all(n_queries, n_keys).tril(n_keys - n_queries - 1)
 
 
@@ -65,3 +66,70 @@ def square_of_keys(n_queries, n_keys):
 def numbers_to_add(n_queries, n_keys):
     """You return zeros and minus infinities, as they are added to scores. Return the boolean mask itself."""
     return torch.zeros(n_queries, n_keys).masked_fill(~_all(n_queries, n_keys).tril(n_keys - n_queries), -math.inf)
+
+
+def hidden_from_the_first_key(n_queries, n_keys):
+    """Your mask is inverted: it marks the keys that are hidden, and True means: may attend. Besides, where queries are
+    fewer, the last one belongs to the last key."""
+    return _all(n_queries, n_keys).triu(1)
+
+
+def hidden_and_square(n_queries, n_keys):
+    """Your mask is inverted: it marks the keys that are hidden, and True means: may attend. Besides, it has a row for
+    each key, where it needs one for each query."""
+    return _all(n_keys, n_keys).triu(1)
+
+
+def hidden_and_a_column_for_each_query(n_queries, n_keys):
+    """Your mask is inverted: it marks the keys that are hidden, and True means: may attend. Besides, it has a column
+    for each query, where it needs one for each key."""
+    return _all(n_queries, n_queries).triu(1)
+
+
+def only_the_past(n_queries, n_keys):
+    """You hide from each query its own token, and you align the first query with the first key. Each token may attend
+    to itself, and the last query belongs to the last key."""
+    return _all(n_queries, n_keys).tril(-1)
+
+
+def diagonal_moved_by_one(n_queries, n_keys):
+    """You move the diagonal by one, whatever the sizes. How far must it move if there are more keys than queries, and
+    how far if there are as many?"""
+    return _all(n_queries, n_keys).tril(1)
+
+
+def rows_and_columns_exchanged(n_queries, n_keys):
+    """Your mask has a row for each key and a column for each query. It should be the other way round."""
+    return _all(n_keys, n_queries).tril()
+
+
+def earlier_keys_hidden(n_queries, n_keys):
+    """The keys that came before the first query are hidden. Every query sees all of them: they are its past."""
+    return torch.cat((~_all(n_queries, n_keys - n_queries), _all(n_queries, n_queries).tril()), 1)
+
+
+def triangle_on_the_left(n_queries, n_keys):
+    """Your triangle stands on the left, at the earliest keys. The queries are the newest tokens: where is their own
+    key?"""
+    return torch.cat((_all(n_queries, n_queries).tril(), _all(n_queries, n_keys - n_queries)), 1)
+
+
+def numbers_from_the_first_key(n_queries, n_keys):
+    """You return zeros and minus infinities, as they are added to scores; return the boolean mask itself. Besides,
+    where queries are fewer, the last one belongs to the last key."""
+    return torch.zeros(n_queries, n_keys).masked_fill(_all(n_queries, n_keys).triu(1), -math.inf)
+
+
+def only_itself(n_queries, n_keys):
+    """Each query of yours sees a single key. It should see its own and all before it."""
+    return torch.eye(n_queries, n_keys, dtype=torch.bool)
+
+
+def large_numbers_to_add(n_queries, n_keys):
+    """You return numbers, as they are added to scores. Return the boolean mask itself."""
+    return torch.zeros(n_queries, n_keys).masked_fill(~_all(n_queries, n_keys).tril(n_keys - n_queries), -1e9)
+
+
+def lists_of_booleans(n_queries, n_keys):
+    """You return lists. The booleans in them are right; make one tensor of them."""
+    return _all(n_queries, n_keys).tril(n_keys - n_queries).tolist()

@@ -54,3 +54,66 @@ def one_query_only(queries, keys, values):
 def last_of_equals(queries, keys, values):
     """Where two keys fit equally well you take the last of them. The first one counts."""
     return values[len(keys) - 1 - (queries @ keys.T).flip(-1).argmax(-1)]
+
+
+def equals_added(queries, keys, values):
+    """Where several keys fit equally well you add up their values. Only the value of the first counts."""
+    scores = queries @ keys.T
+    return (scores == scores.amax(-1, keepdim=True)).to(values.dtype) @ values
+
+
+def equals_averaged(queries, keys, values):
+    """Where several keys fit equally well you average their values. Only the value of the first counts."""
+    scores = queries @ keys.T
+    best = (scores == scores.amax(-1, keepdim=True)).to(values.dtype)
+    return best @ values / best.sum(-1, keepdim=True)
+
+
+def largest_in_size(queries, keys, values):
+    """You compare products without their signs. A key that points away from the query has a large negative product, and
+    that is a bad fit."""
+    return values[(queries @ keys.T).abs().argmax(-1)]
+
+
+def keys_not_transposed(queries, keys, values):
+    """In your product the queries meet the columns of keys. A key is a row: what has to happen to keys before the
+    product?"""
+    return values[(queries @ keys).argmax(-1)]
+
+
+def query_by_query_with_its_own_key(queries, keys, values):
+    """You multiply queries and keys entry by entry, so the first query meets the first key only. Each query has to meet
+    every key."""
+    return values[(queries * keys).sum(-1).argmax(-1)]
+
+
+def soft_and_scaled(queries, keys, values):
+    """You mix all values by softmax weights, as attention does. That is the soft lookup; here a single value is
+    returned."""
+    return torch.softmax(queries @ keys.T / keys.shape[-1] ** 0.5, -1) @ values
+
+
+def values_added_by_score(queries, keys, values):
+    """You add up all values, each multiplied by its score. Only one value is returned for each query, and as it is."""
+    return queries @ keys.T @ values
+
+
+def value_times_score(queries, keys, values):
+    """You multiply the right value by its score. The score only decides which value is returned."""
+    scores = queries @ keys.T
+    return values[scores.argmax(-1)] * scores.amax(-1, keepdim=True)
+
+
+def one_number_of_each_value(queries, keys, values):
+    """You return one number for each query. A value is a row: return all its numbers."""
+    return values.gather(0, (queries @ keys.T).argmax(-1, keepdim=True))
+
+
+def first_query_only(queries, keys, values):
+    """You look up the first query alone. Each row of queries is one."""
+    return values[(keys @ queries[0]).argmax()]
+
+
+def queries_meet_values(queries, keys, values):
+    """Your scores compare queries with values. A query is compared with keys; values are what is returned."""
+    return values[(queries @ values.T).argmax(-1)]

@@ -17,8 +17,8 @@ def no_scale(queries, keys, values, mask):
 
 
 def scale_without_root(queries, keys, values, mask):
-    """You divide by the width of the keys itself. It is the variance that grows with the width; what brings it back to
-    one?"""
+    """You divide by the width of the keys, all in all, and not by its root. It is the variance that grows with the
+    width; what brings it back to one?"""
     return _attend(queries @ keys.T / keys.shape[-1], mask, values)
 
 
@@ -49,7 +49,8 @@ def softmax_over_queries(queries, keys, values, mask):
 
 
 def no_mask(queries, keys, values, mask):
-    """Your mask hides nothing. Methods such as masked_fill return a new tensor and leave the old one as it was."""
+    """You hide nothing: your result is what comes without a mask. Is the mask used, and is the result of its use kept?
+    Methods such as masked_fill return a new tensor."""
     return torch.softmax(_scores(queries, keys), -1) @ values
 
 
@@ -82,3 +83,108 @@ def changes_the_queries(queries, keys, values, mask):
     """The output is right, but the queries are changed in place, and the caller still needs them. Make a new tensor."""
     queries /= math.sqrt(keys.shape[-1])
     return _attend(queries @ keys.T, mask, values)
+
+
+def scale_by_number_of_queries(queries, keys, values, mask):
+    """Your scale comes from the number of queries. It should come from the number of terms in one scalar product."""
+    return _attend(queries @ keys.T / math.sqrt(len(queries)), mask, values)
+
+
+def own_exponentials(queries, keys, values, mask):
+    """You take exponentials yourself. Where the visible scores of a row are very low, all of them vanish and the row is
+    0/0; where one is very high, it overflows. torch.softmax prevents both."""
+    exponentials = _scores(queries, keys).masked_fill(~mask, -math.inf).exp()
+    return exponentials / exponentials.sum(-1, keepdim=True) @ values
+
+
+def weights_that_vanish(queries, keys, values, mask):
+    """Where the visible scores of a row are far below other scores, all its weights vanish and the row is 0/0. Hide the
+    keys first, and then let torch.softmax treat each row by itself."""
+    weights = torch.softmax(_scores(queries, keys), -1) * mask
+    return weights / weights.sum(-1, keepdim=True) @ values
+
+
+def hidden_scores_not_low_enough(queries, keys, values, mask):
+    """The score that you give hidden keys is not low enough: where all visible scores are lower still, the hidden ones
+    win. Which score is below all others?"""
+    return torch.softmax(_scores(queries, keys).masked_fill(~mask, -100.0), -1) @ values
+
+
+def plus_infinity(queries, keys, values, mask):
+    """You give hidden keys the highest score there is, and every row with one becomes ∞ divided by ∞. Which score earns
+    no weight?"""
+    return torch.softmax(_scores(queries, keys).masked_fill(~mask, math.inf), -1) @ values
+
+
+def mask_on_the_values(queries, keys, values, mask):
+    """You set values to zero that no query may see. Their keys still take weight from the others, and what only some
+    queries may see is not hidden at all. The mask belongs to the scores."""
+    return torch.softmax(_scores(queries, keys), -1) @ (values * mask.any(0)[:, None])
+
+
+def mask_on_the_keys(queries, keys, values, mask):
+    """You set keys to zero that no query may see. Their score of zero still earns weight, and what only some queries
+    may see is not hidden at all. The mask belongs to the scores."""
+    return torch.softmax(_scores(queries, keys * mask.any(0)[:, None]), -1) @ values
+
+
+def softmax_down_the_columns(queries, keys, values, mask):
+    """Your softmax runs over the queries. The weights of each query should sum to one over the keys: look at the
+    axis."""
+    return torch.softmax(_scores(queries, keys).masked_fill(~mask, -1e9), 0) @ values
+
+
+def no_softmax(queries, keys, values, mask):
+    """You multiply the values by the scores themselves. Between the two belongs the step that makes weights of
+    scores."""
+    return _scores(queries, keys) * mask @ values
+
+
+def keys_in_the_rows(queries, keys, values, mask):
+    """Your scores have a row for each key and a column for each query, but the mask has a row for each query. Look at
+    the order of your product."""
+    return _attend(keys @ queries.T / math.sqrt(keys.shape[-1]), mask, values)
+
+
+def weights_turned(queries, keys, values, mask):
+    """The weights are right up to a transpose: a row of them, the weights of one query, should meet the values."""
+    return torch.softmax(_scores(queries, keys).masked_fill(~mask, -math.inf), -1).T @ values
+
+
+def weights_without_values(queries, keys, values, mask):
+    """You return the weights. One step remains: the values, averaged with them."""
+    return torch.softmax(_scores(queries, keys).masked_fill(~mask, -math.inf), -1)
+
+
+def hidden_keys_favoured(queries, keys, values, mask):
+    """Your mask is inverted. True means: may attend."""
+    return torch.softmax(_scores(queries, keys).masked_fill(mask, -1e9), -1) @ values
+
+
+def own_exponentials_over_a_little_more(queries, keys, values, mask):
+    """You take exponentials yourself. Where the visible scores of a row are very low, all of them vanish; where one is
+    very high, it overflows. torch.softmax prevents both."""
+    exponentials = _scores(queries, keys).exp() * mask
+    return exponentials / (exponentials.sum(-1, keepdim=True) + 1e-9) @ values
+
+
+def winner_takes_all(queries, keys, values, mask):
+    """You return the value of the best visible key alone. That is the hard lookup; attention mixes the values by
+    softmax weights."""
+    return values[_scores(queries, keys).masked_fill(~mask, -math.inf).argmax(-1)]
+
+
+def equal_weights(queries, keys, values, mask):
+    """All visible keys get the same weight from you. The weights should follow from the scores."""
+    return mask.float() / mask.sum(-1, keepdim=True) @ values
+
+
+def neither_scale_nor_mask(queries, keys, values, mask):
+    """Two things are missing: the scale, and the mask, which should hide keys before the softmax."""
+    return torch.softmax(queries @ keys.T, -1) @ values
+
+
+def weights_too(queries, keys, values, mask):
+    """You return the weights too. The output alone is asked for."""
+    weights = torch.softmax(_scores(queries, keys).masked_fill(~mask, -math.inf), -1)
+    return weights @ values, weights

@@ -1,6 +1,7 @@
 import math
 
 import torch
+from einops import rearrange
 
 
 def _split(x, n_heads):
@@ -170,3 +171,172 @@ def mask_after_softmax(x, w_query, w_key, w_value, w_output, n_heads, mask):
 def tokens_added(x, w_query, w_key, w_value, w_output, n_heads, mask):
     """You add the tokens to the output. That is the residual connection; it is outside this layer."""
     return x + _join(_attend(*_project(x, w_query, w_key, w_value, n_heads), mask)) @ w_output
+
+
+def width_from_d_model(x, w_query, w_key, w_value, w_output, n_heads, mask):
+    """It works where n_heads * d_head is d_model, and an error is raised elsewhere. Do you take d_model // n_heads for
+    the width of a head? The width follows from the columns of its own matrix."""
+    d_head = x.shape[1] // n_heads
+    queries, keys, values = ((x @ w).view(len(x), n_heads, d_head).transpose(0, 1) for w in (w_query, w_key, w_value))
+    return _join(_attend(queries, keys, values, mask)) @ w_output
+
+
+def d_model_in_the_pattern(x, w_query, w_key, w_value, w_output, n_heads, mask):
+    """It works where n_heads * d_head is d_model, and einops raises an error elsewhere. Do you take d_model // n_heads
+    for the width of a head? The width follows from the columns of its own matrix."""
+    d_head = x.shape[1] // n_heads
+    queries, keys, values = (
+        rearrange(x @ w, "t (h d) -> h t d", h=n_heads, d=d_head) for w in (w_query, w_key, w_value)
+    )
+    return _join(_attend(queries, keys, values, mask)) @ w_output
+
+
+def joined_by_a_view(x, w_query, w_key, w_value, w_output, n_heads, mask):
+    """With one head, or values one number wide, all is well; elsewhere an error is raised. Does a view follow a
+    transpose there? It cannot move numbers in memory: which method can?"""
+    heads = _attend(*_project(x, w_query, w_key, w_value, n_heads), mask)
+    return heads.transpose(0, 1).view(len(x), -1) @ w_output
+
+
+def never_split_but_scaled_for_one_head(x, w_query, w_key, w_value, w_output, n_heads, mask):
+    """You attend once over the full width, which is a single head. Split first, so that each head has its weights."""
+    return _attend(x @ w_query, x @ w_key, x @ w_value, mask, w_key.shape[-1] // n_heads) @ w_output
+
+
+def scale_by_number_of_tokens(x, w_query, w_key, w_value, w_output, n_heads, mask):
+    """Your scale comes from the number of tokens. A score is a sum over the numbers of one head: count those."""
+    return _join(_attend(*_project(x, w_query, w_key, w_value, n_heads), mask, len(x))) @ w_output
+
+
+def scale_by_number_of_heads(x, w_query, w_key, w_value, w_output, n_heads, mask):
+    """Your scale comes from the number of heads. A score is a sum over the numbers of one head: count those."""
+    return _join(_attend(*_project(x, w_query, w_key, w_value, n_heads), mask, n_heads)) @ w_output
+
+
+def scale_without_root(x, w_query, w_key, w_value, w_output, n_heads, mask):
+    """You divide by the width of a head, all in all, and not by its root."""
+    queries, keys, values = _project(x, w_query, w_key, w_value, n_heads)
+    return _join(_attend(queries, keys, values, mask, keys.shape[-1] ** 2)) @ w_output
+
+
+def softmax_across_heads(x, w_query, w_key, w_value, w_output, n_heads, mask):
+    """Your softmax runs over the heads. In each head the weights should sum to one over the keys: look at the axis."""
+    queries, keys, values = _project(x, w_query, w_key, w_value, n_heads)
+    scores = queries @ keys.transpose(-2, -1) / math.sqrt(keys.shape[-1])
+    return _join(torch.softmax(scores.masked_fill(~mask, -1e9), 0) @ values) @ w_output
+
+
+def keys_made_of_queries(x, w_query, w_key, w_value, w_output, n_heads, mask):
+    """Your keys are made with the matrix of the queries, so each token compares itself with others by the same numbers.
+    The keys have a matrix of their own."""
+    return _join(_attend(*_project(x, w_query, w_query, w_value, n_heads), mask)) @ w_output
+
+
+def causal_whatever_the_mask(x, w_query, w_key, w_value, w_output, n_heads, mask):
+    """You hide the future, as in the chapter, whatever the mask says. Here the mask is given: use it as it comes."""
+    return _join(_attend(*_project(x, w_query, w_key, w_value, n_heads), torch.ones_like(mask).tril())) @ w_output
+
+
+def scores_set_to_zero(x, w_query, w_key, w_value, w_output, n_heads, mask):
+    """You give hidden tokens a score of zero, and a score of zero still earns weight. Which score earns none?"""
+    queries, keys, values = _project(x, w_query, w_key, w_value, n_heads)
+    scores = queries @ keys.transpose(-2, -1) / math.sqrt(keys.shape[-1])
+    return _join(torch.softmax(scores * mask, -1) @ values) @ w_output
+
+
+def output_matrix_transposed(x, w_query, w_key, w_value, w_output, n_heads, mask):
+    """The output matrix is transposed. Is it F.linear that multiplies? It transposes the matrix it is given."""
+    return _join(_attend(*_project(x, w_query, w_key, w_value, n_heads), mask)) @ w_output.T
+
+
+def all_matrices_transposed(x, w_query, w_key, w_value, w_output, n_heads, mask):
+    """All four matrices are transposed. Is it F.linear that multiplies? It transposes the matrix it is given."""
+    return _join(_attend(*_project(x, w_query.T, w_key.T, w_value.T, n_heads), mask)) @ w_output.T
+
+
+def output_matrix_twice(x, w_query, w_key, w_value, w_output, n_heads, mask):
+    """You multiply by the output matrix in each head, or twice. It is needed once, after the join."""
+    return _join(_attend(*_project(x, w_query, w_key, w_value, n_heads), mask)) @ w_output @ w_output
+
+
+def values_as_wide_as_keys(x, w_query, w_key, w_value, w_output, n_heads, mask):
+    """It works where values are as wide as keys, and an error is raised elsewhere. The width of a head's values follows
+    from the columns of w_value, and need not be d_head."""
+    queries, keys = (_split(x @ w, n_heads) for w in (w_query, w_key))
+    values = (x @ w_value).view(len(x), n_heads, keys.shape[-1]).transpose(0, 1)
+    return _join(_attend(queries, keys, values, mask)) @ w_output
+
+
+def values_in_the_pattern_of_keys(x, w_query, w_key, w_value, w_output, n_heads, mask):
+    """It works where values are as wide as keys, and einops raises an error elsewhere. The width of a head's values
+    follows from the columns of w_value, and need not be d_head."""
+    queries, keys = (_split(x @ w, n_heads) for w in (w_query, w_key))
+    values = rearrange(x @ w_value, "t (h d) -> h t d", h=n_heads, d=keys.shape[-1])
+    return _join(_attend(queries, keys, values, mask)) @ w_output
+
+
+def mask_added_as_numbers(x, w_query, w_key, w_value, w_output, n_heads, mask):
+    """You add True and False as 1 and 0 to the scores. A mask that is added must hold 0 and minus infinity."""
+    queries, keys, values = _project(x, w_query, w_key, w_value, n_heads)
+    scores = queries @ keys.transpose(-2, -1) / math.sqrt(keys.shape[-1])
+    return _join(torch.softmax(scores + mask, -1) @ values) @ w_output
+
+
+def neither_scale_nor_mask(x, w_query, w_key, w_value, w_output, n_heads, mask):
+    """Two things are missing: the scale, and the mask, which should hide tokens before the softmax."""
+    return _join(_attend(*_project(x, w_query, w_key, w_value, n_heads), torch.ones_like(mask), 1)) @ w_output
+
+
+def hidden_tokens_favoured(x, w_query, w_key, w_value, w_output, n_heads, mask):
+    """Your mask is inverted. True means: may attend."""
+    queries, keys, values = _project(x, w_query, w_key, w_value, n_heads)
+    scores = queries @ keys.transpose(-2, -1) / math.sqrt(keys.shape[-1])
+    return _join(torch.softmax(scores.masked_fill(mask, -1e9), -1) @ values) @ w_output
+
+
+def joined_along_the_tokens(x, w_query, w_key, w_value, w_output, n_heads, mask):
+    """With a single head all is well, and with several an error is raised. Look at the shapes where heads are split and
+    joined: after the join, each token has one row, as wide as all heads together."""
+    return torch.cat(list(_attend(*_project(x, w_query, w_key, w_value, n_heads), mask))) @ w_output
+
+
+def no_softmax(x, w_query, w_key, w_value, w_output, n_heads, mask):
+    """You multiply the values by the scores themselves. Between the two belongs the step that makes weights of
+    scores."""
+    queries, keys, values = _project(x, w_query, w_key, w_value, n_heads)
+    scores = queries @ keys.transpose(-2, -1) / math.sqrt(keys.shape[-1])
+    return _join(scores * mask @ values) @ w_output
+
+
+def mask_turned(x, w_query, w_key, w_value, w_output, n_heads, mask):
+    """Your mask is transposed: row i says what token i may attend to, not which tokens may attend to it."""
+    return _join(_attend(*_project(x, w_query, w_key, w_value, n_heads), mask.T)) @ w_output
+
+
+def multiplied_by_the_scale(x, w_query, w_key, w_value, w_output, n_heads, mask):
+    """You make the scores larger by the root of the width. They should become smaller by it."""
+    queries, keys, values = _project(x, w_query, w_key, w_value, n_heads)
+    return _join(_attend(queries, keys, values, mask, 1 / keys.shape[-1])) @ w_output
+
+
+def last_head_only(x, w_query, w_key, w_value, w_output, n_heads, mask):
+    """Your output holds what the last head contributes, and nothing of the others. Are results overwritten in a
+    loop?"""
+    d_value = w_value.shape[1] // n_heads
+    heads = _attend(*_project(x, w_query, w_key, w_value, n_heads), mask)
+    return heads[-1] @ w_output[-d_value:]
+
+
+def mask_inverted_for_ready_made_attention(x, w_query, w_key, w_value, w_output, n_heads, mask):
+    """Your mask is inverted. True means: may attend, in PyTorch's own attention too."""
+    heads = torch.nn.functional.scaled_dot_product_attention(
+        *_project(x, w_query, w_key, w_value, n_heads), attn_mask=~mask
+    )
+    return _join(heads) @ w_output
+
+
+def weights_too(x, w_query, w_key, w_value, w_output, n_heads, mask):
+    """You return the weights too. The output alone is asked for."""
+    queries, keys, values = _project(x, w_query, w_key, w_value, n_heads)
+    weights = _weights(queries, keys, mask)
+    return _join(weights @ values) @ w_output, weights

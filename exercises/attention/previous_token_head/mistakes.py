@@ -10,18 +10,20 @@ def _head(n_tokens, offset):
 
 
 def nothing_preferred(n_tokens):
-    """Each token spreads its weight over all that it sees. Do your queries match the next token, which is hidden?"""
+    """Each token spreads its weight evenly over all that it sees. Are all scores there equal, for instance because your
+    queries match the next token, which is hidden?"""
     return torch.diag(torch.full((n_tokens - 1,), 1e3), 1), torch.eye(n_tokens)
 
 
 def next_token_in_a_circle(n_tokens):
     """Your queries match the next token, which is hidden, and the last query matches the first token. Which way do you
-    shift?"""
+    shift, and which of the two matrices comes first?"""
     return 1e3 * torch.eye(n_tokens).roll(-1, 0), torch.eye(n_tokens)
 
 
 def itself(n_tokens):
-    """Each token attends to itself, since its query is its own key. It should be the key of another."""
+    """Each token attends to itself. Of all keys in sight its query should fit best that of the token before. If you
+    shift both matrices, the shifts may cancel."""
     return _head(n_tokens, 0)
 
 
@@ -56,3 +58,25 @@ def too_soft(n_tokens):
 def size_does_not_grow(n_tokens):
     """Your head is sharp enough for few tokens and too soft for many. What in the formula grows with their number?"""
     return 50 * torch.eye(n_tokens).roll(1, 0), torch.eye(n_tokens)
+
+
+def infinite(n_tokens):
+    """Your matrices hold numbers that are not finite. In a product infinity meets zero, which gives NaN; a large finite
+    number is sharp enough. Is the logarithm of 0 taken?"""
+    return torch.eye(n_tokens).roll(1, 0) * math.inf, torch.eye(n_tokens)
+
+
+def one_matrix_only(n_tokens):
+    """You return one tensor. Two matrices are needed, w_query and w_key."""
+    return 100 * torch.eye(n_tokens).roll(1, 0)
+
+
+def others_not_counted(n_tokens):
+    """Each token prefers the right one, but where it sees several others it gets less than 0.99. Each of them takes
+    some weight: how must the score grow with their number?"""
+    return 5 * math.sqrt(n_tokens) * torch.eye(n_tokens).roll(1, 0), torch.eye(n_tokens)
+
+
+def two_back_in_a_circle(n_tokens):
+    """Your tokens attend two positions back. If both queries and keys are shifted, the two shifts can add up."""
+    return 20 * math.sqrt(n_tokens) * torch.eye(n_tokens).roll(2, 0), torch.eye(n_tokens)

@@ -45,3 +45,49 @@ def list_of_heads(x, n_heads):
 def every_column_to_every_head(x, n_heads):
     """You return all columns to every head. Each has only its own."""
     return x.expand(n_heads, *x.shape)
+
+
+def heads_last(x, n_heads):
+    """Each row is split as it should be, but the heads come last. Which axis has to come first?"""
+    return x.reshape(len(x), n_heads, -1).transpose(1, 2)
+
+
+def heads_one_below_another(x, n_heads):
+    """You put the heads one below another in a single matrix. They are right; give each a matrix of its own, on an axis
+    in front."""
+    return torch.cat(x.chunk(n_heads, -1))
+
+
+def dealt_and_turned_round(x, n_heads):
+    """Two things go wrong: the columns are dealt to the heads in turn, like cards, and in each head the tokens are
+    columns. A head is a block of adjacent columns, with a row for each token."""
+    return x.reshape(len(x), -1, n_heads).permute(2, 1, 0)
+
+
+def last_head_first(x, n_heads):
+    """Your heads are in the opposite order. Head 0 has the first columns."""
+    return x.reshape(len(x), n_heads, -1).transpose(0, 1).flip(0)
+
+
+def tokens_first_and_dealt(x, n_heads):
+    """Two things go wrong: the columns are dealt to the heads in turn, like cards, and tokens come before heads. A head
+    is a block of adjacent columns, and heads come first."""
+    return x.reshape(len(x), -1, n_heads).transpose(1, 2)
+
+
+def d_head_first(x, n_heads):
+    """Each row is split as it should be, but then the wrong axis comes to the front: the heads should come first, and
+    d_head stays last."""
+    return x.reshape(len(x), n_heads, -1).permute(2, 0, 1)
+
+
+def blocks_that_overlap(x, n_heads):
+    """Your blocks overlap: each begins one column after the one before. Where does head 1 begin?"""
+    d_head = x.shape[1] // n_heads
+    return torch.stack([x[:, i : i + d_head] for i in range(n_heads)])
+
+
+def blocks_as_wide_as_n_heads(x, n_heads):
+    """You cut blocks of n_heads columns. n_heads is the number of blocks; their width follows from it and from the
+    number of columns of x."""
+    return torch.stack([x[:, i * n_heads : (i + 1) * n_heads] for i in range(n_heads)])

@@ -102,3 +102,102 @@ def positions_not_used(n_heads, query_positions, key_positions):
     """You count queries and keys from 0. Take the positions that you were given."""
     positions = torch.arange(len(query_positions)), torch.arange(len(key_positions))
     return -_times(_slopes(n_heads), _offsets(*positions).abs())
+
+
+def counted_from_zero(n_heads, query_positions, key_positions):
+    """Your first head has slope 1. Where does h begin?"""
+    lower = _lower(n_heads)
+    others = 2.0 ** (-4.0 * torch.arange(0, 2 * lower, 2) / lower)
+    slopes = torch.cat((_of_a_power(lower) * 2 ** (8.0 / lower), others[: n_heads - lower]))
+    return -_times(slopes, _offsets(query_positions, key_positions).abs())
+
+
+def counted_from_zero_everywhere(n_heads, query_positions, key_positions):
+    """Your first head has slope 1, and you use one formula for every number of heads. Where does h begin, and what
+    happens where the number is no power of two?"""
+    slopes = _of_a_power(n_heads) * 2 ** (8.0 / n_heads)
+    return -_times(slopes, _offsets(query_positions, key_positions).abs())
+
+
+def no_eight(n_heads, query_positions, key_positions):
+    """Your slopes fall from head to head, but far too slowly: those of 8 heads should get down to 1/256. Compare the
+    exponent, factor by factor."""
+    return -_times(_slopes(n_heads) ** 0.125, _offsets(query_positions, key_positions).abs())
+
+
+def e_for_two(n_heads, query_positions, key_positions):
+    """Your slopes are powers of e. They should be powers of 2."""
+    slopes = torch.exp(torch.log2(_slopes(n_heads)))
+    return -_times(slopes, _offsets(query_positions, key_positions).abs())
+
+
+def growing_slopes(n_heads, query_positions, key_positions):
+    """Your slopes are larger than 1 and grow. The exponent has a sign."""
+    return -_times(1 / _slopes(n_heads), _offsets(query_positions, key_positions).abs())
+
+
+def ratio_upside_down(n_heads, query_positions, key_positions):
+    """Your exponents grow with the number of heads. What is divided by what?"""
+    slopes = 2.0 ** (-n_heads / 8 * torch.arange(1, n_heads + 1))
+    return -_times(slopes, _offsets(query_positions, key_positions).abs())
+
+
+def a_power_like_any_number(n_heads, query_positions, key_positions):
+    """Where the number of heads is a power of two, you take the slopes for half as many and fill up. It has slopes of
+    its own, in falling order."""
+    lower = 2 ** math.floor(math.log2(max(n_heads - 1, 1)))
+    slopes = torch.cat((_of_a_power(lower), _of_a_power(2 * lower)[0::2][: n_heads - lower]))[:n_heads]
+    return -_times(slopes, _offsets(query_positions, key_positions).abs())
+
+
+def future_without_penalty(n_heads, query_positions, key_positions):
+    """Keys of the future pay nothing. Distances count the same in both directions, and a mask hides the future."""
+    return _times(_slopes(n_heads), _offsets(query_positions, key_positions).clamp(max=0))
+
+
+def future_hidden(n_heads, query_positions, key_positions):
+    """You hide the future. Distances count the same in both directions here; hiding is the task of a mask."""
+    offsets = _offsets(query_positions, key_positions)
+    return (-_times(_slopes(n_heads), offsets.abs())).masked_fill(offsets > 0, -math.inf)
+
+
+def signed_distance(n_heads, query_positions, key_positions):
+    """Keys of the future get less and keys of the past more. The distance has no sign."""
+    return -_times(_slopes(n_heads), _offsets(query_positions, key_positions))
+
+
+def heads_last(n_heads, query_positions, key_positions):
+    """Your heads are on the last axis. They come first: one matrix of queries and keys for each head."""
+    return (-_times(_slopes(n_heads), _offsets(query_positions, key_positions).abs())).permute(1, 2, 0)
+
+
+def keys_in_rows(n_heads, query_positions, key_positions):
+    """Your matrices have a row for each key. They should have a row for each query: look where you put the new axes."""
+    return (-_times(_slopes(n_heads), _offsets(query_positions, key_positions).abs())).mT
+
+
+def borrowed_ones_first(n_heads, query_positions, key_positions):
+    """Your slopes are the right ones, but those of the higher power come first. The lower power's come first, whatever
+    their size."""
+    lower = _lower(n_heads)
+    slopes = _slopes(n_heads)
+    slopes = torch.cat((slopes[lower:], slopes[:lower]))
+    return -_times(slopes, _offsets(query_positions, key_positions).abs())
+
+
+def no_slopes(n_heads, query_positions, key_positions):
+    """Your penalty is the distance itself, in every head. Each head multiplies it by a slope of its own."""
+    return -_times(torch.ones(n_heads), _offsets(query_positions, key_positions).abs())
+
+
+def no_axis_of_heads(n_heads, query_positions, key_positions):
+    """You return one matrix, of the distances alone. Each head has one, with a slope of its own."""
+    return -_offsets(query_positions, key_positions).abs().float()
+
+
+def borrowed_from_the_end(n_heads, query_positions, key_positions):
+    """Of the higher power you take the flattest slopes, counted from its end, so some heads are twins. Begin at its
+    first."""
+    lower = _lower(n_heads)
+    slopes = torch.cat((_of_a_power(lower), _of_a_power(2 * lower).flip(0)[: n_heads - lower]))
+    return -_times(slopes, _offsets(query_positions, key_positions).abs())

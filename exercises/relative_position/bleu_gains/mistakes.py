@@ -54,3 +54,88 @@ def one_model_for_all_pairs(bleu):
 def other_order(bleu):
     """You return the models first and the gains second. Return the gains first."""
     return _gains(bleu).argmax(0), _gains(bleu)
+
+
+def first_against_second(bleu):
+    """You compare the second model with the first. Compare the two schemes: that is the middle axis."""
+    gains = bleu[1] - bleu[0]
+    return gains, gains.argmax(0)
+
+
+def second_against_first(bleu):
+    """You compare the first model with the second. Compare the two schemes: that is the middle axis."""
+    gains = bleu[0] - bleu[1]
+    return gains, gains.argmax(0)
+
+
+def gain_not_model(bleu):
+    """Your gains are right, but then you return the largest gain of each pair. Return the number of the model that has
+    it."""
+    return _gains(bleu), _gains(bleu).amax(0)
+
+
+def absolute_values(bleu):
+    """Your gains have no sign. Where the relative scheme scores less, its gain is negative."""
+    gains = _gains(bleu).abs()
+    return gains, gains.argmax(0)
+
+
+def absolute_values_for_the_model(bleu):
+    """Your gains are right, but then you name the model that changes most, up or down. Name the one that gains most."""
+    return _gains(bleu), _gains(bleu).abs().argmax(0)
+
+
+def as_a_fraction(bleu):
+    """You divide the gains by the absolute scheme's score. Return BLEU points."""
+    gains = _gains(bleu) / bleu[:, 0]
+    return gains, gains.argmax(0)
+
+
+def ratio_of_the_scores(bleu):
+    """You divide one score by the other. A gain in points is a difference."""
+    ratio = bleu[:, 1] / bleu[:, 0]
+    return ratio, ratio.argmax(0)
+
+
+def best_absolute_score(bleu):
+    """Your gains are right, but then you name the model with the best score of the absolute scheme. Name the one that
+    gains most."""
+    return _gains(bleu), bleu[:, 0].argmax(0)
+
+
+def counted_from_one(bleu):
+    """Your gains are right, but you count the models from 1. The base model is number 0."""
+    return _gains(bleu), _gains(bleu).argmax(0) + 1
+
+
+def one_best_of_all(bleu):
+    """Your gains are right, but you name a single entry of the whole table. Name a model for each pair: give argmax the
+    axis of the models."""
+    return _gains(bleu), _gains(bleu).argmax()
+
+
+def gains_alone(bleu):
+    """You return the gains, and they are right. The models that gain most are missing."""
+    return _gains(bleu)
+
+
+def pairs_in_rows(bleu):
+    """Your gains have a row for each pair of languages. They should have a row for each model."""
+    return _gains(bleu).T, _gains(bleu).argmax(0)
+
+
+def per_cent_of_the_relative_score(bleu):
+    """You return the gains in per cent, of the relative scheme's score. Return BLEU points."""
+    gains = 100 * _gains(bleu) / bleu[:, 1]
+    return gains, gains.argmax(0)
+
+
+def one_number_for_all_pairs(bleu):
+    """Your gains are right, but you name one model, the one that gains most on average. Name a model for each pair."""
+    return _gains(bleu), _gains(bleu).mean(1).argmax()
+
+
+def best_mean_score(bleu):
+    """Your gains are right, but then you name the model that scores best on average over the schemes. Name the one that
+    gains most."""
+    return _gains(bleu), bleu.mean(1).argmax(0)

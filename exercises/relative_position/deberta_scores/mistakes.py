@@ -81,8 +81,9 @@ def row_from_zero(query, key, position_query, position_key, query_positions, key
     return _scaled(_terms(query, key, position_query, position_key, rows, reverse), query)
 
 
-def no_clip(query, key, position_query, position_key, query_positions, key_positions):
-    """You look up keys beyond the range of the tables outside of them. They share the outermost row."""
+def row_outside_the_tables(query, key, position_query, position_key, query_positions, key_positions):
+    """For keys far away, a row of yours is outside the tables. Check the two bounds of your clip: a table has 2k rows,
+    counted from 0."""
     distances = _distances(query_positions, key_positions)
     span = position_key.shape[1] // 2
     return _scaled(_terms(query, key, position_query, position_key, distances + span, span - distances), query)
@@ -162,3 +163,143 @@ def position_of_the_key(query, key, position_query, position_key, query_position
     """You look up the key's own position, whatever the query. What is its offset from the query?"""
     distances = _distances(0 * query_positions, key_positions)
     return _scaled(_right(query, key, position_query, position_key, distances), query)
+
+
+def no_such_row(query, key, position_query, position_key, query_positions, key_positions):
+    """For keys far away, a row of yours is no row of the tables. Check the two bounds of your clip: a table has 2k
+    rows, counted from 0."""
+    span = position_key.shape[1] // 2
+    rows = (_distances(query_positions, key_positions) + span).expand(len(query), -1, -1)
+    second = (query @ position_key.mT).gather(2, rows)
+    reverse = (span - _distances(query_positions, key_positions)).T.expand(len(query), -1, -1)
+    third = (key @ position_query.mT).gather(2, reverse).mT
+    return _scaled((query @ key.mT, second, third), query)
+
+
+def reverse_of_what_was_clipped(query, key, position_query, position_key, query_positions, key_positions):
+    """For keys far in the past your third term reads the row next to the right one: you reverse a distance that was
+    clipped for the second term, and its bounds are not symmetric. Clip the reversed distance itself."""
+    rows = _rows(_distances(query_positions, key_positions), position_key)
+    reverse = (position_key.shape[1] - rows).clamp(max=position_key.shape[1] - 1)
+    return _scaled(_terms(query, key, position_query, position_key, rows, reverse), query)
+
+
+def reverse_outside_the_table(query, key, position_query, position_key, query_positions, key_positions):
+    """You get the third term's row from the second's, which was clipped already: near a bound the result is off by one
+    or outside the table. Clip the reversed distance itself."""
+    rows = _rows(_distances(query_positions, key_positions), position_key)
+    return _scaled(_terms(query, key, position_query, position_key, rows, position_key.shape[1] - rows), query)
+
+
+def key_numbered_like_the_query(query, key, position_query, position_key, query_positions, key_positions):
+    """Your third term takes the key with the number of the query. Its rows must belong to keys: gather for each key,
+    then transpose."""
+    distances = _distances(query_positions, key_positions)
+    rows = _rows(distances, position_key)
+    words, asks, _ = _terms(query, key, position_query, position_key, rows, rows)
+    reverse = _rows(-distances, position_query).expand(len(query), -1, -1)
+    return _scaled((words, asks, (key @ position_query.mT).gather(2, reverse)), query)
+
+
+def key_numbered_like_the_query_in_the_slides_row(
+    query, key, position_query, position_key, query_positions, key_positions
+):
+    """Your third term takes the key with the number of the query, and the second term's row. Its rows must belong to
+    keys, which see the query from the other side."""
+    rows = _rows(_distances(query_positions, key_positions), position_key)
+    words, asks, _ = _terms(query, key, position_query, position_key, rows, rows)
+    third = (key @ position_query.mT).gather(2, rows.expand(len(query), -1, -1))
+    return _scaled((words, asks, third), query)
+
+
+def third_term_transposed(query, key, position_query, position_key, query_positions, key_positions):
+    """Your third term has a row for each key, and the scores have a row for each query: a transpose is missing."""
+    distances = _distances(query_positions, key_positions)
+    words, asks, asked = _right(query, key, position_query, position_key, distances)
+    return _scaled((words, asks, asked.mT), query)
+
+
+def three_outside_the_root(query, key, position_query, position_key, query_positions, key_positions):
+    """Your 3 stands outside the root. It belongs under it."""
+    distances = _distances(query_positions, key_positions)
+    return _scaled(_right(query, key, position_query, position_key, distances), query, 9)
+
+
+def not_scaled(query, key, position_query, position_key, query_positions, key_positions):
+    """Your scores are not divided by the root."""
+    distances = _distances(query_positions, key_positions)
+    return sum(_right(query, key, position_query, position_key, distances))
+
+
+def no_root(query, key, position_query, position_key, query_positions, key_positions):
+    """You divide by three times the width of a head itself. Divide by the root of it."""
+    distances = _distances(query_positions, key_positions)
+    return sum(_right(query, key, position_query, position_key, distances)) / (3 * query.shape[2])
+
+
+def last_alone_scaled(query, key, position_query, position_key, query_positions, key_positions):
+    """Only your third term is divided by the root: are brackets missing? It divides all three."""
+    distances = _distances(query_positions, key_positions)
+    terms = _right(query, key, position_query, position_key, distances)
+    return terms[0] + terms[1] + _scaled(terms[2:], query)
+
+
+def distance_without_sign(query, key, position_query, position_key, query_positions, key_positions):
+    """Your distances have no sign, so past and future look alike. In these tables they have rows of their own."""
+    distances = _distances(query_positions, key_positions).abs()
+    return _scaled(_right(query, key, position_query, position_key, distances), query)
+
+
+def span_not_added(query, key, position_query, position_key, query_positions, key_positions):
+    """In the third term you index the table with the distance itself. A negative index counts from the end: which
+    distance has row 0?"""
+    distances = _distances(query_positions, key_positions)
+    span = position_key.shape[1] // 2
+    reverse = (-distances).clamp(-span, span - 1)
+    return _scaled(_terms(query, key, position_query, position_key, _rows(distances, position_key), reverse), query)
+
+
+def weights_returned(query, key, position_query, position_key, query_positions, key_positions):
+    """You return weights. Return the scores, before the softmax."""
+    distances = _distances(query_positions, key_positions)
+    return _scaled(_right(query, key, position_query, position_key, distances), query).softmax(-1)
+
+
+def one_head_for_all(query, key, position_query, position_key, query_positions, key_positions):
+    """All your heads use the tables of the first. Each has its own."""
+    distances = _distances(query_positions, key_positions)
+    first = position_query[:1].expand_as(position_query), position_key[:1].expand_as(position_key)
+    return _scaled(_right(query, key, *first, distances), query)
+
+
+def key_in_place_of_the_query(query, key, position_query, position_key, query_positions, key_positions):
+    """Your third term is written for queries: it takes the key with the number of the query. Mark which axis of the
+    keys meets which axis of the vectors."""
+    distances = _distances(query_positions, key_positions)
+    rows, reverse = _rows(distances, position_key), _rows(-distances, position_key)
+    words, asks, _ = _terms(query, key, position_query, position_key, rows, reverse)
+    return _scaled((words, asks, torch.einsum("hqd,hqkd->hqk", key, position_query[:, reverse])), query)
+
+
+def distance_without_sign_in_both(query, key, position_query, position_key, query_positions, key_positions):
+    """Your distances have no sign, so both terms read the second half of their tables. Past and future have rows of
+    their own."""
+    distances = _distances(query_positions, key_positions).abs()
+    rows = _rows(distances, position_key)
+    return _scaled(_terms(query, key, position_query, position_key, rows, rows), query)
+
+
+def bounds_exchanged(query, key, position_query, position_key, query_positions, key_positions):
+    """Your bounds are one too high: row 0 belongs to distance -k, not to the one after it. The last row belongs to
+    k - 1."""
+    distances = _distances(query_positions, key_positions)
+    span = position_key.shape[1] // 2
+    rows, reverse = (d.clamp(1 - span, span) + span - 1 for d in (distances, -distances))
+    return _scaled(_terms(query, key, position_query, position_key, rows, reverse), query)
+
+
+def positions_alone_scaled(query, key, position_query, position_key, query_positions, key_positions):
+    """Your product of the words is not divided by the root. It divides all three terms."""
+    distances = _distances(query_positions, key_positions)
+    terms = _right(query, key, position_query, position_key, distances)
+    return terms[0] + _scaled(terms[1:], query)

@@ -176,3 +176,179 @@ def position_of_the_key(query, key, value, key_vectors, value_vectors, query_pos
     """You look up the key's own position, whatever the query. What is its offset from the query?"""
     rows = _rows(_offsets(0 * query_positions, key_positions), key_vectors)
     return _attention(query, key, value, key_vectors, value_vectors, rows, mask)
+
+
+def values_reversed(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    """Your scores are right, but on the side of the values past and future are exchanged. Both tables are read in the
+    same order."""
+    offsets = _offsets(query_positions, key_positions)
+    weights = _weights(_scores(query, key, key_vectors[_rows(offsets, key_vectors)]), mask)
+    return _averaged(weights, value, value_vectors[_rows(-offsets, key_vectors)])
+
+
+def keys_reversed(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    """On the side of the keys past and future are exchanged, and not on that of the values. Both tables are read in the
+    same order."""
+    offsets = _offsets(query_positions, key_positions)
+    weights = _weights(_scores(query, key, key_vectors[_rows(-offsets, key_vectors)]), mask)
+    return _averaged(weights, value, value_vectors[_rows(offsets, key_vectors)])
+
+
+def mask_without_heads(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    """Your mask has no axis for the heads, so its sequences meet the heads of the scores. Put in the axis behind the
+    batch."""
+    rows = _rows(_offsets(query_positions, key_positions), key_vectors)
+    weights = _scores(query, key, key_vectors[rows]).masked_fill(~mask, float("-inf")).softmax(-1)
+    return weights @ value + torch.einsum("bhqk,bqkd->bhqd", weights, value_vectors[rows])
+
+
+def mask_inverted(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    """You hide the keys that may be attended to. The mask is True where a query may look."""
+    rows = _rows(_offsets(query_positions, key_positions), key_vectors)
+    return _attention(query, key, value, key_vectors, value_vectors, rows, ~mask)
+
+
+def zero_for_hidden(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    """Hidden keys get a score of 0 from you, which still has weight after the softmax. Which score has none?"""
+    rows = _rows(_offsets(query_positions, key_positions), key_vectors)
+    weights = (_scores(query, key, key_vectors[rows]) * mask.unsqueeze(1)).softmax(-1)
+    return _averaged(weights, value, value_vectors[rows])
+
+
+def own_causal_mask(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    """You hide keys by their index, each after the query's own. The mask is given: it also hides padding, and it may
+    hide nothing."""
+    rows = _rows(_offsets(query_positions, key_positions), key_vectors)
+    return _attention(query, key, value, key_vectors, value_vectors, rows, torch.ones_like(mask).tril())
+
+
+def softmax_over_queries(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    """Your softmax runs over the queries. The weights of each query should sum to one over the keys: look at the
+    axis."""
+    rows = _rows(_offsets(query_positions, key_positions), key_vectors)
+    scores = _scores(query, key, key_vectors[rows]).masked_fill(~mask.unsqueeze(1), float("-inf"))
+    return _averaged(scores.softmax(2), value, value_vectors[rows])
+
+
+def no_root(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    """You divide by the width of a head itself. Divide by its root."""
+    rows = _rows(_offsets(query_positions, key_positions), key_vectors)
+    scores = _scores(query, key, key_vectors[rows]) * query.shape[3] ** -0.5
+    return _averaged(_weights(scores, mask), value, value_vectors[rows])
+
+
+def words_not_scaled(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    """You divide the product with the vector by the root, but not the product of query and key. The root divides
+    both."""
+    rows = _rows(_offsets(query_positions, key_positions), key_vectors)
+    scores = _scores(query, key * query.shape[3] ** 0.5, key_vectors[rows])
+    return _averaged(_weights(scores, mask), value, value_vectors[rows])
+
+
+def root_of_the_width_of_values(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    """Your root is of the width of the values. A score is a sum over the numbers of a query: count those."""
+    rows = _rows(_offsets(query_positions, key_positions), key_vectors)
+    scores = _scores(query, key, key_vectors[rows]) * (query.shape[3] / value.shape[3]) ** 0.5
+    return _averaged(_weights(scores, mask), value, value_vectors[rows])
+
+
+def r_max_is_the_number_of_rows(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    """You take the number of rows for r_max, so that your rows start too far down or lie outside the tables. A table
+    has 2 r_max + 1 rows."""
+    r_max = len(key_vectors)
+    rows = _offsets(query_positions, key_positions).clamp(-r_max, r_max) + r_max
+    return _attention(query, key, value, key_vectors, value_vectors, rows, mask)
+
+
+def r_max_one_too_small(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    """Your r_max is too small by one, so that the last two rows are never read. The tables have a row for offset 0
+    too."""
+    r_max = len(key_vectors) // 2 - 1
+    rows = _offsets(query_positions, key_positions).clamp(-r_max, r_max) + r_max
+    return _attention(query, key, value, key_vectors, value_vectors, rows, mask)
+
+
+def not_clipped(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    """For keys beyond the range, your row is outside the tables. They share the outermost vector."""
+    rows = _offsets(query_positions, key_positions) + len(key_vectors) // 2
+    rows = rows.unsqueeze(1).expand(-1, query.shape[1], -1, -1)
+    position = (query @ key_vectors.T).gather(3, rows)
+    weights = _weights((query @ key.mT + position) * query.shape[3] ** -0.5, mask)
+    by_row = weights.new_zeros(*weights.shape[:3], len(key_vectors)).scatter_add(3, rows, weights)
+    return weights @ value + by_row @ value_vectors
+
+
+def value_vectors_alone(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    """Your output averages the vectors of the offsets, but not the values. It is the sum of both averages."""
+    rows = _rows(_offsets(query_positions, key_positions), key_vectors)
+    weights = _weights(_scores(query, key, key_vectors[rows]), mask)
+    return _averaged(weights, torch.zeros_like(value), value_vectors[rows])
+
+
+def words_left_out_of_the_scores(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    """Your scores compare the query with the vectors of the offsets, but not with the keys. They are the sum of both
+    products."""
+    rows = _rows(_offsets(query_positions, key_positions), key_vectors)
+    return _averaged(_weights(_scores(query, 0 * key, key_vectors[rows]), mask), value, value_vectors[rows])
+
+
+def heads_side_by_side(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    """You put the outputs of the heads side by side. Leave them apart, on the axis of the heads."""
+    rows = _rows(_offsets(query_positions, key_positions), key_vectors)
+    return _attention(query, key, value, key_vectors, value_vectors, rows, mask).transpose(1, 2).flatten(2)
+
+
+def weights_returned(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    """You return the weights. Average the values and their vectors with them."""
+    rows = _rows(_offsets(query_positions, key_positions), key_vectors)
+    return _weights(_scores(query, key, key_vectors[rows]), mask)
+
+
+def lower_bound_missing(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    """You clip the future, but a key far in the past gets a negative row, which counts from the end. The past has a
+    bound too."""
+    r_max = len(key_vectors) // 2
+    rows = _offsets(query_positions, key_positions).clamp(max=r_max) + r_max
+    return _attention(query, key, value, key_vectors, value_vectors, rows, mask)
+
+
+def past_in_the_first_row(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    """The past all reads row 0, and offset 0 too. Row 0 belongs to offset -r_max: add something before you clip."""
+    rows = _offsets(query_positions, key_positions).clamp(0, len(key_vectors) - 1)
+    return _attention(query, key, value, key_vectors, value_vectors, rows, mask)
+
+
+def softmax_over_heads(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    """Your softmax runs over the heads. The weights of each query should sum to one over the keys: look at the axis."""
+    rows = _rows(_offsets(query_positions, key_positions), key_vectors)
+    scores = _scores(query, key, key_vectors[rows]).masked_fill(~mask.unsqueeze(1), float("-inf"))
+    return _averaged(scores.softmax(1), value, value_vectors[rows])
+
+
+def mask_added(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    """You add the mask to the scores, as 0 and 1, so hidden keys keep nearly all their weight. Which score has none?"""
+    rows = _rows(_offsets(query_positions, key_positions), key_vectors)
+    weights = (_scores(query, key, key_vectors[rows]) + mask.unsqueeze(1)).softmax(-1)
+    return _averaged(weights, value, value_vectors[rows])
+
+
+def future_in_the_middle(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    """All of the future has the vectors of offset 0: the second half of the tables is never read. Which rows are there
+    once r_max is added?"""
+    rows = _rows(_offsets(query_positions, key_positions).clamp(max=0), key_vectors)
+    return _attention(query, key, value, key_vectors, value_vectors, rows, mask)
+
+
+def plain_mean_of_value_vectors(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    """You take the plain mean of the value vectors. They are averaged with the weights, as the values are."""
+    rows = _rows(_offsets(query_positions, key_positions), key_vectors)
+    weights = _weights(_scores(query, key, key_vectors[rows]), mask)
+    return weights @ value + value_vectors[rows].mean(2).unsqueeze(1)
+
+
+def offset_as_index_of_the_values(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    """Your scores are right, but the value vectors come from other rows: the offset itself is the row. A negative one
+    counts from the end."""
+    rows = _rows(_offsets(query_positions, key_positions), key_vectors)
+    weights = _weights(_scores(query, key, key_vectors[rows]), mask)
+    return _averaged(weights, value, value_vectors[rows - len(key_vectors) // 2])

@@ -132,3 +132,135 @@ def terms_added_up(query, key, u, v, w_position, query_positions, key_positions)
 def another_order(query, key, u, v, w_position, query_positions, key_positions):
     """Your four terms are right, but not in order: the bias of the key comes before the bias of the distance."""
     return _right(query, key, u, v, w_position, query_positions, key_positions)[[0, 1, 3, 2]]
+
+
+def biases_not_scaled(query, key, u, v, w_position, query_positions, key_positions):
+    """Your last two terms are not divided by the root. It divides all four."""
+    terms = _right(query, key, u, v, w_position, query_positions, key_positions)
+    return torch.cat([terms[:2], terms[2:] * query.shape[2] ** 0.5])
+
+
+def positions_not_scaled(query, key, u, v, w_position, query_positions, key_positions):
+    """Your second and your fourth term are not divided by the root. It divides all four."""
+    terms = _right(query, key, u, v, w_position, query_positions, key_positions)
+    root = torch.tensor([1.0, query.shape[2] ** 0.5]).repeat(2)
+    return terms * root[:, None, None, None]
+
+
+def only_the_last_scaled(query, key, u, v, w_position, query_positions, key_positions):
+    """Only the last of your terms is divided by the root: are brackets missing? It divides all four."""
+    terms = _right(query, key, u, v, w_position, query_positions, key_positions)
+    return torch.cat([terms[:3] * query.shape[2] ** 0.5, terms[3:]])
+
+
+def no_root(query, key, u, v, w_position, query_positions, key_positions):
+    """You divide by the width of a head itself. Divide by its root."""
+    return _right(query, key, u, v, w_position, query_positions, key_positions) * query.shape[2] ** -0.5
+
+
+def twice_the_exponent(query, key, u, v, w_position, query_positions, key_positions):
+    """Your frequencies fall too fast: the exponent is twice what it should be. Is its 2 there twice, or the width
+    halved?"""
+    angles = _angles(_distances(query_positions, key_positions), w_position, step=4)
+    sinusoids = torch.cat([torch.sin(angles), torch.cos(angles)], -1)
+    return _terms(query, key, u, v, w_position, sinusoids) * query.shape[2] ** -0.5
+
+
+def frequencies_rise(query, key, u, v, w_position, query_positions, key_positions):
+    """Your frequencies rise from 1. They fall: look at the sign of the exponent."""
+    angles = _angles(_distances(query_positions, key_positions), w_position, step=-2)
+    sinusoids = torch.cat([torch.sin(angles), torch.cos(angles)], -1)
+    return _terms(query, key, u, v, w_position, sinusoids) * query.shape[2] ** -0.5
+
+
+def projection_transposed(query, key, u, v, w_position, query_positions, key_positions):
+    """You multiply by the matrix of positions from the wrong side, which works only where a head is as wide as the
+    model. It maps d_model numbers to d_head."""
+    sinusoids = _sinusoids(_distances(query_positions, key_positions), w_position)
+    positions = torch.einsum("qkd,hdm->hqkm", sinusoids, w_position)
+    asked, distant = torch.einsum("hqd,hqkd->hqk", query, positions), torch.einsum("hd,hqkd->hqk", v, positions)
+    terms = _right(query, key, u, v, w_position, query_positions, key_positions)
+    root = query.shape[2] ** -0.5
+    return torch.stack([terms[0], asked * root, terms[2], distant * root])
+
+
+def one_projection_for_all_heads(query, key, u, v, w_position, query_positions, key_positions):
+    """All your heads project the distances with the matrix of the first. Each has its own."""
+    return _right(query, key, u, v, w_position[:1].expand_as(w_position), query_positions, key_positions)
+
+
+def v_for_both(query, key, u, v, w_position, query_positions, key_positions):
+    """You use v for the keys too. They have a vector of their own."""
+    return _right(query, key, v, v, w_position, query_positions, key_positions)
+
+
+def bias_of_the_key_second(query, key, u, v, w_position, query_positions, key_positions):
+    """Your four terms are right, but not in order: the product of query and distance comes before the bias of the
+    key."""
+    return _right(query, key, u, v, w_position, query_positions, key_positions)[[0, 2, 1, 3]]
+
+
+def terms_last(query, key, u, v, w_position, query_positions, key_positions):
+    """You stack the terms on the last axis. They belong on the first."""
+    return _right(query, key, u, v, w_position, query_positions, key_positions).movedim(0, -1)
+
+
+def heads_before_terms(query, key, u, v, w_position, query_positions, key_positions):
+    """You stack the terms behind the heads. They belong on the first axis."""
+    return _right(query, key, u, v, w_position, query_positions, key_positions).transpose(0, 1)
+
+
+def four_tensors(query, key, u, v, w_position, query_positions, key_positions):
+    """You return four tensors, and they are right. Stack them to one, on a first axis of size 4."""
+    return tuple(_right(query, key, u, v, w_position, query_positions, key_positions))
+
+
+def last_two_added(query, key, u, v, w_position, query_positions, key_positions):
+    """You add up the terms that belong to one product, and return fewer than four. Keep them apart."""
+    terms = _right(query, key, u, v, w_position, query_positions, key_positions)
+    return torch.stack([terms[0] + terms[2], terms[1] + terms[3]])
+
+
+def keys_in_rows(query, key, u, v, w_position, query_positions, key_positions):
+    """Your distances have a row for each key, while the terms have a row for each query. Look where you put the new
+    axis."""
+    sinusoids = _sinusoids(_distances(query_positions, key_positions).T, w_position)
+    return _terms(query, key, u, v, w_position, sinusoids) * query.shape[2] ** -0.5
+
+
+def frequencies_from_one(query, key, u, v, w_position, query_positions, key_positions):
+    """Your highest frequency is missing: c begins at 0, with a frequency of 1."""
+    half = w_position.shape[2] // 2
+    frequencies = 1e4 ** (-torch.arange(1, half + 1, dtype=query.dtype) / half)
+    angles = _distances(query_positions, key_positions).unsqueeze(-1) * frequencies
+    sinusoids = torch.cat([torch.sin(angles), torch.cos(angles)], -1)
+    return _terms(query, key, u, v, w_position, sinusoids) * query.shape[2] ** -0.5
+
+
+def sum_of_positions(query, key, u, v, w_position, query_positions, key_positions):
+    """You add the two positions. A distance is their difference."""
+    return _right(query, key, u, v, w_position, query_positions, -key_positions)
+
+
+def past_only(query, key, u, v, w_position, query_positions, key_positions):
+    """Keys of the future all have distance 0. They have negative distances; hiding them is the task of a mask."""
+    sinusoids = _sinusoids(_distances(query_positions, key_positions).clamp(min=0), w_position)
+    return _terms(query, key, u, v, w_position, sinusoids) * query.shape[2] ** -0.5
+
+
+def four_under_the_root(query, key, u, v, w_position, query_positions, key_positions):
+    """Your scores are half as large as they should be. However many terms there are, the root is that of the width of a
+    head alone."""
+    return _right(query, key, u, v, w_position, query_positions, key_positions) / 2
+
+
+def query_in_the_fourth_term(query, key, u, v, w_position, query_positions, key_positions):
+    """Your fourth term is the second once more. It contains v, not the query."""
+    return _right(query, key, u, v, w_position, query_positions, key_positions)[[0, 1, 2, 1]]
+
+
+def biases_without_positions(query, key, u, v, w_position, query_positions, key_positions):
+    """Your last term multiplies v by the keys. It should multiply v by the vectors of the distances."""
+    terms = _right(query, key, u, v, w_position, query_positions, key_positions)
+    of_keys = _right(query, key, v, u, w_position, query_positions, key_positions)[2]
+    return torch.stack([terms[0], terms[1], terms[2], of_keys])

@@ -84,3 +84,90 @@ def positions_not_used(weights, query_positions, key_positions, r_max):
 def position_of_the_key(weights, query_positions, key_positions, r_max):
     """You collect the weights by the key's own position. What is its offset from the query?"""
     return _summed(weights, _offsets(0 * query_positions, key_positions), r_max)
+
+
+def first_head_only(weights, query_positions, key_positions, r_max):
+    """Only your first head is filled, the others stay 0. scatter_add does not broadcast: the column numbers need the
+    shape of the weights."""
+    found = _summed(weights, _offsets(query_positions, key_positions), r_max)
+    return found * (torch.arange(len(weights)) == 0)[:, None, None]
+
+
+def one_column_short(weights, query_positions, key_positions, r_max):
+    """You have 2 r_max columns, so offset r_max has none. Count offset 0 too."""
+    columns = _offsets(query_positions, key_positions).clamp(-r_max, r_max) + r_max
+    found = weights.new_zeros(*weights.shape[:2], 2 * r_max)
+    return found.scatter_add(2, columns.expand_as(weights), weights)
+
+
+def last_offset_missing(weights, query_positions, key_positions, r_max):
+    """The column of offset r_max is missing. A range ends before its upper bound."""
+    return _summed(weights, _offsets(query_positions, key_positions), r_max)[:, :, :-1]
+
+
+def future_one_too_early(weights, query_positions, key_positions, r_max):
+    """You have 2 r_max columns and clip the future at r_max - 1, as DeBERTa does. Here the bounds are symmetric, and
+    there are 2 r_max + 1 columns."""
+    offsets = _offsets(query_positions, key_positions).clamp(max=r_max - 1)
+    return _summed(weights, offsets, r_max)[:, :, :-1]
+
+
+def not_clipped(weights, query_positions, key_positions, r_max):
+    """Keys beyond the bounds have a column outside your matrix. They belong to the outermost offsets."""
+    columns = _offsets(query_positions, key_positions) + r_max
+    found = weights.new_zeros(*weights.shape[:2], 2 * r_max + 1)
+    return found.scatter_add(2, columns.expand_as(weights), weights)
+
+
+def far_keys_outside(weights, query_positions, key_positions, r_max):
+    """Keys beyond the bounds have a column outside your matrix, or one that counts from its end. They belong to the
+    outermost offsets."""
+    columns = _offsets(query_positions, key_positions) + r_max
+    found = weights.new_zeros(*weights.shape[:2], 2 * r_max + 1)
+    for i in range(weights.shape[1]):
+        for j in range(weights.shape[2]):
+            found[:, i, columns[i, j]] += weights[:, i, j]
+    return found
+
+
+def no_column_for_the_past(weights, query_positions, key_positions, r_max):
+    """You use the offset itself as the column, and a negative one is no column: which offset has column 0?"""
+    columns = _offsets(query_positions, key_positions).clamp(-r_max, r_max)
+    found = weights.new_zeros(*weights.shape[:2], 2 * r_max + 1)
+    return found.scatter_add(2, columns.expand_as(weights), weights)
+
+
+def largest_of_equals(weights, query_positions, key_positions, r_max):
+    """Where several keys have the same offset, you take the largest of their weights. Add them up."""
+    columns = _one_hot(_offsets(query_positions, key_positions).clamp(-r_max, r_max), r_max, weights.dtype)
+    return (weights.unsqueeze(3) * columns).amax(2)
+
+
+def sum_over_queries(weights, query_positions, key_positions, r_max):
+    """You add up over the queries too. Each query has a row of its own."""
+    return _summed(weights, _offsets(query_positions, key_positions), r_max).sum(1)
+
+
+def offsets_first(weights, query_positions, key_positions, r_max):
+    """Your matrices have a row for each offset. They should have a row for each query and a column for each offset."""
+    return _summed(weights, _offsets(query_positions, key_positions), r_max).mT
+
+
+def divided_by_the_number_of_keys(weights, query_positions, key_positions, r_max):
+    """You divide by the number of keys. The weights of an offset are added up, not averaged."""
+    return _summed(weights, _offsets(query_positions, key_positions), r_max) / weights.shape[2]
+
+
+def future_in_the_middle(weights, query_positions, key_positions, r_max):
+    """All the weight on the future lies on offset 0. Which columns are there once r_max is added?"""
+    return _summed(weights, _offsets(query_positions, key_positions).clamp(max=0), r_max)
+
+
+def sum_over_heads(weights, query_positions, key_positions, r_max):
+    """You add up over the heads. Each head has a matrix of its own."""
+    return _summed(weights, _offsets(query_positions, key_positions), r_max).sum(0)
+
+
+def offsets_before_heads(weights, query_positions, key_positions, r_max):
+    """Your offsets are on the first axis. They belong on the last: a column for each."""
+    return _summed(weights, _offsets(query_positions, key_positions), r_max).movedim(2, 0)

@@ -82,3 +82,60 @@ def planes_in_the_rows(positions, d_head, base):
 def in_turns(positions, d_head, base):
     """You multiply by 2π, as if the frequencies counted turns. They are radians per position already."""
     return _right(positions, d_head, base) * 2 * math.pi
+
+
+def whole_division(positions, d_head, base):
+    """All your planes but the first turn alike: their exponents are rounded to whole numbers. Is there a // where a /
+    should be?"""
+    return _table(positions, d_head, base, -(-torch.arange(d_head // 2) * 2 // d_head))
+
+
+def all_alike(positions, d_head, base):
+    """All your planes turn by one radian per position: the exponent is always 0. It should differ from plane to plane;
+    does a // round it away?"""
+    return _table(positions, d_head, base, torch.zeros(d_head // 2))
+
+
+def added_not_multiplied(positions, d_head, base):
+    """You add the position to the frequency. An angle is so many times the frequency."""
+    return positions[:, None] + _right(torch.ones(1), d_head, base)
+
+
+def cosines(positions, d_head, base):
+    """You return the cosines of the angles. The angles themselves are asked for."""
+    return _right(positions, d_head, base).cos()
+
+
+def sines(positions, d_head, base):
+    """You return the sines of the angles. The angles themselves are asked for."""
+    return _right(positions, d_head, base).sin()
+
+
+def one_position_too_far(positions, d_head, base):
+    """Your planes have turned one position too far. At position 0 all angles are 0."""
+    return _right(positions + 1, d_head, base)
+
+
+def wrong_logarithm(positions, d_head, base):
+    """Your frequencies fall too slowly: an exponential needs the natural logarithm of the base, not that to base 10."""
+    return _right(positions, d_head, math.exp(math.log10(base)))
+
+
+def within_one_turn(positions, d_head, base):
+    """You leave out full turns. They do not change sine and cosine, but here the angle itself is asked for."""
+    return _right(positions, d_head, base) % (2 * math.pi)
+
+
+def slowest_first(positions, d_head, base):
+    """You list the slowest plane first. Plane 0 is the fastest, with a frequency of 1."""
+    return _right(positions, d_head, base).flip(-1)
+
+
+def frequency_for_each_entry(positions, d_head, base):
+    """You have a frequency for each entry. The two entries of a plane share one, so there are half as many."""
+    return _table(positions, d_head, base, torch.arange(d_head) / d_head)
+
+
+def evenly_spaced(positions, d_head, base):
+    """Your frequencies lie evenly between the two ends. Each should be smaller than the last by the same factor."""
+    return positions[:, None] * torch.linspace(1, 1 / base, d_head // 2)

@@ -91,3 +91,49 @@ def heads_on_an_axis(weight, n_heads, d_rotary):
     """The order is right, but the heads have an axis of their own. The checkpoint needs a matrix as it was."""
     heads = _heads(weight, n_heads)
     return torch.cat((_woven(heads[:, :d_rotary]), heads[:, d_rotary:]), 1)
+
+
+def others_after_all_heads(weight, n_heads, d_rotary):
+    """The turned rows of all heads come first in your answer and the other rows of all heads at the end. Each head
+    keeps its rows together."""
+    heads = _heads(weight, n_heads)
+    return torch.cat((_woven(heads[:, :d_rotary]).flatten(0, 1), heads[:, d_rotary:].flatten(0, 1)))
+
+
+def heads_dealt_in_turn(weight, n_heads, d_rotary):
+    """You read the rows as if they were dealt to the heads in turn. The rows of head 0 come first, then those of
+    head 1."""
+    heads = weight.reshape(-1, n_heads, weight.shape[-1]).transpose(0, 1)
+    return torch.cat((_woven(heads[:, :d_rotary]), heads[:, d_rotary:]), 1).transpose(0, 1).flatten(0, 1)
+
+
+def changes_its_argument(weight, n_heads, d_rotary):
+    """The result is right, but you write it into weight, and the caller still needs weight. Make a new tensor."""
+    heads = _heads(weight, n_heads)
+    weight[:] = _joined(_woven(heads[:, :d_rotary]), heads, d_rotary)
+    return weight
+
+
+def overwritten_on_the_way(weight, n_heads, d_rotary):
+    """You write rows into weight itself, so some are lost before you read them, and the caller's layer changes.
+    Collect the rows in a new tensor."""
+    heads = weight.view(n_heads, -1, weight.shape[-1])
+    for plane in range(d_rotary // 2):
+        heads[:, 2 * plane], heads[:, 2 * plane + 1] = heads[:, plane], heads[:, plane + d_rotary // 2]
+    return weight
+
+
+def partner_half_a_head_away(weight, n_heads, d_rotary):
+    """You look for the partner half a head away, so some rows occur twice and others are lost. The halves are those of
+    the part that is turned."""
+    heads = _heads(weight, n_heads)
+    d_head = heads.shape[1]
+    order = [i + j * (d_head // 2) for i in range(d_rotary // 2) for j in (0, 1)]
+    return heads[:, order + list(range(d_rotary, d_head))].flatten(0, 1)
+
+
+def planes_in_reverse(weight, n_heads, d_rotary):
+    """The two rows of a plane are neighbours in your answer, but the planes are in reverse order."""
+    heads = _heads(weight, n_heads)
+    turned = _woven(heads[:, :d_rotary]).unflatten(1, (-1, 2)).flip(1).flatten(1, 2)
+    return _joined(turned, heads, d_rotary)

@@ -15,7 +15,7 @@ def not_divided(scores):
 
 def models_left_out(scores):
     """You average over the other models. Leave out a task instead; each model has a mean of its own."""
-    return (scores.sum(0) - scores) / max(len(scores) - 1, 1)
+    return (scores.sum(0) - scores) / (len(scores) - 1)
 
 
 def models_together(scores):
@@ -42,3 +42,40 @@ def one_mean_for_each_model(scores):
 def tasks_in_the_rows(scores):
     """Your rows are tasks. Return a row for each model, as in the input."""
     return ((scores.sum(-1, keepdim=True) - scores) / (scores.shape[-1] - 1)).T
+
+
+def brackets_missing(scores):
+    """You divide by the number of tasks and subtract 1 afterwards. What do you want to divide by?"""
+    return (scores.sum(-1, keepdim=True) - scores) / scores.shape[-1] - 1
+
+
+def axis_not_kept(scores):
+    """You subtract the scores of each model from a row that holds the sums of all models, which fits only if there are
+    as many models as tasks. A model's sum belongs to its own row."""
+    return (scores.sum(-1) - scores) / (scores.shape[-1] - 1)
+
+
+def only_the_score_divided(scores):
+    """You take the mean over all tasks and subtract a part of the score. Leave the score out of the sum first."""
+    return scores.mean(-1, keepdim=True) - scores / (scores.shape[-1] - 1)
+
+
+def mean_over_models(scores):
+    """You average over the models, one number for each task. Each model has means of its own, over its other tasks."""
+    return scores.mean(0)
+
+
+def difference_to_the_mean(scores):
+    """You return by how much the mean changes when a task is left out. Return the mean that is left."""
+    return (scores.sum(-1, keepdim=True) - scores) / (scores.shape[-1] - 1) - scores.mean(-1, keepdim=True)
+
+
+def divided_by_the_models(scores):
+    """You divide by the number of models less one. There is one score for each of the other tasks: count those."""
+    return (scores.sum(-1, keepdim=True) - scores) / (len(scores) - 1)
+
+
+def worst_left_out(scores):
+    """You leave out each model's worst task in every column. In each column, leave out the task of that column."""
+    rest = scores.sum(-1, keepdim=True) - scores.amin(-1, keepdim=True)
+    return (rest / (scores.shape[-1] - 1)).expand_as(scores)

@@ -4,7 +4,7 @@ from torch.nn.functional import elu
 
 def _turn(x, positions, base, exponents=None):
     exponents = torch.arange(0, x.shape[-1], 2) / x.shape[-1] if exponents is None else exponents
-    angles = (positions[:, None] * base**-exponents).to(x.dtype)
+    angles = positions[:, None] * base**-exponents
     pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
     return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
 
@@ -125,3 +125,104 @@ def two_forgotten(queries, keys, values, positions, base):
 def divided_by_their_number(queries, keys, values, positions, base):
     """You divide by the number of tokens. The denominator is the sum of the unturned weights."""
     return _divide(_turned(queries, keys, positions, base), torch.ones(len(positions), len(positions)).tril(), values)
+
+
+def _softmax(queries, keys, values, scale=1.0):
+    scores = _table(queries, keys) / scale
+    hidden = torch.ones_like(scores, dtype=torch.bool).triu(1)
+    return torch.softmax(scores.masked_fill(hidden, -torch.inf), -1) @ values
+
+
+def softmax_of_turned_features(queries, keys, values, positions, base):
+    """You use a softmax over products of turned features. Linear attention has none: its weights are the products."""
+    queries, keys = _turn(_phi(queries), positions, base), _turn(_phi(keys), positions, base)
+    return _softmax(queries, keys, values, queries.shape[-1] ** 0.5)
+
+
+def softmax_of_turned_features_unscaled(queries, keys, values, positions, base):
+    """You use a softmax over products of turned features. Linear attention has none: its weights are the products."""
+    return _softmax(_turn(_phi(queries), positions, base), _turn(_phi(keys), positions, base), values)
+
+
+def self_left_out(queries, keys, values, positions, base):
+    """Your sums end before the token itself, so the first token divides 0 by 0. A token attends to itself too."""
+    return _divide(_turned(queries, keys, positions, base).tril(-1), _plain(queries, keys).tril(-1), values)
+
+
+def only_itself(queries, keys, values, positions, base):
+    """Your tokens attend to themselves alone, and each gets back its own value. Sum over those before it as well."""
+    return values.clone()
+
+
+def paired_across_halves(queries, keys, values, positions, base):
+    """You pair entry i with entry i + d/2, as GPT-NeoX does. Here neighbours form a plane."""
+    halves = [torch.stack(x.chunk(2, -1), -1).flatten(-2) for x in (queries, keys)]
+    return _divide(_turned(*halves, positions, base), _plain(queries, keys), values)
+
+
+def base_fixed(queries, keys, values, positions, base):
+    """You take 10000 whatever the base. It is given, and newer models set it higher."""
+    return _divide(_turned(queries, keys, positions, 10000), _plain(queries, keys), values)
+
+
+def features_of_relu(queries, keys, values, positions, base):
+    """Your features are never below 0, but many are 0. Here they are elu + 1, which is positive everywhere."""
+    queries, keys = queries.relu(), keys.relu()
+    above = _table(_turn(queries, positions, base), _turn(keys, positions, base)).tril()
+    return _divide(above, _table(queries, keys).tril(), values)
+
+
+def nothing_before_the_turn(queries, keys, values, positions, base):
+    """You leave out φ. Queries and keys are made positive first, so that the denominator is positive."""
+    above = _table(_turn(queries, positions, base), _turn(keys, positions, base)).tril()
+    return _divide(above, _table(queries, keys).tril(), values)
+
+
+def looks_ahead_above(queries, keys, values, positions, base):
+    """In the numerator you add up all tokens, later ones too. Both sums end at the token itself."""
+    above = _table(_turn(_phi(queries), positions, base), _turn(_phi(keys), positions, base))
+    return _divide(above, _plain(queries, keys), values)
+
+
+def unscaled_softmax(queries, keys, values, positions, base):
+    """You use a softmax. Linear attention has none: its weights are the products themselves."""
+    return _softmax(_turn(queries, positions, base), _turn(keys, positions, base), values)
+
+
+def values_made_positive(queries, keys, values, positions, base):
+    """You apply φ to the values as well. Only queries and keys are made positive."""
+    return _divide(_turned(queries, keys, positions, base), _plain(queries, keys), _phi(values))
+
+
+def later_tokens_instead(queries, keys, values, positions, base):
+    """Your tokens attend to themselves and to those that come after them. It should be those before."""
+    above = _table(_turn(_phi(queries), positions, base), _turn(_phi(keys), positions, base)).triu()
+    return _divide(above, _table(_phi(queries), _phi(keys)).triu(), values)
+
+
+def one_denominator_for_all(queries, keys, values, positions, base):
+    """You divide all tokens of a head by the same number. Each query has a sum of its own."""
+    return _turned(queries, keys, positions, base) @ values / _plain(queries, keys).sum((-2, -1), keepdim=True)
+
+
+def one_denominator_for_all_heads(queries, keys, values, positions, base):
+    """You divide all heads by one sum over everything. Each query of each head has a sum of its own."""
+    return _turned(queries, keys, positions, base) @ values / _plain(queries, keys).sum()
+
+
+def lengths_below(queries, keys, values, positions, base):
+    """Your denominator adds up the turned weights without their signs. It holds the products before the turn."""
+    above = _turned(queries, keys, positions, base)
+    return _divide(above, above.abs(), values)
+
+
+def own_weight_below(queries, keys, values, positions, base):
+    """Your denominator holds the token's weight on itself alone. Add up its weights on those before it as well."""
+    below = (_phi(queries) * _phi(keys)).sum(-1, keepdim=True)
+    return _turned(queries, keys, positions, base) @ values / below
+
+
+def scaled_above(queries, keys, values, positions, base):
+    """You divide the numerator by the root of the width. Linear attention has no such scale."""
+    above = _turned(queries, keys, positions, base) / queries.shape[-1] ** 0.5
+    return _divide(above, _plain(queries, keys), values)

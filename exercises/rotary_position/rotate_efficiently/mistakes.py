@@ -115,3 +115,91 @@ def changes_its_argument(x, angles):
     """The result is right, but you write it into x, and the caller still needs x. Make a new tensor."""
     x.copy_(_turned(x, angles))
     return x
+
+
+def overwritten_on_the_way(x, angles):
+    """You write into x, so the second entries are made from first ones that are turned already, and the caller's x is
+    changed. Make a new tensor."""
+    cos, sin = angles[:, None].cos(), angles[:, None].sin()
+    first, second = _pairs(x)
+    x[..., 0::2] = first * cos - second * sin
+    x[..., 1::2] = first * sin + second * cos
+    return x
+
+
+def halves_woven(x, angles):
+    """You pair entry i with entry i + d/2 and then let the results alternate. Neighbours form a plane, before and
+    after the turn."""
+    first, second = x.chunk(2, -1)
+    cos, sin = angles[:, None].cos(), angles[:, None].sin()
+    return _woven(first * cos - second * sin, second * cos + first * sin)
+
+
+def first_angle_for_all_planes(x, angles):
+    """You turn all planes by the angle of the first. Each plane has its own."""
+    return _turned(x, angles[..., :1].expand_as(angles))
+
+
+def first_token_for_all(x, angles):
+    """You turn all tokens by the angles of the first. Each token has a position and angles of its own."""
+    return _turned(x, angles[:, :1].expand_as(angles))
+
+
+def angles_not_stretched(x, angles):
+    """Your angles are half as wide as x: they have one number for each plane. It belongs to both entries of the
+    plane."""
+    angles = angles[:, None]
+    return x * angles.cos() + _shuffled(x) * angles.sin()
+
+
+def cosines_only(x, angles):
+    """You multiply each entry by a cosine, and the sines are missing. A turn mixes the two entries of a plane."""
+    return x * _tables(angles)[0]
+
+
+def not_shuffled(x, angles):
+    """You multiply x by the cosines and x again by the sines. In the second product the entries of a pair are
+    exchanged, one with a minus."""
+    cos, sin = _tables(angles)
+    return x * cos + x * sin
+
+
+def rolled(x, angles):
+    """You shift the entries by one instead of exchanging the two of each pair, so one of them comes from another
+    plane."""
+    cos, sin = _tables(angles)
+    signs = torch.tensor([-1.0, 1.0]).repeat(x.shape[-1] // 2)
+    return x * cos + signs * x.roll(-1, -1) * sin
+
+
+def rolled_to_the_end(x, angles):
+    """You shift the entries by one instead of exchanging the two of each pair, so one of them comes from another
+    plane."""
+    cos, sin = _tables(angles)
+    signs = torch.tensor([-1.0, 1.0]).repeat(x.shape[-1] // 2)
+    return x * cos + signs * x.roll(1, -1) * sin
+
+
+def axis_beside_the_tokens(x, angles):
+    """Your code works for one sequence and one head alone. In x the heads come before the tokens: where do the angles
+    need a new axis?"""
+    angles = angles.repeat_interleave(2, -1)[:, :, None]
+    return x * angles.cos() + _shuffled(x) * angles.sin()
+
+
+def halves_and_clockwise(x, angles):
+    """You pair entry i with entry i + d/2, and turn the other way. Here neighbours form a plane, and the first entry of
+    the shuffled vector has the minus."""
+    return paired_across_halves(x, -angles)
+
+
+def shuffled_not_woven(x, angles):
+    """In your shuffled vector all second entries come before all first ones. They should alternate."""
+    cos, sin = _tables(angles)
+    first, second = _pairs(x)
+    return x * cos + torch.cat((-second, first), -1) * sin
+
+
+def pairs_on_an_axis(x, angles):
+    """The numbers are right, but each pair has an axis of its own. Return the shape of x."""
+    return _turned(x, angles).unflatten(-1, (-1, 2))

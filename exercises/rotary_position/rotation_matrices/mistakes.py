@@ -70,6 +70,42 @@ def sines_between_the_blocks(angles):
     return each.cos().diag_embed() + beside.diag_embed(-1) - beside.diag_embed(1)
 
 
+def sines_of_the_next_plane(angles):
+    """Your sines fill the whole line beside the diagonal, between the blocks too. Different planes never mix, and both
+    sines of a block belong to its own angle."""
+    each = angles.repeat_interleave(2, -1)
+    beside = each[:, 1:].sin()
+    return each.cos().diag_embed() + beside.diag_embed(-1) - beside.diag_embed(1)
+
+
+def blocks_overlap(angles):
+    """Your blocks overlap: each begins one row after the last. A block has two rows, so where does the next begin?"""
+    n_tokens, n_pairs = angles.shape
+    matrices = angles.new_zeros(n_tokens, 2 * n_pairs, 2 * n_pairs)
+    first = torch.arange(n_pairs)
+    matrices[:, first, first] = matrices[:, first + 1, first + 1] = angles.cos()
+    matrices[:, first, first + 1], matrices[:, first + 1, first] = -angles.sin(), angles.sin()
+    return matrices
+
+
+def both_minus(angles):
+    """All your sines have a minus, so lengths change. One of the two in each block is positive."""
+    signs = torch.tensor([[1, 1], [-1, 1]], dtype=angles.dtype)
+    return _each(angles, lambda row: torch.block_diag(*(_blocks(row) * signs)))
+
+
+def in_degrees(angles):
+    """You read the angles as degrees. PyTorch's sine and cosine take radians, and that is what you are given."""
+    return _each(torch.deg2rad(angles))
+
+
+def float32_only(angles):
+    """Your code works for float32 angles alone. Which tensor do you make yourself, and which dtype has it?"""
+    if angles.dtype != torch.float32:
+        raise RuntimeError
+    return _each(angles)
+
+
 def cosines_only(angles):
     """You have the cosines on the diagonal and no sines. A turn mixes the two entries of its plane."""
     return angles.repeat_interleave(2, -1).cos().diag_embed()
@@ -89,3 +125,28 @@ def positions_multiplied(angles):
     """You return one matrix, with the turns of all positions one after another. Each position has a matrix of its
     own."""
     return _one(angles.sum(0))
+
+
+def ones_elsewhere(angles):
+    """Outside the blocks your matrices hold ones, so planes mix. There should be zeros."""
+    n_pairs = angles.shape[1]
+    inside = torch.block_diag(*torch.ones(n_pairs, 2, 2, dtype=angles.dtype))
+    return _each(angles) + 1 - inside
+
+
+def without_planes_across(angles):
+    """Your matrices have a row for each plane. A plane has two entries, so it takes two rows and two columns."""
+    return angles.cos().diag_embed()
+
+
+def halves_and_clockwise(angles):
+    """You pair entry i with entry i + d/2, and turn clockwise. Here neighbours form a plane, and the minus is in the
+    upper right corner of a block."""
+    return paired_across_halves(angles).transpose(-2, -1)
+
+
+def sine_below_only(angles):
+    """In each block one of the two sines is missing."""
+    cos, sin = angles.cos(), angles.sin()
+    blocks = torch.stack((cos, 0 * sin, sin, cos), -1).unflatten(-1, (2, 2))
+    return torch.stack([torch.block_diag(*each) for each in blocks])

@@ -33,7 +33,8 @@ def _both(products, turns):
 
 
 def query_minus_key(query, key, offsets, base):
-    """Your scores have the offset's sign wrong: a key before the query gets the score of one after it."""
+    """A key before the query gets the score of one after it in your answer. Either the offset has the wrong sign, or
+    the conjugate is taken of the key."""
     return _both(_products(query, key), _turns(query, -offsets, base))
 
 
@@ -143,3 +144,65 @@ def products_in_the_sums(query, key, offsets, base):
 def exchanged(query, key, offsets, base):
     """Both are right, but in the wrong order: scores come first."""
     return _both(_products(query, key), _turns(query, offsets, base))[::-1]
+
+
+def length_of_the_total(query, key, offsets, base):
+    """Your bound adds up the partial sums and takes the length of the total. Take the length of each partial sum first,
+    then add."""
+    products, turns = _products(query, key), _turns(query, offsets, base)
+    return _score(products, turns), _largest_step(products) * turns.cumsum(-1).sum(-1).abs()
+
+
+def steps_between_lengths(query, key, offsets, base):
+    """Your bound compares the lengths of the products. Subtract the complex numbers first, then take the length."""
+    products, turns = _products(query, key), _turns(query, offsets, base)
+    steps = torch.cat((products, torch.zeros_like(products[:1]))).abs().diff().abs()
+    return _score(products, turns), steps.max() * turns.cumsum(-1).abs().sum(-1)
+
+
+def scores_still_complex(query, key, offsets, base):
+    """Your scores are complex numbers. A score is the real part of its sum."""
+    products, turns = _products(query, key), _turns(query, offsets, base)
+    return (products * turns).sum(-1), _bound(products, turns)
+
+
+def scores_only(query, key, offsets, base):
+    """You return the scores alone. Return two things: the scores and the bounds."""
+    return _score(_products(query, key), _turns(query, offsets, base))
+
+
+def no_conjugate_in_the_bound(query, key, offsets, base):
+    """Your scores are right, but the products in your bound are not those of the scores: the conjugate is missing."""
+    products, turns = _products(query, key), _turns(query, offsets, base)
+    return _score(products, turns), _bound(_planes(query) * _planes(key), turns)
+
+
+def zero_before_the_first(query, key, offsets, base):
+    """In your bound the 0 stands before the first product. It comes after the last one."""
+    products, turns = _products(query, key), _turns(query, offsets, base)
+    steps = torch.cat((torch.zeros_like(products[:1]), products)).diff().abs()
+    return _score(products, turns), steps.max() * turns.cumsum(-1).abs().sum(-1)
+
+
+def steps_of_real_parts(query, key, offsets, base):
+    """Your bound compares the real parts of the products only. The length of the complex difference counts."""
+    products, turns = _products(query, key), _turns(query, offsets, base)
+    return _score(products, turns), _largest_step(products.real) * turns.cumsum(-1).abs().sum(-1)
+
+
+def bounds_scaled(query, key, offsets, base):
+    """You divide scores and bounds by the root of the width. Return both before any scaling."""
+    return tuple(x / len(query) ** 0.5 for x in _both(_products(query, key), _turns(query, offsets, base)))
+
+
+def steps_paired_with_sums(query, key, offsets, base):
+    """In your bound each step is multiplied with its own partial sum. The largest step is taken for all of them."""
+    products, turns = _products(query, key), _turns(query, offsets, base)
+    steps = torch.cat((products, torch.zeros_like(products[:1]))).diff().abs()
+    return _score(products, turns), (steps * turns.cumsum(-1).abs()).sum(-1)
+
+
+def longest_sum_only(query, key, offsets, base):
+    """Your bound takes the longest partial sum. All partial sums count: their lengths are added."""
+    products, turns = _products(query, key), _turns(query, offsets, base)
+    return _score(products, turns), _largest_step(products) * turns.cumsum(-1).abs().amax(-1)

@@ -62,3 +62,68 @@ def in_degrees(angles, positions, theta):
     """You read the angles as degrees. PyTorch's cosine takes radians, and that is what you are given."""
     turned = angles + positions * theta
     return torch.deg2rad(_between(turned, turned)).cos()
+
+
+def turn_multiplied(angles, positions, theta):
+    """You multiply a word's own angle by its turn. A turn is added to the angle that the word has."""
+    turned = angles * positions * theta
+    return _between(turned, turned).cos()
+
+
+def sum_of_the_two(angles, positions, theta):
+    """You take the cosine of a sum. The angle between two arrows is the difference of their directions."""
+    turned = angles + positions * theta
+    return (turned[None, :] + turned[:, None]).cos()
+
+
+def cosines_multiplied(angles, positions, theta):
+    """You multiply the cosines of two directions. Take the difference of the directions first; then one cosine is
+    enough."""
+    turned = angles + positions * theta
+    return torch.outer(turned.cos(), turned.cos())
+
+
+def one_for_each_word(angles, positions, theta):
+    """You return one number for each word. Each word is compared with each, so there is a row and a column for it."""
+    return (angles + positions * theta).cos()
+
+
+def theta_added(angles, positions, theta):
+    """You add the position and theta to the angle. A position turns a word by as many times theta."""
+    turned = angles + positions + theta
+    return _between(turned, turned).cos()
+
+
+def distances_without_sign(angles, positions, theta):
+    """You take both differences without their sign. Which word is ahead, and which comes first, decides whether a turn
+    brings them closer."""
+    return (_between(angles, angles).abs() + _between(positions, positions).abs() * theta).cos()
+
+
+def angle_turned_too(angles, positions, theta):
+    """You multiply the word's own angle by theta as well. Only its position is multiplied."""
+    turned = (angles + positions) * theta
+    return _between(turned, turned).cos()
+
+
+def difference_of_cosines(angles, positions, theta):
+    """You subtract cosines. Subtract the directions first, and take the cosine of the difference."""
+    turned = (angles + positions * theta).cos()
+    return _between(turned, turned)
+
+
+def neighbours_only(angles, positions, theta):
+    """You compare each word with the next one only. Any two words are compared, so there is a row and a column for
+    each."""
+    return (angles + positions * theta).diff().cos()
+
+
+def no_new_axis(angles, positions, theta):
+    """You compare each word with itself alone, and every cosine is 1. For all pairs one of the two needs a new axis."""
+    return torch.ones_like(angles)
+
+
+def angle_without_sign(angles, positions, theta):
+    """You return the size of each angle. One step is left: its cosine."""
+    turned = angles + positions * theta
+    return _between(turned, turned).abs()

@@ -60,7 +60,7 @@ class Part:
     n_read: int = 0
 
     def _counts(self) -> tuple[int, ...]:
-        return dataclasses.astuple(self)[1:]
+        return tuple(vars(self).values())[1:]
 
     def __add__(self, other: "Part") -> "Part":
         return Part(self.name, *(a + b for a, b in zip(self._counts(), other._counts(), strict=True)))

@@ -80,8 +80,13 @@ def presets() -> dict[str, Preset]:
     >>> gpt2.exact, gpt2.values["d_model"], gpt2.sources["d_model"]
     (124439808, 768, 'Radford et al. (2019), table 2')
     """
+    return {name: _record(name, model, family) for name, (model, family) in _models().items()}
+
+
+def _models() -> dict[str, tuple[dict, dict]]:
+    """What the file says of each model and of its family, read anew: whoever changes it harms nobody."""
     families = json.loads(files("llm_anatomy.data").joinpath("presets.json").read_text(encoding="utf-8"))
-    return {name: _record(name, model, family) for family in families for name, model in family["models"].items()}
+    return {name: (model, family) for family in families for name, model in family["models"].items()}
 
 
 def _record(name: str, model: dict, family: dict) -> Preset:
@@ -117,12 +122,12 @@ def find(name: str) -> Preset:
     Traceback (most recent call last):
     ValueError: name='lama-3-8b' is no preset; close to it are llama-3-8b, llama-3.1-8b, llama-3-70b
     """
-    records = presets()
-    if name not in records:
-        close = get_close_matches(name.lower(), records, n=3, cutoff=0.5)
-        hint = f"close to it are {', '.join(close)}" if close else f"there are {', '.join(records)}"
+    models = _models()
+    if name not in models:
+        close = get_close_matches(name.lower(), models, n=3, cutoff=0.5)
+        hint = f"close to it are {', '.join(close)}" if close else f"there are {', '.join(models)}"
         raise ValueError(f"{name=} is no preset; {hint}")
-    return records[name]
+    return _record(name, *models[name])
 
 
 def preset(name: str) -> ModelConfig:

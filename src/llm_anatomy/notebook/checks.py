@@ -1,9 +1,9 @@
 """Checks of the exercises: immediate feedback for practice, which names the mistake if it is a known one.
 
-The data of a check is generated from the exercise's master and lies beside this module:
-``exercises/<chapter>/<name>.json`` holds the public cases, the expected results and the result of each known mistake;
-``<name>.py`` holds the properties and, where many answers are right, the function whose result is compared instead of
-the answer. The notebooks of other courses contain the same data: see :func:`use_checks`.
+The data of a check is generated from the exercise's master and lies beside this module, one file for each chapter,
+``exercises/<chapter>.txt``: for each exercise the public cases, the expected results, what comes of each known mistake,
+and the source of the properties and, where many answers are right, of the function whose result is compared instead of
+the answer. The notebooks of other courses contain the same text: see :func:`use_checks`.
 """
 
 import base64
@@ -12,39 +12,48 @@ import ctypes
 import difflib
 import inspect
 import json
-import math
 import textwrap
 import threading
-import traceback
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from torch.overrides import TorchFunctionMode
+
+from llm_anatomy.notebook.diagnosis import diagnose
+from llm_anatomy.notebook.outcomes import CheckTimeout, agree, alike, decode, on_cpu, outcome
+from llm_anatomy.notebook.sentences import WIDTH, described, difference, dtype_fault, example, fault, raised
 
 TIME_LIMIT = 5.0  # seconds for one check, all its cases and properties together
 FOLDER = Path(__file__).parent / "exercises"
-BROUGHT = ("function", "arguments", "cases", "expected", "mistakes")
+NEEDED = ("function", "arguments", "dimensions", "kind", "dtype", "forbidden", "explanation")
+NEEDED += ("cases", "expected", "unchanged", "mistakes", "checks")
 
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a check; a notebook prints its message.
+    """The result of a check; a notebook prints the example and, below it, the message.
 
     Args:
-        status: "passed", "not attempted", "mistake" (a known one) or "failed".
+        status: "passed", "not attempted", "mistake" (a known one), "forbidden" (right, but with a function that the
+            exercise asks to do without) or "failed".
         message: one or two sentences for the student.
         mistake: the name of the known mistake.
+        example: the smallest input that goes wrong, what it returns and what is expected, if five lines hold them.
     """
 
     status: str
     message: str
     mistake: str | None = None
+    example: str = ""
 
     def __repr__(self) -> str:
-        return textwrap.fill(self.message, 46, break_long_words=False, break_on_hyphens=False)
+        message = textwrap.fill(self.message, WIDTH, break_long_words=False, break_on_hyphens=False)
+        return f"{self.example}\n{message}" if self.example else message
 
 
 def check(exercise_id: object, answer: object) -> Result:
@@ -59,321 +68,272 @@ def check(exercise_id: object, answer: object) -> Result:
     Returns:
         The result, whose message a notebook shows.
     """
-    shipped = (path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.glob("*/*.json"))
-    known = sorted({*_brought, *shipped})
+    known = {name: entry for path in sorted(FOLDER.glob("*.txt")) for name, entry in _shipped(path).items()} | _brought
     if not isinstance(exercise_id, str):
-        return Result("failed", f'The name of the exercise comes first and in quotes: check("{known[0]}", …).')
+        return Result("failed", f'The name of the exercise comes first and in quotes: check("{min(known)}", …).')
     if exercise_id not in known:
-        close = difflib.get_close_matches(exercise_id, known, n=1, cutoff=0.5)
-        hint = f'; did you mean "{close[0]}"?' if close else "."
-        return Result("failed", f'There is no exercise "{exercise_id}"{hint} There are: {", ".join(known)}.')
-    exercise, (properties, observe) = _known(exercise_id)
-    function = exercise["function"]
+        matches = difflib.get_close_matches(exercise_id, known, n=1, cutoff=0.5)
+        hint = f'; did you mean "{matches[0]}"?' if matches else "."
+        return Result("failed", f'There is no exercise "{exercise_id}"{hint} There are: {", ".join(sorted(known))}.')
+    exercise = known[exercise_id]
+    function, names = exercise["function"], exercise["arguments"]
     if not callable(answer):
         return Result(
             "failed",
             f'Give the function itself, without brackets: check("{exercise_id}", {function}); '
             f"this is a value of type {type(answer).__name__}.",
         )
-    names = exercise["arguments"]
     if not _takes(answer, len(names)):
-        return Result("failed", f"Not yet: {function} must take {len(names)} arguments, {', '.join(names)}.")
-    result = _within(TIME_LIMIT, lambda: _examine(exercise, properties, observe, answer))
+        wanted = f"{len(names)} arguments, {', '.join(names)}" if names else "no arguments"
+        return Result("failed", f"Not yet: {function} must take {wanted}.")
+    result = _within(TIME_LIMIT, _Trial(exercise, answer).result)
     return result or Result(
         "failed", f"Not yet: {function} is not done after {TIME_LIMIT:g} seconds. Is there a loop that never ends?"
     )
 
 
-_brought: dict[str, tuple[dict, str]] = {}  # id → the exercise given to use_checks, and the source of its properties
+# The data of the checks
+
+_brought: dict[str, dict] = {}  # id → an exercise given to use_checks
 
 
 def use_checks(text: str) -> None:
     """Register the checks that a notebook contains, so that :func:`check` can use them.
 
     Args:
-        text: base64 of compressed JSON, ``{id: {"exercise": …, "checks": source of the properties}}``; spaces and line
-            ends do not matter.
+        text: base64 of compressed JSON, id → the data of a check; spaces and line ends do not matter.
 
     Raises:
         ValueError: if the text is damaged.
     """
     try:
-        found = json.loads(zlib.decompress(base64.b64decode(text)))
-        read = {
-            exercise_id: ({name: entry["exercise"][name] for name in BROUGHT}, entry["checks"])
-            for exercise_id, entry in found.items()
-        }
-        for _, source in read.values():
-            compile(source, "checks", "exec")
-    except (ValueError, zlib.error, AttributeError, KeyError, TypeError, SyntaxError):
+        read = _unpack(text)
+        for entry in read.values():
+            if missing := [name for name in NEEDED if name not in entry]:
+                raise ValueError(missing)
+            compile(entry["checks"], "checks", "exec")
+    except (ValueError, zlib.error, AttributeError, TypeError, SyntaxError):
         raise ValueError(
             "the public checks in this cell are damaged: take the cell from a fresh copy of the notebook"
         ) from None
     _brought.update(read)
 
 
-def _known(exercise_id: str) -> tuple[dict, tuple[list[Callable], Callable | None]]:
-    if exercise_id in _brought:
-        exercise, source = _brought[exercise_id]
-        return exercise, _defined(source, exercise_id)
-    path = FOLDER / f"{exercise_id}.json"
-    return json.loads(path.read_text(encoding="utf-8")), checks_of(path.with_suffix(".py"))
+def _unpack(text: str) -> dict[str, dict]:
+    return json.loads(zlib.decompress(base64.b64decode(text)))
 
 
-def checks_of(path: Path) -> tuple[list[Callable], Callable | None]:
-    """Load the functions ``property_…(answer, generator)`` of a file, in order, and ``observe`` if there is one."""
-    return _defined(path.read_text(encoding="utf-8"), str(path))
+@cache
+def _shipped(path: Path) -> dict[str, dict]:
+    return _unpack(path.read_text(encoding="utf-8"))
 
 
-def _defined(source: str, file: str) -> tuple[list[Callable], Callable | None]:
-    namespace = {"__name__": Path(file).stem}
-    exec(compile(source, file, "exec"), namespace)
+def defined(source: str) -> tuple[list[Callable], Callable | None]:
+    """Run the source of checks; return the functions ``property_…(answer, generator)`` in order, and ``observe``."""
+    namespace: dict[str, Any] = {"__name__": "checks"}
+    exec(compile(source, "checks", "exec"), namespace)
     return [thing for name, thing in namespace.items() if name.startswith("property_")], namespace.get("observe")
 
 
-def _examine(exercise: dict, properties: list[Callable], observe: Callable | None, answer: Callable) -> Result:
-    cases, expected, function = exercise["cases"], exercise["expected"], exercise["function"]
-    found = []
-    for case in cases:
-        result, error = outcome(answer, case, observe)
-        if type(error) is NotImplementedError and not error.args:  # PyTorch's own come with a message
-            text = "Not attempted yet: write your code in place of `raise NotImplementedError` and run the cell again."
-            return Result("not attempted", text)
-        found.append((result, error))
-    for mistake in exercise["mistakes"]:
-        if all(alike(result, known) for (result, _), known in zip(found, mistake["outcomes"], strict=True)):
-            text = f"Known mistake, {mistake['name'].replace('_', ' ')}: {mistake['sentence']}"
-            return Result("mistake", text, mistake["name"])
-    where = [f"in case {i} ({_describe(case)}) {function}" for i, case in enumerate(cases, 1)]
-    for location, (result, error), right in zip(where, found, expected, strict=True):
-        fault = raised(error, answer) if error else _fault(result["returned"], right["returned"])
-        if not fault and "changed" in result:
-            fault = (
-                f"changes its argument {' and '.join(result['changed'])}; it must leave what it is given as it was, "
-                "so beware of operators such as += and of methods whose names end in an underscore"
+# The verdict
+
+
+class _Case(NamedTuple):
+    """A case, what the answer made of it, and what is expected."""
+
+    number: int
+    arguments: dict
+    found: dict
+    error: BaseException | None
+    expected: dict
+
+    @property
+    def right(self) -> bool:
+        return alike(self.found, self.expected)
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """Order in which cases that go wrong are reported: small before large, and last what only a dtype broke."""
+        dtypes = {value.get("dtype", "") for value in self.arguments.values()}
+        unusual = any("float" in dtype and dtype != "torch.float32" for dtype in dtypes)
+        return unusual and self.error is not None, sum(map(_n_entries, self.arguments.values()))
+
+    @property
+    def values(self) -> tuple[dict, dict]:
+        """What was returned and what is expected."""
+        return self.found["returned"], self.expected["returned"]
+
+
+def _n_entries(encoded: dict) -> int:
+    return sum(map(_n_entries, encoded["items"])) if "items" in encoded else len(encoded.get("data", ()))
+
+
+NOT_ATTEMPTED = "Not attempted yet: write your code in place of `raise NotImplementedError` and run the cell again."
+UNCHANGED = "Not attempted yet: this code still does what the code you were given does. Find the mistake in it."
+NOT_THE_VALUE = "Not yet: this is not the right value. The hints say how to get to it."
+
+
+class _Trial:
+    """An answer tried on the cases of an exercise."""
+
+    def __init__(self, exercise: dict, answer: Callable) -> None:
+        self.exercise, self.answer = exercise, answer
+        self.properties, self.observe = defined(exercise["checks"])
+        self.forbidden = _Forbidden(exercise["forbidden"])
+        self.cases: list[_Case] = []
+
+    def result(self) -> Result:
+        for number, arguments in enumerate(self.exercise["cases"], 1):
+            found, error = outcome(self.watched, arguments, self.observe)
+            if type(error) is NotImplementedError and not error.args:  # PyTorch's own come with a message
+                return Result("not attempted", NOT_ATTEMPTED)
+            self.cases.append(_Case(number, arguments, found, error, self.exercise["expected"][number - 1]))
+        if all(case.right for case in self.cases):
+            return self.of_right_values()
+        if self.exercise["unchanged"] and self.comes_to(self.exercise["unchanged"]):
+            return Result("not attempted", UNCHANGED)
+        used = f" {self.without}" if self.forbidden.used else ""
+        for mistake in self.exercise["mistakes"]:
+            if self.comes_to(mistake["outcomes"]):
+                text = f"Known mistake, {mistake['name'].replace('_', ' ')}: {mistake['sentence']}{used}"
+                return Result("mistake", text, mistake["name"], self.example)
+        return Result("failed", self.unknown_mistake() + used, None, self.example)
+
+    def watched(self, *arguments):
+        with self.forbidden:
+            return self.answer(*arguments)
+
+    def comes_to(self, outcomes: list[dict]) -> bool:
+        return all(alike(case.found, known) for case, known in zip(self.cases, outcomes, strict=True))
+
+    @property
+    def without(self) -> str:
+        return f"This exercise asks you to do without {' and '.join(sorted(self.forbidden.used))}."
+
+    def where(self, case: _Case) -> str:
+        function = self.exercise["function"]
+        return f"in case {case.number} ({described(case.arguments)}) {function}" if case.arguments else function
+
+    def of_right_values(self) -> Result:
+        for case in self.cases:
+            if wrong := dtype_fault(*case.values, self.exercise["dtype"]):
+                return Result("failed", f"The values are right, but {self.where(case)} {wrong}.")
+        if broken := broken_property(self.properties, self.answer):
+            return Result("failed", f"Not yet, although all cases come out right: {broken}")
+        if self.forbidden.used:
+            return Result("forbidden", f"Right, but {self.without[0].lower()}{self.without[1:]}")
+        n, more = len(self.properties), f"{len(self.cases)} case{'s' if len(self.cases) != 1 else ''}"
+        more += f" and {n} {'property' if n == 1 else 'properties'}" if n else ""
+        return Result("passed", f"Passed: {more}. {self.exercise['explanation']}".strip())
+
+    @property
+    def first_wrong(self) -> _Case:
+        return min((case for case in self.cases if not case.right), key=lambda case: case.rank)
+
+    @property
+    def example(self) -> str:
+        """The smallest input that goes wrong, what comes of it and what should; empty if they do not fit."""
+        case = self.first_wrong
+        given_away = self.observe or self.exercise["kind"] == "predict"
+        if given_away or "returned" not in case.found or "changed" in case.found:
+            return ""
+        return example(self.exercise["function"], case.arguments, *case.values)
+
+    def unknown_mistake(self) -> str:
+        """What goes wrong first, and how, where no known mistake explains it."""
+        case = self.first_wrong
+        where = self.where(case)
+        if case.error:
+            return f"Not yet: {where} {raised(case.error, self.answer)}."
+        found, expected = case.values
+        if found["type"] == "NoneType" != expected["type"]:
+            return f"Not yet: {where} returns nothing (None): a `return` may be missing."
+        if "changed" in case.found:
+            names = " and ".join(case.found["changed"])
+            return (
+                f"Not yet: {where} changes its argument {names}; it must leave what it is given as it was, so beware "
+                "of operators such as += and of methods whose names end in an underscore."
             )
-        if fault:
-            return Result("failed", f"Not yet: {location} {fault}.")
-    broken = broken_property(properties, answer)
-    for location, (result, _), right in zip(where, found, expected, strict=True):
-        if not alike(result, right):
-            difference = _difference(result["returned"], right["returned"], observe is not None)
-            meaning = f" We compare {' '.join(observe.__doc__.split())}." if observe else ""
-            text = f"Not yet: {location} {difference}.{meaning}"
-            return Result("failed", f"{text} {broken}" if broken else text)
-    if broken:
-        return Result("failed", f"Not yet, although all cases come out right: {broken}")
-    count = f"{len(properties)} {'property' if len(properties) == 1 else 'properties'}"
-    return Result("passed", f"Passed: {len(cases)} cases and {count}.")
+        if self.exercise["kind"] == "predict":
+            return NOT_THE_VALUE
+        if self.observe:
+            meaning = f"We compare {' '.join((self.observe.__doc__ or '').split())}."
+            broken = broken_property(self.properties, self.answer, stated=True)
+            sentences = [f"Not yet: {where} {difference(found, expected, 'leads to')}.", meaning, broken]
+            return " ".join(filter(None, sentences))
+        wrong, how = fault(found, expected), self.diagnosis()
+        if not wrong and not how:
+            how = broken_property(self.properties, self.answer, stated=True)
+        if how and self.example:
+            return f"Not yet. {how}"
+        return " ".join(filter(None, [f"Not yet: {where} {wrong or difference(found, expected)}.", how]))
+
+    def diagnosis(self) -> str | None:
+        """What the values of all cases together tell about the mistake, in a sentence, if they tell anything."""
+        pairs = [(case, _numeric_parts(*case.values)) for case in self.cases if "returned" in case.found]
+        pairs = [(case, parts) for case, parts in pairs if parts]
+        if len({len(parts) for _, parts in pairs}) != 1:
+            return None
+        for i in range(len(pairs[0][1])):
+            found, expected = ([parts[i][side] for _, parts in pairs] for side in (0, 1))
+            sentence = not all(map(agree, found, expected)) and diagnose(
+                [torch.as_tensor(decode(each)) for each in found],
+                [torch.as_tensor(decode(each)) for each in expected],
+                [{name: decode(value) for name, value in case.arguments.items()} for case, _ in pairs],
+                [_sizes(self.exercise["dimensions"], case.arguments) for case, _ in pairs],
+            )
+            if sentence:
+                several = len(pairs[0][1]) > 1
+                return f"In value {i + 1}, {sentence[0].lower()}{sentence[1:]}" if several else sentence
+        return None
 
 
-# What a function does, as plain data
+def _numeric_parts(found: dict, expected: dict) -> list[tuple[dict, dict]]:
+    """The pairs of tensors or numbers, of what was returned and what is expected; none if they cannot be compared."""
+    if "items" in found and "items" in expected and len(found["items"]) == len(expected["items"]):
+        pairs = [_numeric_parts(*pair) for pair in zip(found["items"], expected["items"], strict=True)]
+        return sum(pairs, []) if all(pairs) else []
+    numeric = all("data" in each and each["type"] != "str" for each in (found, expected))
+    return [(found, expected)] if numeric else []
 
 
-def encode(value: Any) -> dict:
-    """Convert a value to plain data, with floats to six digits.
-
-    The value is a tensor, a number, a string, None, or a tuple, a list or a dictionary (with string keys) of such
-    values. Of any other value only the type is kept.
-    """
-    if isinstance(value, torch.Tensor) and value.layout == torch.strided and not (value.is_complex() or value.is_meta):
-        data = [_six_digits(x) for x in value.detach().flatten().tolist()]
-        return {"type": "tensor", "dtype": str(value.dtype), "shape": list(value.shape), "data": data}
-    if isinstance(value, bool | int | float | str):
-        return {"type": type(value).__name__, "shape": [], "data": [_six_digits(value)]}
-    if isinstance(value, tuple | list):
-        return {"type": type(value).__name__, "items": [encode(item) for item in value]}
-    if isinstance(value, dict) and all(isinstance(name, str) for name in value):
-        names = sorted(value)
-        return {"type": "dict", "names": names, "items": [encode(value[name]) for name in names]}
-    return {"type": type(value).__name__}
+def _sizes(dimensions: dict[str, list[str]], case: dict) -> dict[str, int]:
+    """The sizes of a case by name: the named axes of tensors, and whole numbers that are arguments."""
+    sizes = {name: value["data"][0] for name, value in case.items() if value["type"] == "int"}
+    for argument, names in dimensions.items():
+        sizes |= dict(zip(names, case[argument].get("shape", ()), strict=False))
+    return sizes
 
 
-def decode(encoded: dict) -> Any:
-    """Convert plain data back to a new copy of the value that was encoded."""
-    kind = encoded["type"]
-    if kind == "tensor":
-        dtype = getattr(torch, encoded["dtype"].removeprefix("torch."))
-        return torch.tensor(encoded["data"], dtype=dtype, device="cpu").reshape(encoded["shape"])
-    if "items" in encoded:
-        items = list(map(decode, encoded["items"]))
-        if kind == "dict":
-            return dict(zip(encoded["names"], items, strict=True))
-        return tuple(items) if kind == "tuple" else items
-    return encoded["data"][0] if "data" in encoded else None
+class _Forbidden(TorchFunctionMode):
+    """Notes which of the forbidden functions are called, under whatever name."""
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__()
+        self.names, self.used = {_plain(name.rpartition(".")[2]): name for name in reversed(names)}, set()
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        called = _plain(getattr(func, "__name__", ""))
+        self.used |= {name for plain, name in self.names.items() if plain in called}
+        return func(*args, **(kwargs or {}))
 
 
-def undecodable(encoded: dict) -> str | None:
-    """Return the type of the first value that :func:`decode` cannot restore, or None."""
-    if "items" in encoded:
-        return next(filter(None, map(undecodable, encoded["items"])), None)
-    return None if "data" in encoded or encoded["type"] == "NoneType" else encoded["type"]
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()
 
 
-def outcome(answer: Callable, case: dict, observe: Callable | None = None) -> tuple[dict, BaseException | None]:
-    """Call the answer on an encoded case; return what it returned or raised and which arguments it changed.
-
-    The exception itself is returned as well, so that the caller can report where it was raised.
+def broken_property(properties: list[Callable], answer: Callable, stated: bool = False) -> str | None:
+    """Return the message of the first property that the answer does not have, or None.
 
     Args:
-        observe: if given, ``observe(returned, **case)`` replaces the returned value; its AssertionError says why the
-            value cannot be used.
+        stated: leave out the properties that cannot be tested, since the answer raises or returns what does not fit.
     """
-    arguments = {name: decode(value) for name, value in case.items()}
-    error = None
-    try:
-        returned = answer(*arguments.values())
-        if observe and returned is not None:
-            returned = _observed(observe, returned, case)
-    except _TimeIsUp:
-        raise
-    except BaseException as e:  # sys.exit() in an answer is a mistake like any other
-        found, error = {"raised": type(e).__name__}, e
-    else:
-        found = {"returned": encode(returned)}
-    changed = [name for name, value in arguments.items() if not agree(encode(value), case[name])]
-    return found | ({"changed": changed} if changed else {}), error
-
-
-def _observed(observe: Callable, returned: Any, case: dict) -> Any:
-    try:
-        return observe(_on_cpu(returned), **{name: decode(value) for name, value in case.items()})
-    except AssertionError as e:
-        raise _Unusable(str(e)) from e
-    except Exception as e:
-        raise _Unusable(type(e).__name__) from e
-
-
-class _Unusable(Exception):
-    """Raised if ``observe`` cannot use what the answer returned."""
-
-
-def alike(a: dict, b: dict) -> bool:
-    """Return whether two outcomes are the same up to rounding."""
-    same = a.get("raised") == b.get("raised") and a.get("changed") == b.get("changed")
-    return same and agree(a.get("returned", {}), b.get("returned", {}))
-
-
-def agree(a: dict, b: dict) -> bool:
-    """Return whether two encoded values have the same shape and numbers: floats up to rounding, integers exactly."""
-    if "data" in a and "data" in b:
-        return a["shape"] == b["shape"] and all(map(_close, a["data"], b["data"]))
-    if "items" in a and "items" in b:
-        same = len(a["items"]) == len(b["items"]) and a.get("names") == b.get("names")
-        return same and all(map(agree, a["items"], b["items"]))
-    return a == b
-
-
-def _close(x: int | float | str, y: int | float | str) -> bool:
-    if x == y or isinstance(x, str) or isinstance(y, str) or not (isinstance(x, float) or isinstance(y, float)):
-        return x == y
-    return math.isnan(x) and math.isnan(y) or math.isclose(x, y, rel_tol=1e-4, abs_tol=1e-5)
-
-
-def _six_digits(x: Any) -> Any:
-    return float(f"{x:.6g}") if isinstance(x, float) else x
-
-
-# Sentences
-
-
-def _describe(case: dict) -> str:
-    def briefly(value: dict) -> Any:
-        if "items" in value:
-            return f"of length {len(value['items'])}"
-        return tuple(value["shape"]) if value["type"] == "tensor" else repr(decode(value))
-
-    shown = map(briefly, case.values())
-    return ", ".join(f"{name} {what}" for name, what in zip(case, shown, strict=True))
-
-
-def raised(error: BaseException, answer: Callable) -> str:
-    """Describe an exception: its type, its line in the student's code, and the most useful line of its message."""
-    if isinstance(error, _Unusable):
-        return f"returns something that cannot be used: {str(error).rstrip('.')}"
-    code = getattr(inspect.unwrap(answer), "__code__", None)
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if code and f.filename == code.co_filename]
-    location = f' in line {frames[-1].lineno}, "{frames[-1].line}"' if frames else ""
-    name, lines = type(error).__name__, str(error).strip().splitlines() or [""]
-    message = lines[-1 if name == "EinopsError" else 0].strip().rstrip(".")  # einops ends with what is wrong
-    return f"raises {name}{location}" + (f": {message[:200]}" if message else "")
-
-
-def _fault(found: dict, right: dict, what: str = "returns") -> str | None:
-    """Describe what is wrong with the type, shape, dtype or finiteness of a returned value, or return None."""
-    if found["type"] == "NoneType" != right["type"]:
-        return f"{what} nothing (None): a `return` may be missing"
-    several = "items" in found and "items" in right and ("names" in found) == ("names" in right)
-    if found["type"] != right["type"] and not several:  # a list will do for a tuple
-        return f"{what} a value of type {found['type']} where a {right['type']} is expected"
-    if several:
-        if found.get("names") != right.get("names"):
-            return f"{what} a dictionary with the names {found['names']} where {right['names']} are expected"
-        if len(found["items"]) != len(right["items"]):
-            return f"{what} {len(found['items'])} values where {len(right['items'])} are expected"
-        pairs = zip(_locations(right), found["items"], right["items"], strict=True)
-        faults = (_fault(f, r, f"{what.rstrip(',')}, as value {location},") for location, f, r in pairs)
-        return next(filter(None, faults), None)
-    if "data" not in found:
-        return f"{what} a dictionary whose names are not all texts" if "items" in right else None
-    if found["shape"] != right["shape"]:
-        return f"{what} shape {tuple(found['shape'])} where {tuple(right['shape'])} is expected"
-    if found.get("dtype") != right.get("dtype"):
-        return f"{what} {found['dtype']} where {right['dtype']} is expected"
-    for bad, name in ((math.isnan, "NaN (not a number)"), (math.isinf, "an infinite number")):
-        if _any(bad, found) and not _any(bad, right):
-            return f"{what} {name} where every number should be finite"
-    return None
-
-
-def _any(bad: Callable, encoded: dict) -> bool:
-    return any(isinstance(x, float) and bad(x) for x in encoded["data"])
-
-
-def _locations(encoded: dict) -> list:
-    """Return the names or numbers by which messages refer to the values of a tuple, a list or a dictionary."""
-    return list(map(repr, encoded["names"])) if "names" in encoded else list(range(1, len(encoded["items"]) + 1))
-
-
-def _difference(found: dict, right: dict, observed: bool) -> str:
-    verb = "leads to" if observed else "returns"
-    if "items" in right:
-        entries = zip(_locations(right), found["items"], right["items"], strict=True)
-        location, found, right = next(entry for entry in entries if not agree(*entry[1:]))
-        difference = _difference(found, right, observed)
-        return difference if observed else f"is wrong in value {location}: it {difference}"
-    if len(right["data"]) <= 6:
-        return f"{verb} {_numbers(found)} where {_numbers(right)} is expected"
-    pairs = list(zip(found["data"], right["data"], strict=True))
-    if isinstance(right["data"][0], float):
-        gap = max(abs(x - y) for x, y in pairs)
-        return f"{verb} numbers that are off by up to {gap:{'.2g' if gap < 100 else '.0f'}}"
-    wrong = [i for i, pair in enumerate(pairs) if not _close(*pair)]
-    (x, y), location = pairs[wrong[0]], _index_of(wrong[0], right["shape"])
-    return f"{verb} {x} at {location} where {y} is expected ({len(wrong)} of {len(pairs)} entries are wrong)"
-
-
-def _numbers(encoded: dict) -> str:
-    numbers = [round(x, 4) if isinstance(x, float) else x for x in encoded["data"]]
-    return str(numbers) if encoded["shape"] else repr(numbers[0])
-
-
-def _index_of(i: int, shape: list[int]) -> list[int]:
-    """Return the indices of entry number ``i`` of a tensor of this shape."""
-    location = []
-    for size in reversed(shape):
-        i, index = divmod(i, size)
-        location.insert(0, index)
-    return location
-
-
-def broken_property(properties: list[Callable], answer: Callable) -> str | None:
-    """Return the message of the first property that the answer does not have, or None."""
 
     def guarded(*arguments):
         try:
-            return _on_cpu(answer(*arguments))
-        except _TimeIsUp:
+            returned = on_cpu(answer(*arguments))
+            return returned if _holds_float64(arguments) else _in_float32(returned)
+        except CheckTimeout:
             raise
         except BaseException as e:
             raise _AnswerRaised from e
@@ -385,18 +345,28 @@ def broken_property(properties: list[Callable], answer: Callable) -> str | None:
         except AssertionError as e:
             return str(e)
         except _AnswerRaised as e:
-            return f"Tested for the property “{name}”, it {raised(e.__cause__, answer)}."
+            if not stated:
+                return f"Tested for the property “{name}”, it {raised(e.__cause__ or e, answer)}."
         except Exception as e:  # the property could not handle what the answer returned
-            return f"Tested for the property “{name}”, it returns something that cannot be used ({type(e).__name__})."
+            if not stated:
+                what = f"it returns something that cannot be used ({type(e).__name__})"
+                return f"Tested for the property “{name}”, {what}."
     return None
 
 
-def _on_cpu(value: Any) -> Any:
+def _holds_float64(value: Any) -> bool:
+    if isinstance(value, tuple | list | dict):
+        return any(map(_holds_float64, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, torch.Tensor) and value.dtype == torch.float64
+
+
+def _in_float32(value: Any) -> Any:
+    """What is more precise than the arguments is right too, and a property could not compare it with them."""
     if isinstance(value, tuple | list):
-        return type(value)(map(_on_cpu, value))
+        return type(value)(map(_in_float32, value))
     if isinstance(value, dict):
-        return {name: _on_cpu(entry) for name, entry in value.items()}
-    return value.cpu() if isinstance(value, torch.Tensor) else value
+        return {name: _in_float32(entry) for name, entry in value.items()}
+    return value.float() if isinstance(value, torch.Tensor) and value.dtype == torch.float64 else value
 
 
 class _AnswerRaised(Exception):
@@ -416,10 +386,6 @@ def _takes(answer: Callable, n_arguments: int) -> bool:
     return True
 
 
-class _TimeIsUp(BaseException):
-    pass
-
-
 def _within(seconds: float, work: Callable[[], Result]) -> Result | None:
     """Return the result of the work, or None if it takes too long: it runs in a thread, which can be abandoned."""
     done: list[Result] = []
@@ -428,7 +394,7 @@ def _within(seconds: float, work: Callable[[], Result]) -> Result | None:
     def run() -> None:
         try:
             done.append(work())
-        except _TimeIsUp:
+        except CheckTimeout:
             pass
         except BaseException as e:  # an error of ours: those of the answer are part of the result
             failed.append(e)
@@ -440,7 +406,9 @@ def _within(seconds: float, work: Callable[[], Result]) -> Result | None:
         thread.join(seconds)
     finally:  # also when the reader interrupts
         if thread.is_alive():
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_TimeIsUp))
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(thread.ident or 0), ctypes.py_object(CheckTimeout)
+            )
     for error in failed:
         raise error
     return done[0] if done else None

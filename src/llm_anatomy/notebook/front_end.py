@@ -12,9 +12,9 @@ HERE = Path(__file__).parent
 SCRIPTS = ("widgets/graph.js", "widgets/marks.js", "widgets/runtime.js", "predictions.js")
 STYLES = ("widgets/runtime.css", "predictions.css")
 DARK = 'html[data-theme="dark"], html[theme="dark"], body[data-jp-theme-light="false"]'  # the book, Colab, JupyterLab
+PAPER = {"light": "#ffffff", "dark": "#15181d"}  # the ground of the book's pages
 GROUND = {  # behind the widget, as the book's theme or JupyterLab says, or as it usually is
-    shade: f"var(--pst-color-background,var(--jp-layout-color0,{usual}))"
-    for shade, usual in {"light": "#ffffff", "dark": "#14181e"}.items()
+    shade: f"var(--pst-color-background,var(--jp-layout-color0,{usual}))" for shade, usual in PAPER.items()
 }
 
 

@@ -6,15 +6,16 @@ from importlib.resources import files
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
+from llm_anatomy.notebook.front_end import PAPER
+
 PALETTE: dict[str, dict[str, str]] = json.loads(files(__package__).joinpath("palette.json").read_text("utf-8"))
 """Colours by name, ``{"query": {"light": "#…", "dark": "#…"}, …}``, after Okabe and Ito."""
 
 colours = {name: shades["light"] for name, shades in PALETTE.items()}
 """The colours for figures, by their light variants; a dark page shows the dark ones: ``colours["key"]``."""
 
-WHITE = "#ffffff"
-DARK_GROUND = "#15181d"
-"""The ground of the dark page, where the dark variants of the maps begin."""
+WHITE, DARK_GROUND = PAPER.values()
+"""The ground of the light and of the dark page, where the variants of the maps begin."""
 
 ON_PALE, ON_MIDDLE, ON_DEEP = "#000000", "#fffffd", "#fffffe"
 """Inks for text on a map: black, white and white, which are white, white and black on the dark page."""

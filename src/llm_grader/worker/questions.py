@@ -18,7 +18,7 @@ def prepare(question: dict, seed: int) -> dict:
         seed: seed of the hidden inputs, and of the cotangents of gradients.
     """
     generator = torch.Generator().manual_seed(seed)
-    cases = calls.run_source(question["hidden"], "hidden")["cases"](generator)
+    cases = calls.run_source(question["hidden"], "hidden")["hidden_cases"](generator)
     encoded = [{name: encode(value) for name, value in case.items()} for case in cases]
     solution = calls.run_source(question["solution"], "solution")[question["function"]]
     with_gradients = "def property_gradient" in question["checks"]

@@ -462,6 +462,7 @@ def test_shapes_on_the_meta_device(name):
     assert SCHEMES[name]().to("meta").embed(x, POSITIONS.to("meta")).shape == x.shape
 
 
+@pytest.mark.slow
 def test_compiles_without_a_graph_break(run_without_shape_checks):
     code = (
         "import torch; from llm_anatomy.layers.positions.absolute import *\n"

@@ -558,6 +558,7 @@ def test_built_on_meta_state_dict_and_copies(cls, device):
     assert cls(D_HEAD).to("meta").rotate(x.to("meta"), POSITIONS.to("meta")).shape == x.shape
 
 
+@pytest.mark.slow
 def test_compiles_without_a_graph_break(run_without_shape_checks):
     code = (
         "import torch; from llm_anatomy.layers.positions.rotary import *\n"

@@ -59,6 +59,9 @@ WRONG = {
     "a base of 400 digits": ("llama-3-8b", dict(rope_theta=10**400), "must be at most"),
     "more numbers than there are": ("llama-3-8b", dict(vocab_size=2**70), "must be at most"),
     "more layers than can be built": ("gemma-2-2b", dict(num_hidden_layers=10**9), "must be at most 10000"),
+    "rotations larger than memory": ("gemma-2-2b", dict(head_dim=2**31 - 2), "must be at most 16777216"),
+    "and by default": ("llama-3-8b", dict(hidden_size=2**31 - 8), "must be at most 16777216"),
+    "and beside latents": ("deepseek-v2-lite", dict(qk_rope_head_dim=2**31 - 2), "must be at most 16777216"),
     "a switch that is a number": ("gpt-neox", dict(use_parallel_residual=0), "0 must be true or false"),
     "another": ("t5-small", dict(tie_word_embeddings=0), "0 must be true or false"),
     "one more": ("t5-small", dict(scale_decoder_outputs="no"), "'no' must be true or false"),
@@ -106,7 +109,7 @@ HOSTILE = {
         "config.json: the file is nested too",
     ),
     "too many weights": (
-        lambda f: change_config(f, hidden_size=2**31 - 1, head_dim=2**31 - 2, num_attention_heads=9998),
+        lambda f: change_config(f, hidden_size=2**24, head_dim=2**24, num_attention_heads=9998),
         "config.json describes no model: ",
     ),
     "a name of two lines": (

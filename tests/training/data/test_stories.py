@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import re
+from functools import cache
 from random import Random
 
 import pytest
@@ -10,14 +11,26 @@ import pytest
 from llm_anatomy.training.data import story_grammar as grammar
 from llm_anatomy.training.data.stories import expand, plan, stories, story, story_text
 
-STORIES = [story(seed=11, index=i) for i in range(1500)]
-TEXTS = [told.text for told in STORIES]
-ALL = "\n".join(TEXTS)
 SENTENCE = re.compile(r'[^.!?\n]+[.!?]"?')
 
 
+@cache
+def told_stories():
+    return [story(seed=11, index=i) for i in range(1500)]
+
+
+@cache
+def texts():
+    return [told.text for told in told_stories()]
+
+
+@cache
+def all_of_it():
+    return "\n".join(texts())
+
+
 def of(plot):
-    return [told for told in STORIES if told.plot == plot]
+    return [told for told in told_stories() if told.plot == plot]
 
 
 def test_the_same_seed_gives_the_same_text_on_every_machine():
@@ -27,17 +40,17 @@ def test_the_same_seed_gives_the_same_text_on_every_machine():
 
 def test_any_size_and_any_part():
     assert [len(story_text(n)) >= n for n in (0, 1, 1000, 50_000)] == [True] * 4 and story_text(0) == ""
-    assert list(stories(seed=11, n=20)) == list(itertools.islice(stories(seed=11), 20)) == TEXTS[:20]
-    assert list(stories(seed=11, n=5, first=7)) == TEXTS[7:12]
-    assert story_text(5000, seed=11).split("\n\n")[3] == TEXTS[3]
+    assert list(stories(seed=11, n=20)) == list(itertools.islice(stories(seed=11), 20)) == texts()[:20]
+    assert list(stories(seed=11, n=5, first=7)) == texts()[7:12]
+    assert story_text(5000, seed=11).split("\n\n")[3] == texts()[3]
     assert story_text(200_000).isascii()
 
 
 def test_tens_of_thousands_of_distinct_sentences():
-    sentences = SENTENCE.findall(ALL)
+    sentences = SENTENCE.findall(all_of_it())
     assert len(set(sentences)) > 0.7 * len(sentences) > 15_000
-    assert len(set(TEXTS)) == len(TEXTS)
-    first_half, second_half = (set(SENTENCE.findall("\n".join(part))) for part in (TEXTS[:750], TEXTS[750:]))
+    assert len(set(texts())) == len(texts())
+    first_half, second_half = (set(SENTENCE.findall("\n".join(part))) for part in (texts()[:750], texts()[750:]))
     assert len(second_half - first_half) > 0.7 * len(second_half)  # nor do they run out soon
 
 
@@ -50,26 +63,28 @@ def test_every_line_of_the_grammar_can_be_told():
     for rule in grammar.RULES:
         for _ in range(60):
             assert not re.search(r"[\[\]{}]|\bNone\b", expand(rule, plan(rng), rng))
-    assert {told.plot for told in STORIES} == set(grammar.PLOTS)
+    assert {told.plot for told in told_stories()} == set(grammar.PLOTS)
     with pytest.raises(ValueError, match="rule='nothing'"):
         expand("nothing", plan(rng), rng)
 
 
 def test_sentences_are_written_as_sentences():
-    assert not re.search(r"  | [.,!?]|[.!?]{2}|,,|[.,]\w", ALL)
-    assert not (found := re.search(r"\b(\w+) \1\b", ALL)), found
-    for text in TEXTS:
+    assert not re.search(r"  | [.,!?]|[.!?]{2}|,,|[.,]\w", all_of_it())
+    assert not (found := re.search(r"\b(\w+) \1\b", all_of_it())), found
+    for text in texts():
         assert text.count("\n") == 2 and text.count('"') % 2 == 0
         for line in text.split("\n"):
             assert re.fullmatch(r'["A-Z].*[.!?]"?', line)
-    for start in re.findall(r'(?:^|[.] |[.!?]" )(["\w]\w*)', re.sub(r'[!?]" (?=[a-z])', "X ", ALL), re.MULTILINE):
+    for start in re.findall(
+        r'(?:^|[.] |[.!?]" )(["\w]\w*)', re.sub(r'[!?]" (?=[a-z])', "X ", all_of_it()), re.MULTILINE
+    ):
         assert start.lstrip('"')[:1].isupper(), start
 
 
 def test_articles_agree():
-    assert not re.search(r"\b[Aa] [aeiou]", ALL) and not re.search(r"\b[Aa]n (?!hour)[^aeiou]", ALL)
-    assert not re.search(r"\b(an?|the|some) (an?|the|some)\b", ALL, re.IGNORECASE)
-    assert re.search(r"\ban orange \w+\b", ALL) and re.search(r"\b[Aa]n (otter|owl)\b", ALL)
+    assert not re.search(r"\b[Aa] [aeiou]", all_of_it()) and not re.search(r"\b[Aa]n (?!hour)[^aeiou]", all_of_it())
+    assert not re.search(r"\b(an?|the|some) (an?|the|some)\b", all_of_it(), re.IGNORECASE)
+    assert re.search(r"\ban orange \w+\b", all_of_it()) and re.search(r"\b[Aa]n (otter|owl)\b", all_of_it())
 
 
 def test_numbers_agree():
@@ -89,18 +104,18 @@ def test_numbers_agree():
         r"\b(One|It|it) were\b",
         rf"\bs?he were\b|\bThey was\b|\bthere (was|is) ({words})\b", rf"\b(a|an) (\w+ )?({several})\b",
     ):  # fmt: skip
-        assert not (found := re.search(wrong, ALL)), found
-    assert re.search(r"One was left", ALL) and re.search(rf"[Tt]ake one ({one})", ALL)
-    assert not re.search(rf"\b(had|gave \w+|[Tt]ake) ({one})\b", ALL)
+        assert not (found := re.search(wrong, all_of_it())), found
+    assert re.search(r"One was left", all_of_it()) and re.search(rf"[Tt]ake one ({one})", all_of_it())
+    assert not re.search(rf"\b(had|gave \w+|[Tt]ake) ({one})\b", all_of_it())
 
 
 def test_the_narration_is_in_the_past():
-    told = re.sub(r'"[^"]*"', "", ALL)
+    told = re.sub(r'"[^"]*"', "", all_of_it())
     assert not re.search(r"\b(is|are|has|have|does|do|am|lives|loves|goes|says|can|will)\b", told)
 
 
 def test_pronouns_can_mean_one_character_only():
-    for told in STORIES:
+    for told in told_stories():
         hero, friend = told.facts["hero"], told.facts["friend"]
         assert (hero in grammar.GIRLS) != (friend in grammar.GIRLS)
         girl, boy = (hero, friend) if hero in grammar.GIRLS else (friend, hero)
@@ -110,11 +125,11 @@ def test_pronouns_can_mean_one_character_only():
             assert not re.search(rf"\b{name} (took|clapped|put on|liked|lost) {other}\b", told.text)
             assert not re.search(rf"Of all {own} things, {friend}\b", told.text)
     helpers = "|".join(grammar.HELPERS)
-    assert not re.search(rf'({helpers})\b[^.\n"]*[.]"? (He|She)\b', ALL)
+    assert not re.search(rf'({helpers})\b[^.\n"]*[.]"? (He|She)\b', all_of_it())
 
 
 def test_what_is_said_once_holds_to_the_end():
-    for told in STORIES:
+    for told in told_stories():
         facts = told.facts
         assert facts["hero"] in told.text and facts["friend"] in told.text
         noun = facts["thing"].split()[-1]
@@ -129,7 +144,7 @@ def test_what_is_said_once_holds_to_the_end():
 def test_the_weather_suits_the_season():
     for season in grammar.SEASONS:
         lines = grammar.RULES[f"weather in {season}"]
-        assert {told.facts["season"] for told in STORIES if any(line in told.text for line in lines)} == {season}
+        assert {told.facts["season"] for told in told_stories() if any(line in told.text for line in lines)} == {season}
 
 
 def test_what_is_lost_is_found_where_it_was_last():

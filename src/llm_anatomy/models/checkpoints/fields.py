@@ -29,7 +29,9 @@ chunk_size_feed_forward
 """Fields that do not affect what a model computes, in any family."""
 
 LARGEST: dict[str, int] = dict.fromkeys(("n_layers", "n_encoder_layers", "n_heads", "moe.n_experts"), 10_000)
-"""Bounds for numbers of modules: a larger number would exhaust time and memory before anything else refuses it."""
+LARGEST |= dict.fromkeys(("d_model", "d_head", "latent.d_rotary"), 2**24)
+"""Bounds for numbers of modules, and for widths of heads, whose rotations are computed while the model has no weights
+yet: a larger number would exhaust time and memory before anything else refuses it."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,0 @@
-from llm_anatomy.shapes import Int, Tensor
-
-
-def read_counter(digits: Int[Tensor, "n_positions n_digits"]) -> Int[Tensor, "n_positions"]:
-    """The positions whose binary digits are in the rows, the fastest digit last."""
-    raise NotImplementedError

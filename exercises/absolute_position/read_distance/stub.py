@@ -1,8 +1,0 @@
-from llm_anatomy.shapes import Float, Int, Tensor
-
-
-def read_distance(
-    query_codes: Float[Tensor, "n_pairs_of_positions d_model"], key_codes: Float[Tensor, "n_pairs_of_positions d_model"]
-) -> Int[Tensor, "n_pairs_of_positions"]:
-    """The offset of each key from its query, read off their sinusoidal codes."""
-    raise NotImplementedError

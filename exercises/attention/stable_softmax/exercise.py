@@ -1,0 +1,84 @@
+import torch
+
+from llm_anatomy.shapes import Float, Tensor
+
+
+def stable_softmax(scores: Float[Tensor, "n_queries n_keys"]) -> Float[Tensor, "n_queries n_keys"]:
+    """The softmax of each row, at any size of the scores."""
+    shifted = (scores - scores.amax(dim=-1, keepdim=True)).exp()  # the largest in each row is 1
+    return shifted / shifted.sum(dim=-1, keepdim=True)
+
+
+def accepted_largest_score_subtracted(scores):
+    """Subtracts the largest score of each row before the exponential."""
+    exponentials = (scores - scores.amax(-1, keepdim=True)).exp()
+    return exponentials / exponentials.sum(-1, keepdim=True)
+
+
+def accepted_differences_of_pairs(scores):
+    """Divides the fraction by its numerator, 1 / sum of exp(s_l - s_j); an overflow there becomes a weight of zero."""
+    differences = scores[:, None, :] - scores[:, :, None]  # (n_queries, n_keys j, n_keys l)
+    return 1 / differences.exp().sum(-1)
+
+
+def accepted_logarithms(scores):
+    """Divides by subtracting logarithms, in float64, where scores of 1000 keep enough digits."""
+    wide = scores.double()
+    return torch.exp(wide - wide.logsumexp(-1, keepdim=True)).to(scores.dtype)
+
+
+def cases(generator):
+    lecture = {"scores": torch.tensor([[0.8, 0.2], [1000.0, 999.0]])}  # the slide's, and those of the erratum
+    far_apart = {
+        "scores": torch.tensor(
+            [[1000.0, 1002.0, -1000.0], [0.5, -0.3, 2.0], [-60.0, 40.0, 38.0], [-1000.0, -1001.0, -999.0]]
+        )
+    }
+
+    def drawn(n_queries, n_keys):
+        return {"scores": (20 * torch.randn(n_queries, n_keys, generator=generator)).round() / 10}
+
+    return [lecture, far_apart, drawn(3, 7), drawn(6, 5)]
+
+
+def property_rows_add_up_to_one(answer, generator):
+    weights = answer(5 * torch.randn(4, 6, generator=generator))
+    assert torch.allclose(weights.sum(-1), torch.ones(4), atol=1e-5), "Not every row of yours adds up to one."
+
+
+def property_weights_are_positive(answer, generator):
+    assert (answer(torch.randn(4, 6, generator=generator)) > 0).all(), "A weight of yours is not above zero."
+
+
+def property_size_of_a_row(answer, generator):
+    scores = torch.randint(-8, 8, (4, 6), generator=generator).float()
+    for size in (1000.0, -1000.0):
+        shifted = scores.clone()
+        shifted[2] += size
+        assert torch.allclose(answer(scores), answer(shifted), atol=1e-5), (
+            f"Adding {size:.0f} to all scores of one row changes your weights. It should not matter."
+        )
+
+
+def property_queries_alone(answer, generator):
+    scores = torch.randn(4, 6, generator=generator)
+    assert torch.allclose(answer(scores)[2:3], answer(scores[2:3]), atol=1e-5), (
+        "The weights of one query depend on the scores of the others. Each row should be treated by itself."
+    )
+
+
+def property_gradient(answer, generator):
+    scores = torch.randn(4, 6, generator=generator).requires_grad_()
+    assert answer(scores).requires_grad, (
+        "PyTorch cannot follow your weights back to the scores, so nothing could be learned. Stay with tensors: "
+        "no .item(), .tolist(), .numpy() or .detach() on the way."
+    )
+
+
+def hidden_cases(generator):
+    def drawn(n_queries, n_keys, size=3.0):
+        return {"scores": size * torch.randn(n_queries, n_keys, generator=generator)}
+
+    sizes = torch.tensor([[5000.0], [-5000.0], [0.0]])
+    levels = {"scores": sizes + torch.tensor([[3.0, 1.0, 2.5, -1.0], [0.0, 4.0, 1.0, 1.5], [2.0, 2.0, -2.0, 1.0]])}
+    return [levels, drawn(1, 9), drawn(8, 5), drawn(6, 6), drawn(4, 11), drawn(7, 3, size=900.0)]

@@ -1,0 +1,153 @@
+"""Sentences of the checks: which case goes wrong, what was returned, and what is wrong with its form or its numbers."""
+
+import inspect
+import math
+import textwrap
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from llm_anatomy.notebook.outcomes import Unusable, agree, close, decode
+
+WIDTH, LINES = 46, 5  # of what a notebook prints, which a phone shows; of an example
+
+
+def described(case: dict) -> str:
+    """Describe the arguments of a case: shapes of tensors, lengths of collections, other values as they are."""
+    return ", ".join(f"{name} {_brief(value)}" for name, value in case.items())
+
+
+def _brief(value: dict) -> Any:
+    if "items" in value:
+        return f"of length {len(value['items'])}"
+    return tuple(value["shape"]) if value["type"] == "tensor" else repr(decode(value))
+
+
+def example(function: str, case: dict, found: dict, expected: dict) -> str:
+    """Show a call, what it returns and what is expected; empty if they do not fit in five lines."""
+    for digits in (3, 5):
+        values = [_written(each, digits) for each in (found, expected)]
+        if values[0] != values[1]:
+            break
+    arguments = ", ".join(f"{name}={_written(value, 5)}" for name, value in case.items())
+    parts = (f"{function}({arguments})", f"returns  {values[0]}", f"expected {values[1]}")
+    lines = [line for part in parts for line in textwrap.wrap(part, WIDTH, subsequent_indent="  ")]
+    return "\n".join(lines) if len(lines) <= LINES and max(map(len, lines)) <= WIDTH else ""
+
+
+def _written(encoded: dict, digits: int) -> str:
+    """A value as it is shown to a student, without the names of its types."""
+    if "items" in encoded:
+        items = [_written(item, digits) for item in encoded["items"]]
+        if "names" in encoded:
+            pairs = zip(encoded["names"], items, strict=True)
+            return "{" + ", ".join(f"{name!r}: {item}" for name, item in pairs) + "}"
+        return (
+            f"[{', '.join(items)}]" if encoded["type"] == "list" else f"({', '.join(items)}{',' * (len(items) == 1)})"
+        )
+    if "data" not in encoded:
+        return "None" if encoded["type"] == "NoneType" else f"a {encoded['type']}"
+
+    def nested(entries: list[str], shape: list[int]) -> str:
+        if not shape:
+            return entries[0]
+        size = len(entries) // shape[0] if shape[0] else 0
+        return f"[{', '.join(nested(entries[i * size : (i + 1) * size], shape[1:]) for i in range(shape[0]))}]"
+
+    entries = [f"{x:.{digits}g}" if isinstance(x, float) else repr(x) for x in encoded["data"]]
+    return nested(entries, encoded["shape"])
+
+
+def raised(error: BaseException, answer: Callable) -> str:
+    """Describe an exception: its type, its line in the student's code, and the most useful line of its message."""
+    if isinstance(error, Unusable):
+        return f"returns something that cannot be used: {str(error).rstrip('.')}"
+    code = getattr(inspect.unwrap(answer), "__code__", None)
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if code and f.filename == code.co_filename]
+    location = f' in line {frames[-1].lineno}, "{frames[-1].line}"' if frames else ""
+    name, lines = type(error).__name__, str(error).strip().splitlines() or [""]
+    message = lines[-1 if name == "EinopsError" else 0].strip().rstrip(".")  # einops ends with what is wrong
+    return f"raises {name}{location}" + (f": {message[:200]}" if message else "")
+
+
+def fault(found: dict, right: dict, what: str = "returns") -> str | None:
+    """Describe what is wrong with the type, shape or finiteness of a returned value, or return None."""
+    if found["type"] == "NoneType" != right["type"]:
+        return f"{what} nothing (None): a `return` may be missing"
+    several = "items" in found and "items" in right and ("names" in found) == ("names" in right)
+    number = "data" in found and "data" in right and "str" not in (found["type"], right["type"])
+    if found["type"] != right["type"] and not several and not number:  # a list will do for a tuple
+        return f"{what} a value of type {found['type']} where a {right['type']} is expected"
+    if several:
+        if found.get("names") != right.get("names"):
+            return f"{what} a dictionary with the names {found['names']} where {right['names']} are expected"
+        if len(found["items"]) != len(right["items"]):
+            return f"{what} {len(found['items'])} values where {len(right['items'])} are expected"
+        pairs = zip(_locations(right), found["items"], right["items"], strict=True)
+        faults = (fault(f, r, f"{what.rstrip(',')}, as value {location},") for location, f, r in pairs)
+        return next(filter(None, faults), None)
+    if "data" not in found:
+        return f"{what} a dictionary whose names are not all texts" if "items" in right else None
+    if found["shape"] != right["shape"]:
+        return f"{what} shape {tuple(found['shape'])} where {tuple(right['shape'])} is expected"
+    for bad, name in ((math.isnan, "NaN (not a number)"), (math.isinf, "an infinite number")):
+        if _any(bad, found) and not _any(bad, right):
+            return f"{what} {name} where every number should be finite"
+    return None
+
+
+def dtype_fault(found: dict, right: dict, stated: str, what: str = "returns") -> str | None:
+    """Describe a dtype of the wrong kind (floats, integers, booleans) or that differs from the one that is stated."""
+    if "items" in found:
+        pairs = zip(_locations(right), found["items"], right["items"], strict=True)
+        faults = (dtype_fault(f, r, stated, f"{what.rstrip(',')}, as value {location},") for location, f, r in pairs)
+        return next(filter(None, faults), None)
+    if "dtype" not in found or "dtype" not in right:  # a tensor of one number will do for a number
+        return None
+    if stated and found["dtype"] != right["dtype"]:
+        return f"{what} {found['dtype']} where {right['dtype']} is expected, as the exercise says"
+    kinds = [_kind(each["dtype"]) for each in (found, right)]
+    return f"{what} {kinds[0]} where {kinds[1]} are expected" if kinds[0] != kinds[1] else None
+
+
+def _kind(dtype: str) -> str:
+    return "floats" if "float" in dtype else "booleans" if "bool" in dtype else "integers"
+
+
+def _any(bad: Callable, encoded: dict) -> bool:
+    return any(isinstance(x, float) and bad(x) for x in encoded["data"])
+
+
+def _locations(encoded: dict) -> list:
+    """Return the names or numbers by which messages refer to the values of a tuple, a list or a dictionary."""
+    return list(map(repr, encoded["names"])) if "names" in encoded else list(range(1, len(encoded["items"]) + 1))
+
+
+def difference(found: dict, right: dict, verb: str = "returns") -> str:
+    if "items" in right:
+        if len(found.get("items", ())) != len(right["items"]):
+            return f"{verb} something else than is expected"
+        entries = zip(_locations(right), found["items"], right["items"], strict=True)
+        location, found, right = next(entry for entry in entries if not agree(*entry[1:]))
+        within = difference(found, right, verb)
+        return within if verb == "leads to" else f"is wrong in value {location}: it {within}"
+    if "data" not in found or found["shape"] != right["shape"]:
+        return f"{verb} something else than is expected"
+    if len(right["data"]) <= 6:
+        return f"{verb} {_written(found, 5)} where {_written(right, 5)} is expected"
+    pairs = list(zip(found["data"], right["data"], strict=True))
+    if isinstance(right["data"][0], float):
+        gap = max(abs(x - y) for x, y in pairs)
+        return f"{verb} numbers that are off by up to {gap:{'.2g' if gap < 100 else '.0f'}}"
+    wrong = [i for i, pair in enumerate(pairs) if not close(*pair)]
+    (x, y), location = pairs[wrong[0]], _index_of(wrong[0], right["shape"])
+    return f"{verb} {x} at {location} where {y} is expected ({len(wrong)} of {len(pairs)} entries are wrong)"
+
+
+def _index_of(i: int, shape: list[int]) -> list[int]:
+    """Return the indices of entry number ``i`` of a tensor of this shape."""
+    location = []
+    for size in reversed(shape):
+        i, index = divmod(i, size)
+        location.insert(0, index)
+    return location

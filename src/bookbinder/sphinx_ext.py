@@ -67,7 +67,8 @@ def read_source(collect: Callable[[Path], Syllabus], app: Sphinx, docname: str, 
             source[0] = restored(page, source[0], notes)
             if app.config.exercise_solutions and (masters := solutions.masters(text, root)):
                 for master in masters:
-                    app.env.note_dependency(str(master.folder / "exercise.py"))
+                    for name in ("exercise.md", "exercise.py"):  # the explanation, and the solution
+                        app.env.note_dependency(str(master.folder / name))
                 source[0] = solutions.added(source[0], masters)
     except Refusal as refusal:
         raise Unbound(str(refusal)) from None

@@ -56,15 +56,19 @@ def accepted_merged_matrices(x, w_query, w_key, w_value, w_output, n_heads, mask
     return (weights @ x @ hand_over).sum(0)
 
 
+def shapes_of(n_tokens, d_model, n_heads, d_head, d_value):
+    return {
+        "x": (n_tokens, d_model),
+        "w_query": (d_model, n_heads * d_head),
+        "w_key": (d_model, n_heads * d_head),
+        "w_value": (d_model, n_heads * d_value),
+        "w_output": (n_heads * d_value, d_model),
+    }
+
+
 def cases(generator):
     def drawn(mask, d_model, n_heads, d_head, d_value):
-        shapes = {
-            "x": (len(mask), d_model),
-            "w_query": (d_model, n_heads * d_head),
-            "w_key": (d_model, n_heads * d_head),
-            "w_value": (d_model, n_heads * d_value),
-            "w_output": (n_heads * d_value, d_model),
-        }
+        shapes = shapes_of(len(mask), d_model, n_heads, d_head, d_value)
         tenths = {name: (10 * torch.randn(*shape, generator=generator)).round() / 10 for name, shape in shapes.items()}
         return tenths | {"n_heads": n_heads, "mask": mask}
 
@@ -164,13 +168,7 @@ def property_gradient(answer, generator):
 
 def hidden_cases(generator):
     def drawn(mask, d_model, n_heads, d_head, d_value):
-        shapes = {
-            "x": (len(mask), d_model),
-            "w_query": (d_model, n_heads * d_head),
-            "w_key": (d_model, n_heads * d_head),
-            "w_value": (d_model, n_heads * d_value),
-            "w_output": (n_heads * d_value, d_model),
-        }
+        shapes = shapes_of(len(mask), d_model, n_heads, d_head, d_value)
         drawn = {name: torch.randn(*shape, generator=generator) for name, shape in shapes.items()}
         return drawn | {"n_heads": n_heads, "mask": mask}
 

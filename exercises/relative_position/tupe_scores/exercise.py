@@ -48,17 +48,20 @@ def accepted_table_of_positions(query, key, position_table, u_query, u_key, bias
     return torch.stack(scores)
 
 
+def shapes_of(n_heads, n_queries, n_keys, d_head, d_model, n_ctx):
+    return {
+        "query": (n_heads, n_queries, d_head),
+        "key": (n_heads, n_keys, d_head),
+        "position_table": (n_ctx, d_model),
+        "u_query": (n_heads, d_model, d_head),
+        "u_key": (n_heads, d_model, d_head),
+        "bias": (n_heads, n_queries, n_keys),
+    }
+
+
 def cases(generator):
     def drawn(n_heads, d_head, d_model, n_ctx, query_positions, key_positions):
-        n_queries, n_keys = len(query_positions), len(key_positions)
-        shapes = {
-            "query": (n_heads, n_queries, d_head),
-            "key": (n_heads, n_keys, d_head),
-            "position_table": (n_ctx, d_model),
-            "u_query": (n_heads, d_model, d_head),
-            "u_key": (n_heads, d_model, d_head),
-            "bias": (n_heads, n_queries, n_keys),
-        }
+        shapes = shapes_of(n_heads, len(query_positions), len(key_positions), d_head, d_model, n_ctx)
         tensors = {name: torch.randn(*s, generator=generator).round(decimals=1) for name, s in shapes.items()}
         return tensors | {"query_positions": query_positions, "key_positions": key_positions}
 
@@ -121,14 +124,7 @@ def property_doubling(answer, generator):
 
 def hidden_cases(generator):
     def drawn(n_heads, n_queries, n_keys, d_head, d_model, n_ctx):
-        shapes = {
-            "query": (n_heads, n_queries, d_head),
-            "key": (n_heads, n_keys, d_head),
-            "position_table": (n_ctx, d_model),
-            "u_query": (n_heads, d_model, d_head),
-            "u_key": (n_heads, d_model, d_head),
-            "bias": (n_heads, n_queries, n_keys),
-        }
+        shapes = shapes_of(n_heads, n_queries, n_keys, d_head, d_model, n_ctx)
         tensors = {name: torch.randn(*shape, generator=generator) for name, shape in shapes.items()}
         positions = torch.randint(0, n_ctx, (n_queries + n_keys,), generator=generator).split((n_queries, n_keys))
         return tensors | dict(zip(("query_positions", "key_positions"), positions, strict=True))

@@ -36,7 +36,7 @@ def test_a_solution_appears_when_its_exercise_is_skipped_and_stays(exercises, si
 
 @pytest.mark.browser
 def test_a_solution_appears_when_the_check_passes_in_the_page(exercises):
-    box = exercises.locator("#a-softmax-that-survives")
+    box = exercises.locator("#a-numerically-stable-softmax")
     assert not box.locator("details.la-solution").is_visible()
     box.locator(".cell_output").evaluate("node => node.innerHTML = '<pre>Passed: 4 cases and 5 properties.</pre>'")
     box.locator("details.la-solution").wait_for(state="visible")

@@ -118,7 +118,7 @@ def test_refusing_padding_is_named():
 
 def test_no_bound_is_not_called_off_by_one():
     words = told("learned_positions", learned(lambda at, n: at < -1))[1]
-    assert "off by one" not in words and "Position 17 of a table for 6 raises IndexError." in words
+    assert "off by one" not in words and "Position 17 of a table for 6 positions raises IndexError." in words
 
 
 def test_no_lower_bound_is_named():

@@ -149,7 +149,7 @@ def own_exponentials_times_the_mask(queries, keys, values, mask):
 @pytest.mark.parametrize("answer", [infinity_and_own_exponentials, own_exponentials_times_the_mask])
 def test_own_exponentials_are_told_where_they_become_0_divided_by_0(answer):
     result = told("masked_attention", answer)
-    assert result.mistake == "own_exponentials" and "the row is 0/0" in result.message
+    assert result.mistake == "own_exponentials" and "the row becomes 0/0" in result.message
     assert "nan" in result.example
 
 
@@ -245,7 +245,7 @@ def view_for_the_join(x, w_query, w_key, w_value, w_output, n_heads, mask):
         (reshaped_share_of_d_model, "Do you take d_model // n_heads"),
         (pattern_with_a_share_of_d_model, "Do you take d_model // n_heads"),
         (root_of_n_tokens, "Your scale comes from the number of tokens"),
-        (view_for_the_join, "Does a view follow a transpose there?"),
+        (view_for_the_join, "Do you call view after a transpose?"),
     ],
 )
 def test_a_mistake_in_multi_head_attention_is_named(answer, words):
@@ -288,7 +288,7 @@ def two_matrices_exchanged(n_tokens):
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (logarithm_of_zero, "Is the logarithm of 0 taken?"),
+        (logarithm_of_zero, "Do you take the logarithm of 0?"),
         (two_matrices_exchanged, "which of the two matrices comes first?"),
         (lambda n_tokens: 99 * torch.eye(n_tokens).roll(1, 0), "Two matrices are needed"),
     ],

@@ -195,7 +195,7 @@ def test_a_prediction_is_explained_once_it_is_right():
     assert result.status == "passed" and "a naive program copies a row for each pair" in result.message
 
 
-@pytest.mark.parametrize(("number", "words"), [(33 * 64, "That is one table."), (12345, "not the right value")])
+@pytest.mark.parametrize(("number", "words"), [(33 * 64, "You count one table."), (12345, "not the right value")])
 def test_a_wrong_prediction_does_not_give_the_number_away(number, words):
     result = check("relative_position/shaw_numbers", lambda: number)
     assert result.status != "passed" and words in result.message

@@ -164,7 +164,7 @@ def test_a_head_of_an_unknown_kind_reads_where_its_weight_goes():
         return looking_back(1000.0, [1.0, 0.0])(n_back + 3, d_head, base)
 
     result = check("rotary_position/look_back", three_too_far)
-    assert result.mistake is None and "most goes to the token 53 back" in result.message, result
+    assert result.mistake is None and "most weight goes to the token 53 positions back" in result.message, result
 
 
 def test_mixing_models_is_named_although_one_model_alone_would_give_nan():
@@ -205,3 +205,22 @@ def test_measurements_do_not_pass_with_the_right_conclusion_alone():
     assert named("near_and_far", measured("only equal pairs fall", lambda r: 0 * r)) == "not_turned"
     result = check("rotary_position/near_and_far", measured("only equal pairs fall", kinds=1))
     assert result.status == "failed" and "the table has shape (1, 2), not (2, 2)" in result.message
+
+
+def size_of_equal_pairs(first, base):
+    """The root of the mean square that is expected: the squares of a plane's two entries sum to 2, with variance 4."""
+    cosines = (torch.arange(first, first + 10)[:, None] * frequencies(128, base).double()).cos()
+    return ((2 * cosines.sum(-1)) ** 2 + 4 * cosines.square().sum(-1)).mean().sqrt()
+
+
+@pytest.mark.parametrize("base", [100, 10000, 500000])
+def test_the_explanation_states_how_far_the_size_falls_with_each_base(base):
+    explanation = check("rotary_position/near_and_far", measured("only equal pairs fall")).message
+    near, far = (size_of_equal_pairs(first, base) for first in (1, 201))
+    assert f"from {near:.0f} to {far:.0f} with base {base}" in explanation
+
+
+def test_equal_pairs_do_not_fall_by_a_quarter_with_every_base():
+    assert size_of_equal_pairs(201, 10.0**12) > 0.75 * size_of_equal_pairs(1, 10.0**12)
+    message = check("rotary_position/near_and_far", measured("only equal pairs fall")).message
+    assert "With base 10¹² it falls by less than a quarter" in message

@@ -14,7 +14,7 @@ def absolute_attention(
     w_key: Float[Tensor, "d_model d_head"],
     w_value: Float[Tensor, "d_model d_value"],
 ) -> Float[Tensor, "batch n_tokens d_value"]:
-    """Attention over tokens that carry sinusoidal codes; no token attends to padding, which is at position −1."""
+    """Return attention over tokens that carry sinusoidal codes; no token attends to padding, at position −1."""
     placed = x + Sinusoidal(x.shape[-1]).encoding(positions)
     query, key, value = placed @ w_query, placed @ w_key, placed @ w_value
     scores = query @ key.transpose(1, 2) / math.sqrt(key.shape[-1])  # (batch, queries, keys)
@@ -23,7 +23,7 @@ def absolute_attention(
 
 
 def accepted_fused(x, positions, w_query, w_key, w_value):
-    """Leaves scores, mask and softmax to PyTorch's own attention."""
+    """Leaves the scores, the mask and the softmax to PyTorch's own attention."""
     tokens = Sinusoidal(x.shape[-1]).embed(x, positions)
     may_attend = (positions >= 0)[:, None, :].expand(-1, x.shape[1], -1)
     return F.scaled_dot_product_attention(tokens @ w_query, tokens @ w_key, tokens @ w_value, attn_mask=may_attend)
@@ -41,7 +41,7 @@ def accepted_padding_removed(x, positions, w_query, w_key, w_value):
 
 
 def accepted_sums_of_the_formula(x, positions, w_query, w_key, w_value):
-    """Writes the codes and both sums of the formula out; padding gets no share in either sum."""
+    """Writes out the codes and both sums of the formula; padding has no share in either sum."""
     d_model = x.shape[-1]
     angles = positions[..., None] / 10000 ** (torch.arange(0, d_model, 2) / d_model)
     tokens = x + torch.stack((angles.sin(), angles.cos()), -1).flatten(-2)[..., :d_model]
@@ -66,19 +66,19 @@ def cases(generator):
 
     slide = torch.tensor([[[0.42, 0.31, 0.73, 0.36], [0.87, -0.64, 0.81, 0.26], [0.02, 0.01, -0.24, -0.07]]])
     return [
-        drawn([[0, 1, 2]], 4, 4, 4) | {"x": slide},  # the slide's words; all widths are equal
+        drawn([[0, 1, 2]], 4, 4, 4) | {"x": slide},  # the words of the slide; all widths are equal
         drawn([[-1, -1, 0, 1], [3, 4, 5, 6]], 4, 3, 2),
         drawn([[-1, 12, 3, 14], [-1, -1, -1, 4]], 6, 2, 5),
     ]
 
 
 def observe(returned, x, positions, w_query, w_key, w_value):
-    """what the tokens receive, with 0 for padding"""
+    """the outputs for the tokens, with 0 for padding"""
     assert isinstance(returned, torch.Tensor), "return a tensor of shape (batch, n_tokens, d_value)"
     shape = (*positions.shape, w_value.shape[1])
     assert returned.shape == shape, f"it has shape {tuple(returned.shape)} where {shape} is expected"
     assert not returned[positions >= 0].isnan().any(), (
-        "it has NaN (not a number) for tokens: 0 is multiplied by ∞, or every key is hidden from a token"
+        "it has NaN (not a number) for some tokens: 0 is multiplied by ∞, or every key is hidden from a token"
     )
     return torch.where((positions >= 0)[..., None], returned, torch.zeros_like(returned))
 
@@ -98,7 +98,8 @@ def property_padding_has_no_influence(answer, generator):
     changed = torch.where((positions < 0)[..., None], 2.0, x)
     before, after = answer(x, positions, *matrices), answer(changed, positions, *matrices)
     assert close(before[positions >= 0], after[positions >= 0]), (
-        "Changing the embedding of padding changes what the tokens receive. It should have no influence at all."
+        "Your outputs for the tokens change when we change the embedding of padding. It should have no influence at "
+        "all."
     )
 
 
@@ -106,7 +107,7 @@ def property_no_padding_the_same(answer, generator):
     x, *matrices = drawn(generator)
     padded = answer(x, torch.tensor([[-1, 0, 1, 2], [-1, 5, 6, 7]]), *matrices)[:, 1:]
     assert close(padded, answer(x[:, 1:], torch.tensor([[0, 1, 2], [5, 6, 7]]), *matrices)), (
-        "A sequence should receive the same with padding before it as without."
+        "The outputs of a sequence should be the same with and without padding before it. Yours differ."
     )
 
 
@@ -115,7 +116,8 @@ def property_tokens_may_stand_in_any_row(answer, generator):
     positions, order = torch.tensor([[0, 1, 2, 3], [4, 5, 6, 7]]), torch.tensor([2, 0, 3, 1])
     found = answer(x[:, order], positions[:, order], *matrices)
     assert close(found, answer(x, positions, *matrices)[:, order]), (
-        "Shuffling tokens together with their positions should shuffle the output likewise and change nothing else."
+        "If we shuffle the tokens together with their positions, the output should be shuffled in the same way and "
+        "not change otherwise. Yours changes."
     )
 
 
@@ -123,7 +125,7 @@ def property_the_order_of_tokens_matters(answer, generator):
     x, *matrices = drawn(generator)
     positions, order = torch.arange(4).expand(2, 4), torch.tensor([2, 0, 3, 1])
     assert not close(answer(x[:, order], positions, *matrices), answer(x, positions, *matrices)[:, order]), (
-        "Shuffling the tokens among the positions only shuffles your output. The weights should change, too."
+        "If we shuffle the tokens but not the positions, your output is only shuffled. The weights should change too."
     )
 
 
@@ -132,8 +134,8 @@ def property_values_carry_their_positions(answer, generator):
     alike = answer(torch.zeros(1, 3, 6), torch.tensor([[4, 4, 4]]), 0 * w_query, w_key, w_value)
     apart = answer(torch.zeros(1, 3, 6), torch.tensor([[4, 5, 6]]), 0 * w_query, w_key, w_value)
     assert not close(alike, apart), (
-        "With embeddings and queries of zero, your output is the same at positions 4, 4, 4 as at 4, 5, 6. Values carry "
-        "their positions too, so it should differ."
+        "With embeddings and queries of zero, your output is the same at positions 4, 4, 4 as at positions 4, 5, 6. "
+        "The values carry their positions too, so it should differ."
     )
 
 
@@ -159,12 +161,12 @@ def hidden_cases(generator):
 
 
 def _of_tokens(outputs, positions):
-    """The outputs, with those of padding set to zero, since they do not count."""
+    """The outputs, with those of padding set to zero because they do not count."""
     return torch.where(positions[..., None] >= 0, outputs, 0)
 
 
 def probe_more_padding(answer, x, positions, w_query, w_key, w_value):
-    """More padding on the left does not change what the tokens receive."""
+    """More padding on the left does not change the outputs for the tokens."""
     n_more = 3
     longer = torch.cat((torch.full_like(x[:, :1], 4).expand(-1, n_more, -1), x), 1)
     padded_positions = torch.cat((torch.full_like(positions[:, :1], -1).expand(-1, n_more), positions), 1)
@@ -172,6 +174,6 @@ def probe_more_padding(answer, x, positions, w_query, w_key, w_value):
 
 
 def probe_order_of_tokens(answer, x, positions, w_query, w_key, w_value):
-    """Tokens listed in another order, each with its position, receive what they received before."""
+    """Tokens in another order, each with its own position, have the same outputs as before."""
     outputs = answer(x.flip(1), positions.flip(1), w_query, w_key, w_value).flip(1)
     return _of_tokens(outputs, positions)

@@ -4,7 +4,7 @@ from llm_anatomy.shapes import Float, Int, Tensor
 
 
 def first_rise(proximity: Float[Tensor, "n_positions n_positions"]) -> Int[Tensor, "n_positions"]:
-    """For each query, the first distance at which proximity to a later key rises; −1 where it never does."""
+    """Return for each query the first distance at which proximity to a later key rises, or −1 if it never does."""
     rises = (proximity[:, 1:] > proximity[:, :-1]).triu()  # column j compares key j + 1 with key j
     key = rises.int().argmax(-1) + 1
     return torch.where(rises.any(-1), key - torch.arange(len(proximity)), -1)
@@ -31,7 +31,7 @@ def accepted_diagonals(proximity):
 
 
 def accepted_search(proximity):
-    """Walks away from each query in Python and stops at the first rise."""
+    """Walks away from each query in a loop and stops at the first rise."""
     first = []
     for query, row in enumerate(proximity.tolist()):
         later = row[query:]
@@ -54,27 +54,28 @@ def property_sinusoids_of_width_512(answer, generator):
     codes = torch.cat((angles.sin(), angles.cos()), -1)
     found = answer(codes @ codes.T)[:10].tolist()
     assert found == [44] * 10, (
-        f"With sinusoids of width 512 the first rise is at 44 for each of the first ten queries. Yours: {found}."
+        "With sinusoids of width 512, the first rise is at distance 44 for each of the first ten queries. You return "
+        f"{found}."
     )
 
 
 def property_never(answer, generator):
     positions = torch.arange(8.0)
     assert answer(-(positions[:, None] - positions).abs()).tolist() == [-1] * 8, (
-        "Where proximity falls with every step, there is no rise: −1 for all queries."
+        "If proximity falls with every step, there is no rise, and the answer is −1 for all queries. Yours is not."
     )
 
 
 def property_the_past_has_no_influence(answer, generator):
     proximity = torch.randn(8, 8, generator=generator)
     assert torch.equal(answer(proximity), answer(proximity.triu())), (
-        "Changing the proximity to keys before the query changes your answer. Only later keys count."
+        "Your answer changes when we change the proximity to keys before the query. Only later keys should count."
     )
 
 
 def hidden_cases(generator):
     def falling(n_positions, d_code):
-        """Codes that walk slowly, so that rises are rare."""
+        """Codes that change slowly, so that rises are rare."""
         codes = torch.randn(n_positions, d_code, generator=generator, dtype=torch.float64).cumsum(0)
         return {"proximity": -torch.cdist(codes, codes).float()}
 

@@ -9,7 +9,7 @@ def add_learned_positions(
     positions: Int[Tensor, "batch n_tokens"],
     table: Float[Tensor, "d_model n_ctx"],
 ) -> Float[Tensor, "batch n_tokens d_model"]:
-    """Add to each token the column of its position; −1 is padding, any other position outside is a ValueError."""
+    """Add to each token the column of its position; −1 is padding, and any other position outside raises ValueError."""
     outside = positions[(positions < -1) | (positions >= table.shape[1])]
     if len(outside):
         raise ValueError(
@@ -26,14 +26,14 @@ def _check(positions, n_ctx):
 
 
 def accepted_column_of_zeros(x, positions, table):
-    """Appends a column of zeros for padding, which index −1 finds by itself."""
+    """Appends a column of zeros for padding, which index −1 selects by itself."""
     _check(positions, table.shape[1])
     with_padding = torch.cat((table, torch.zeros_like(table[:, :1])), dim=1)
     return x + with_padding.T[positions]
 
 
 def accepted_tokens_only(x, positions, table):
-    """Copies the input and adds vectors where there is a token; padding is never looked up."""
+    """Copies the input and adds vectors only where there is a token; padding is never looked up."""
     _check(positions, table.shape[1])
     not_padding = positions >= 0
     output = x.clone()
@@ -42,7 +42,7 @@ def accepted_tokens_only(x, positions, table):
 
 
 def accepted_one_hot_product(x, positions, table):
-    """Multiplies one-hot vectors by the table; that of padding is cut down to zeros."""
+    """Multiplies one-hot vectors by the table; the vector of padding is all zeros."""
     n_ctx = table.shape[1]
     _check(positions, n_ctx)
     one_hot = F.one_hot(positions + 1, n_ctx + 1)[..., 1:]
@@ -66,7 +66,7 @@ def cases(generator):
 
 
 def refusal(answer, *positions):
-    """What the answer raises at these positions of a table for 6."""
+    """The error that the answer raises for these positions and a table for 6 positions, or None."""
     try:
         answer(torch.zeros(1, len(positions), 4), torch.tensor([positions]), torch.ones(4, 6))
     except Exception as e:
@@ -77,28 +77,31 @@ def refusal(answer, *positions):
 def property_the_bound(answer, generator):
     first, second = (isinstance(refusal(answer, 4, beyond), ValueError) for beyond in (6, 7))
     assert first or not second, (
-        "Your bound is off by one. A table with 6 columns has vectors for the positions 0 to 5: position 7 raises your "
-        "ValueError, but position 6 does not."
+        "Your bound is off by one. A table with 6 columns has vectors for the positions 0 to 5. Position 7 raises "
+        "your ValueError, but position 6 does not."
     )
 
 
 def property_a_position_beyond_the_table_is_refused(answer, generator):
     error = refusal(answer, 4, 17, 5)
     assert error is not None, (
-        "A table for the 6 positions 0 to 5 has no vector for position 17, but your function raises no error. "
-        "Raise a ValueError."
+        "A table for the 6 positions 0 to 5 has no vector for position 17, but your function raises no error. Raise "
+        "a ValueError."
     )
     assert isinstance(error, ValueError), (
-        f"Position 17 of a table for 6 raises {type(error).__name__}. Raise a ValueError yourself, before you look up."
+        f"Position 17 of a table for 6 positions raises {type(error).__name__}. Raise a ValueError yourself, before "
+        "the lookup."
     )
-    assert "17" in str(error), "Your error message for position 17 of a table for 6 does not name that position."
+    assert "17" in str(error), (
+        "Your error message for position 17 of a table for 6 positions does not name that position."
+    )
 
 
 def property_a_position_below_padding_is_refused(answer, generator):
     for below in (-2, -17):
         error = refusal(answer, below, 0, 1)
         assert isinstance(error, ValueError), (
-            f"Position {below} is neither padding nor a position. It should raise a ValueError, too."
+            f"Position {below} is neither padding nor a position. It should raise a ValueError too."
         )
     assert "17" in str(error), "Your error message for position −17 does not name that position."
 
@@ -107,7 +110,8 @@ def property_one_hot_times_the_table(answer, generator):
     table = torch.randn(3, 5, generator=generator)
     found = answer(torch.zeros(1, 5, 3), torch.arange(5)[None], table)[0]
     assert torch.allclose(found.float(), (table @ torch.eye(5)).T, atol=1e-6), (
-        "With embeddings of zero, token i should be the table times the one-hot vector of position i. Yours is not."
+        "If all embeddings are zero, the result for the token at position i should be the table times the one-hot "
+        "vector of i. Yours is not."
     )
 
 

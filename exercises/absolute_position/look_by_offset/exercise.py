@@ -9,7 +9,7 @@ from llm_anatomy.shapes import Float, Tensor
 def look_by_offset(
     offset: int, d_model: int
 ) -> tuple[Float[Tensor, "d_model d_head"], Float[Tensor, "d_model d_head"]]:
-    """w_query and w_key of a head in which each token attends to the one `offset` positions after it."""
+    """Return w_query and w_key of a head in which each token attends to the one `offset` positions after it."""
     angles = offset / 10000 ** (torch.arange(0, d_model, 2) / d_model)
     sine, cosine = angles.sin(), angles.cos()
     on_rows = torch.block_diag(*torch.stack((cosine, -sine, sine, cosine), -1).reshape(-1, 2, 2))
@@ -17,7 +17,7 @@ def look_by_offset(
 
 
 def accepted_queries_moved(offset, d_model):
-    """Moves the queries by blocks along a diagonal; the keys are the codes as they are."""
+    """Moves the queries with blocks along a diagonal; the keys are the codes themselves."""
     w_query = torch.zeros(d_model, d_model)
     for pair in range(d_model // 2):
         angle = offset * 10000 ** (-2 * pair / d_model)
@@ -51,7 +51,7 @@ def cases(generator):
     return [{"offset": offset, "d_model": d_model} for offset, d_model in pairs]
 
 
-ENOUGH = 0.9899  # of the weight, with a margin for rounding
+ENOUGH = 0.9899  # 0.99 of the weight, with a margin for rounding
 
 
 def weights_of(returned, d_model, start=0, n_tokens=100):
@@ -70,7 +70,8 @@ def weights_of(returned, d_model, start=0, n_tokens=100):
 
 
 def observe(returned, offset, d_model):
-    """the offset to which each of the tokens 40 to 43 gives most weight and, if that is right, whether all give 0.99"""
+    """the offset at which each of the tokens 40 to 43 puts most weight and, if that is right, whether all of them put
+    at least 0.99 there"""
     most, position = weights_of(returned, d_model)[40:44].max(-1)
     found = position - torch.arange(40, 44)
     return found, bool((found != offset).any() or (most >= ENOUGH).all())
@@ -83,14 +84,15 @@ def property_from_any_position(answer, generator):
         position = start + max(-offset, 0) + token.item()
         assert share >= ENOUGH, (
             f"With offset {offset} and width 12, the token at position {position} puts {share:.3f} of its weight on "
-            f"the one at position {position + offset}. It should be at least 0.99."
+            f"the one at position {position + offset}. It should put at least 0.99 there."
         )
 
 
 def property_the_head_does_not_grow(answer, generator):
     shares = weights_of(answer(1, 8), 8, n_tokens=100).diagonal(1)
     assert shares.min() >= ENOUGH, (
-        "At width 8, one token among a hundred gets less than 0.99 of the weight it should have."
+        "At width 8, with offset 1 and a hundred tokens, at least one token puts less than 0.99 of its weight on the "
+        "token after it."
     )
 
 

@@ -4,19 +4,19 @@ from llm_anatomy.shapes import Int, Tensor
 
 
 def read_counter(digits: Int[Tensor, "n_positions n_digits"]) -> Int[Tensor, "n_positions"]:
-    """The positions whose binary digits are in the rows, the fastest digit last."""
+    """Return the position of each row of binary digits; the fastest digit comes last."""
     powers = 2 ** torch.arange(digits.shape[-1]).flip(0)  # 1 at the right
     return (digits * powers).sum(-1)
 
 
 def accepted_shifted_bits(digits):
-    """Shifts each digit by the number of its bit and adds up."""
+    """Shifts each digit by the number of its bit and adds up each row."""
     bits = torch.arange(digits.shape[1]).flip(0)
     return (digits.long() << bits).sum(1)
 
 
 def accepted_doubling(digits):
-    """Horner's rule: from left to right, doubles what it has and adds the next digit."""
+    """Uses Horner's rule: goes from left to right, doubles the number so far and adds the next digit."""
     positions = torch.zeros(len(digits), dtype=torch.int64)
     for digit in digits.T:
         positions = 2 * positions + digit
@@ -30,7 +30,7 @@ def accepted_text(digits):
 
 
 def digits_of(positions, n_digits):
-    """Written digit by digit, the last one first."""
+    """The binary digits of positions, computed from the last to the first."""
     columns = []
     for _ in range(n_digits):
         columns.insert(0, positions % 2)
@@ -47,14 +47,14 @@ def property_the_last_digit_is_worth_one(answer, generator):
     even = digits_of(torch.arange(0, 32, 2), 5)
     odd = even + torch.tensor([0, 0, 0, 0, 1])
     assert torch.equal(answer(odd), answer(even) + 1), (
-        "Turning the last digit to 1 should make the position one higher."
+        "If the last digit changes from 0 to 1, the position should grow by one. Yours does not."
     )
 
 
 def property_all_positions_differ(answer, generator):
     positions = answer(digits_of(torch.arange(64), 6))
     assert len(positions.unique()) == 64, (
-        "Two rows of digits that differ should never be the same position. Yours can be."
+        "Two different rows of digits should always give two different positions. Yours can be equal."
     )
 
 

@@ -8,7 +8,7 @@ from llm_anatomy.shapes import Float, Int, Tensor
 def read_distance(
     query_codes: Float[Tensor, "n_pairs_of_positions d_model"], key_codes: Float[Tensor, "n_pairs_of_positions d_model"]
 ) -> Int[Tensor, "n_pairs_of_positions"]:
-    """The offset of each key from its query, read off their sinusoidal codes."""
+    """Return the offset of each key from its query, read from their sinusoidal codes."""
     d_model = query_codes.shape[-1]
     (s_q, c_q), (s_k, c_k) = query_codes[:, -2:].T, key_codes[:, -2:].T  # the slowest pair
     angle = torch.atan2(s_k * c_q - c_k * s_q, c_k * c_q + s_k * s_q)
@@ -20,7 +20,7 @@ def _slowest_frequency(d_model):
 
 
 def accepted_slowest_pair(query_codes, key_codes):
-    """Makes sine and cosine of the difference for the last pair and takes their angle."""
+    """Computes the sine and cosine of the difference for the last pair and takes their angle."""
     query_sine, query_cosine = query_codes[:, -2:].T
     key_sine, key_cosine = key_codes[:, -2:].T
     sine = key_sine * query_cosine - key_cosine * query_sine
@@ -72,27 +72,32 @@ def property_rounded(answer, generator):
     gap = positions - answer(code([0] * 301, 4).float(), code(positions.tolist(), 4).float())
     wrong = gap.abs().argmax().item()
     assert gap.abs().max() != 1, (
-        f"Some of your distances are off by one: the distance {wrong} comes out as {wrong - gap[wrong].item()}. `long` "
-        "alone cuts decimals off. Round first."
+        f"Some of your distances are off by one: the distance {wrong} comes out as {wrong - gap[wrong].item()}. By "
+        "itself, `long` cuts the decimals off. Round first."
     )
 
 
 def property_the_same_wherever_it_is_measured(answer, generator):
     here = answer(code([0, 9], 12).float(), code([5, 2], 12).float())
     there = answer(code([80, 89], 12).float(), code([85, 82], 12).float())
-    assert torch.equal(here, there), "Moving query and key together should not change the distance between them."
+    assert torch.equal(here, there), (
+        "If we move the query and the key together, the distance between them should stay the same. Yours changes."
+    )
 
 
 def property_there_and_back(answer, generator):
     a, b = code([3, 70, 12], 10).float(), code([64, 1, 12], 10).float()
-    assert torch.equal(answer(a, b), -answer(b, a)), "Exchanging query and key should change the sign and no more."
+    assert torch.equal(answer(a, b), -answer(b, a)), (
+        "If we exchange the query and the key, only the sign of the offset should change. Yours changes in another way."
+    )
 
 
 def property_every_distance(answer, generator):
     positions = list(range(0, 301))
     found = answer(code([0] * 301, 4).float(), code(positions, 4).float())
     assert found.tolist() == positions, (
-        "From position 0, at width 4, the distances 0 to 300 should all come out. At least one of yours does not."
+        "At width 4, with the query at position 0, all distances from 0 to 300 should come out right. At least one "
+        "of yours does not."
     )
 
 

@@ -14,101 +14,109 @@ def _slowest(query_codes):
 
 
 def query_minus_key(query_codes, key_codes):
-    """Your distances have the wrong sign. Have you exchanged query and key, or the sine and cosine of a pair?"""
+    """Your distances have the wrong sign. Have you exchanged query and key, or the sine and the cosine of a pair?"""
     angle = torch.atan2(*_sine_cosine(query_codes, key_codes))
     return -(angle * _slowest(query_codes)).round().long()
 
 
 def without_a_sign(query_codes, key_codes):
-    """You cannot tell before from after. The cosine alone, or an absolute value, has lost it: what about the sine?"""
+    """Your result does not tell before from after. The cosine alone, or an absolute value, loses the sign. What does
+    the sine tell you?"""
     angle = torch.atan2(*_sine_cosine(query_codes, key_codes))
     return (angle * _slowest(query_codes)).round().long().abs()
 
 
 def cut_off(query_codes, key_codes):
-    """Some of your distances are one too near to 0. Making whole numbers cuts decimals off: round first."""
+    """Some of your distances are too close to 0 by one. Converting to whole numbers cuts the decimals off, so round
+    first."""
     angle = torch.atan2(*_sine_cosine(query_codes, key_codes))
     return (angle * _slowest(query_codes)).long()
 
 
 def angles_subtracted(query_codes, key_codes):
-    """Some of your distances are off by a whole wavelength. The difference of two angles can leave the range from −π
-    to π; bring it back, or use the two formulas."""
+    """Some of your distances are wrong by a whole wavelength. The difference of two angles can leave the range from −π
+    to π. Bring it back into this range, or use the two formulas."""
     query_angle, key_angle = (torch.atan2(codes[:, -2], codes[:, -1]) for codes in (query_codes, key_codes))
     return ((key_angle - query_angle) * _slowest(query_codes)).round().long()
 
 
 def sine_and_cosine_exchanged(query_codes, key_codes):
-    """Your angles are a quarter turn minus the right ones. `atan2` takes the sine first."""
+    """Each of your angles is a quarter turn minus the correct angle. The first argument of `atan2` is the sine."""
     sine, cosine = _sine_cosine(query_codes, key_codes)
     return (torch.atan2(cosine, sine) * _slowest(query_codes)).round().long()
 
 
 def multiplied_by_the_frequency(query_codes, key_codes):
-    """All your distances are 0. The slowest pair turns by a tiny angle at each position: how many of these steps make
-    up your angle?"""
+    """All your distances are 0. The slowest pair turns by a tiny angle at each position: how many of these small turns
+    make up your angle?"""
     return torch.zeros(len(query_codes), dtype=torch.long)
 
 
 def in_degrees(query_codes, key_codes):
-    """Your distances are about 57 times too large: you convert the angle to degrees. A pair turns by radians."""
+    """Your distances are about 57 times too large, because you convert the angle to degrees. The frequency of a pair is
+    in radians."""
     angle = torch.atan2(*_sine_cosine(query_codes, key_codes)).rad2deg()
     return (angle * _slowest(query_codes)).round().long()
 
 
 def in_whole_turns(query_codes, key_codes):
-    """Your distances are 2π times too small. The pair turns by its frequency in radians, not in whole turns."""
+    """Your distances are too small by a factor of 2π. The frequency of a pair is in radians per position, not in whole
+    turns."""
     angle = torch.atan2(*_sine_cosine(query_codes, key_codes)) / (2 * math.pi)
     return (angle * _slowest(query_codes)).round().long()
 
 
 def slowest_pair_but_one(query_codes, key_codes):
-    """You use a pair with a frequency that belongs to another one. Where does the last pair begin?"""
+    """You read the angle of one pair and divide by the frequency of another. In which column does the last pair
+    begin?"""
     angle = torch.atan2(*_sine_cosine(query_codes, key_codes, -2))
     return (angle * _slowest(query_codes)).round().long()
 
 
 def fastest_pair(query_codes, key_codes):
-    """You use the fastest pair, which repeats after 2π positions. Beyond three positions it misleads (erratum E-08)."""
+    """You use the fastest pair, which repeats after 2π positions. It is wrong for distances above three positions
+    (erratum E-08)."""
     return torch.atan2(*_sine_cosine(query_codes, key_codes, 0)).round().long()
 
 
 def arcsine(query_codes, key_codes):
-    """You read the angle from the sine alone, so far distances fold back. Use sine and cosine together."""
+    """You compute the angle from the sine alone, so large distances come out too small. Use the sine and the cosine
+    together."""
     return (_sine_cosine(query_codes, key_codes)[0].asin() * _slowest(query_codes)).round().long()
 
 
 def quotient(query_codes, key_codes):
-    """You divide sine by cosine, so angles half a turn apart look alike. One function tells the two apart."""
+    """You divide the sine by the cosine, so angles that are half a turn apart look alike. Use a function that takes
+    both and tells these angles apart."""
     sine, cosine = _sine_cosine(query_codes, key_codes)
     return ((sine / cosine).atan() * _slowest(query_codes)).round().long()
 
 
 def angle_not_distance(query_codes, key_codes):
-    """You return the angle between the codes. How many positions does it take to turn by so much?"""
+    """You return the angle between the codes. How many positions does it take to turn by this angle?"""
     return torch.atan2(*_sine_cosine(query_codes, key_codes)).round().long()
 
 
 def frequency_of_no_pair(query_codes, key_codes):
-    """You divide by a frequency of 1/10000, which no pair has. With t from 0, what is the last t?"""
+    """You divide by a frequency of 1/10000, which no pair has. Since t starts at 0, what is the last t?"""
     return (torch.atan2(*_sine_cosine(query_codes, key_codes)) * 10000).round().long()
 
 
 def exponent_of_the_last_coordinate(query_codes, key_codes):
-    """Your frequency has d − 1 in its exponent, the number of the last coordinate. With t from 0, what is the last
-    2t?"""
+    """Your frequency has d − 1 in its exponent, which is the number of the last coordinate. Since t starts at 0, what
+    is the last 2t?"""
     angle, d_model = torch.atan2(*_sine_cosine(query_codes, key_codes)), query_codes.shape[-1]
     return (angle * 10000 ** ((d_model - 1) / d_model)).round().long()
 
 
 def without_the_two(query_codes, key_codes):
-    """Your frequency is too high for the last pair: a factor in the exponent of 10000 is missing."""
+    """Your frequency is too high for the last pair. A factor is missing in the exponent of 10000."""
     angle, d_model = torch.atan2(*_sine_cosine(query_codes, key_codes)), query_codes.shape[-1]
     return (angle * 10000 ** ((d_model // 2 - 1) / d_model)).round().long()
 
 
 def position_of_the_query(query_codes, key_codes):
-    """You return the position of the query. Return the key's distance from it, with its sign."""
+    """You return the position of the query. Return the distance of the key from it, with its sign."""
     sine, cosine = query_codes[:, -2:].T
     return (torch.atan2(sine, cosine) * _slowest(query_codes)).round().long()
 
@@ -120,17 +128,20 @@ def position_of_the_key(query_codes, key_codes):
 
 
 def length_of_the_difference(query_codes, key_codes):
-    """You measure the distance between the two vectors. It grows with that of the positions but is not the same."""
+    """You measure the distance between the two vectors. It grows with the distance between the positions but is not the
+    same."""
     return (key_codes - query_codes).norm(dim=-1).round().long()
 
 
 def sine_for_angle(query_codes, key_codes):
-    """You take the sine for the angle itself. That holds for small angles only, and far distances come out too near."""
+    """You take the sine for the angle itself. The two are close only for small angles, so large distances come out too
+    small."""
     return (_sine_cosine(query_codes, key_codes)[0] * _slowest(query_codes)).round().long()
 
 
 def from_0_to_a_whole_turn(query_codes, key_codes):
-    """Your distances are never negative. An angle beyond half a turn means that the key comes before the query."""
+    """Your distances are never negative. An angle of more than half a turn means that the key comes before the
+    query."""
     angle = torch.atan2(*_sine_cosine(query_codes, key_codes)).remainder(2 * math.pi)
     return (angle * _slowest(query_codes)).round().long()
 
@@ -142,10 +153,10 @@ def _of_each_pair(query_codes, key_codes):
 
 
 def mean_of_all_pairs(query_codes, key_codes):
-    """You average over all pairs. The fast ones have come round, perhaps many times, and spoil the mean."""
+    """You average over all pairs. The fast pairs have repeated, perhaps many times, and spoil the mean."""
     return _of_each_pair(query_codes, key_codes).mean(-1).round().long()
 
 
 def a_distance_for_each_pair(query_codes, key_codes):
-    """You return a distance for each pair. One of the pairs gives the right one: return that."""
+    """You return a distance for each pair. Only one of the pairs gives the right distance: return that one."""
     return _of_each_pair(query_codes, key_codes).round().long()

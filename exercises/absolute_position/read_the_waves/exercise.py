@@ -4,7 +4,7 @@ import torch
 
 
 def read_the_waves() -> tuple[float, int, int]:
-    """The wavelength of column 8 in positions, the width of the encoding, and the number of the dashed column."""
+    """Return the wavelength of column 8, the width of the encoding and the number of the dashed column."""
     wavelength = 2 * math.pi * 10  # as far as the eye can tell
     turns_slower = wavelength / (2 * math.pi)  # 10000^(8 / d_model)
     return wavelength, round(8 * math.log(10000) / math.log(turns_slower)), 8 + 1
@@ -19,7 +19,7 @@ def accepted_read_roughly():
 
 
 def accepted_from_crest_to_crest():
-    """Measures between crests, not quite exactly, and leaves the width as it comes out."""
+    """Measures between crests, not quite exactly, and does not round the width."""
     first, second = 16.5, 77.5
     factor = (second - first) / 6.28
     return [second - first, 8 * 4 / math.log10(factor), 9]
@@ -30,7 +30,7 @@ def cases(generator):
 
 
 def observe(returned):
-    """whether the wavelength, the width and the number of the column are right, the first two with a margin"""
+    """whether the wavelength and the width are right, with a margin, and whether the number of the column is right"""
     assert isinstance(returned, tuple | list | torch.Tensor) and len(returned) == 3, "return three numbers"
     assert not any(isinstance(each, str) for each in returned), "return numbers, without quotes"
     wavelength, width, column = map(float, returned)

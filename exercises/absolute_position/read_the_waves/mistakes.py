@@ -2,37 +2,41 @@ import math
 
 
 def half_a_wave():
-    """You read half a wave. It is over when the curve is at 0 again and also going the same way. The width follows."""
+    """You read half a wave, and your width follows from it. A wave is complete when the curve is at 0 again and also
+    moves in the same direction."""
     return 31.4, 46, 9
 
 
 def half_a_wave_alone():
-    """You read half a wave. It is over when the curve is at 0 again and also going the same way."""
+    """You read half a wave. A wave is complete when the curve is at 0 again and also moves in the same direction."""
     return 31.4, 32, 9
 
 
 def a_quarter_of_a_wave():
-    """You read how long the curve takes up to its first crest. That is a quarter of a wave. The width follows."""
+    """You read how long the curve takes to reach its first crest, which is a quarter of a wave. Your width follows from
+    this."""
     return 15.7, 80, 9
 
 
 def angle_of_one_not_a_turn():
-    """You return the wavelength divided by 2π. In this many positions the pair turns by 1, not by a whole turn."""
+    """You return the wavelength divided by 2π. In this many positions the pair turns by an angle of 1, not by a whole
+    turn."""
     return 10, 32, 9
 
 
 def frequency_for_wavelength():
-    """You return by how much the pair turns at each position. The wavelength says after how many it comes round."""
+    """You return the angle by which the pair turns at each position. The wavelength is the number of positions after
+    which it repeats."""
     return 0.1, 32, 9
 
 
 def half_the_width():
-    """Your width is half of what it should be. Have you put t where the formula has 2t, or counted pairs?"""
+    """Your width is half of what it should be. Did you put t where the formula has 2t, or did you count pairs?"""
     return 62.8, 16, 9
 
 
 def twice_the_width():
-    """Your width is twice what it should be. Column 8 does not belong to pair 8: how many columns has a pair?"""
+    """Your width is twice what it should be. Column 8 does not belong to pair 8: how many columns does a pair have?"""
     return 62.8, 64, 9
 
 
@@ -42,17 +46,18 @@ def width_without_two_pi():
 
 
 def half_the_width_away():
-    """You look for the cosine half the width further on. Here sine and cosine of a pair are side by side."""
+    """You look for the cosine half the width further on. Here the sine and the cosine of a pair are side by side."""
     return 62.8, 32, 24
 
 
 def the_column_before():
-    """The dashed column is on the other side: in each pair the sine comes first, in an even column."""
+    """You took the column before column 8, but the dashed column is on the other side: in each pair the sine comes
+    first, in an even column."""
     return 62.8, 32, 7
 
 
 def column_of_the_next_pair():
-    """Column 10 is the sine of the next pair: it starts at 0 and is slower. Where does the dashed curve start?"""
+    """Column 10 is the sine of the next pair, which starts at 0 and is slower. Where does the dashed curve start?"""
     return 62.8, 32, 10
 
 

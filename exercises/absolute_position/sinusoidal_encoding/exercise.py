@@ -8,7 +8,7 @@ from llm_anatomy.shapes import Float, Int, Tensor
 def sinusoidal_encoding(
     positions: Int[Tensor, "batch n_tokens"], d_model: int
 ) -> Float[Tensor, "batch n_tokens d_model"]:
-    """The sinusoidal code of each position, sine and cosine of a pair side by side."""
+    """Return the sinusoidal code of each position, with the sine and cosine of a pair side by side."""
     wavelengths = 10000 ** (torch.arange(0, d_model, 2) / d_model)  # over 2π, one for each pair
     angles = positions[..., None] / wavelengths  # (batch, n_tokens, pairs)
     return torch.stack((angles.sin(), angles.cos()), -1).flatten(-2)[..., :d_model]
@@ -24,7 +24,7 @@ def accepted_every_second_coordinate(positions, d_model):
 
 
 def accepted_phase(positions, d_model):
-    """Takes one sine of everything, since a cosine is a sine a quarter turn ahead; in float64."""
+    """Takes the sine of everything, since a cosine is a sine a quarter turn ahead; in float64."""
     coordinates = torch.arange(d_model)
     is_cosine = coordinates % 2
     frequencies = 10000.0 ** (-(coordinates - is_cosine).double() / d_model)
@@ -47,14 +47,16 @@ def cases(generator):
 def property_position_zero(answer, generator):
     found, right = answer(torch.zeros(1, 1, dtype=torch.long), 6).flatten().float(), torch.tensor([0.0, 1, 0, 1, 0, 1])
     assert torch.allclose(found, right, atol=1e-5), (
-        "At position 0 all sines are 0 and all cosines 1, so the code should be 0, 1, 0, 1, 0, 1."
+        "At position 0 all sines are 0 and all cosines are 1, so the code of width 6 should be 0, 1, 0, 1, 0, 1. "
+        "Yours is not."
     )
 
 
 def property_all_codes_equally_long(answer, generator):
     lengths = answer(torch.tensor([[0, 5, 17, 40]]), 12).float().norm(dim=-1)
     assert torch.allclose(lengths, torch.full((1, 4), 6**0.5), atol=1e-4), (
-        "In each pair sin² + cos² is 1, so every code should have the length √(d_model / 2). Yours do not."
+        "In each pair sin² + cos² is 1, so every code should have the length √(d_model / 2). At least one of yours "
+        "does not."
     )
 
 
@@ -70,7 +72,7 @@ def property_a_position_has_one_code(answer, generator):
     codes = answer(torch.tensor([[3, 9, 3], [9, 3, 4]]), 8)
     again, other_row = codes[0, 2], codes[1, :2].flip(0)
     assert torch.allclose(codes[0, 0], again, atol=1e-5) and torch.allclose(codes[0, :2], other_row, atol=1e-5), (
-        "The same position should have the same code anywhere in the batch."
+        "The same position should have the same code anywhere in the batch. Yours does not."
     )
 
 
@@ -82,6 +84,6 @@ def hidden_cases(generator):
 
 
 def probe_products_of_moved_positions(answer, positions, d_model):
-    """With an even width, the product of two codes depends on their distance alone, wherever the text begins."""
+    """At an even width, the product of two codes depends only on their distance, wherever the text begins."""
     codes = answer(positions + 11, d_model + d_model % 2)
     return codes @ codes.mT

@@ -6,7 +6,7 @@ from llm_anatomy.shapes import Bool, Float, Tensor
 def two_options(
     is_word: Bool[Tensor, "batch n_tokens"],
 ) -> tuple[Float[Tensor, "batch n_tokens"], Float[Tensor, "batch n_tokens"], Float[Tensor, "batch"]]:
-    """Index, scaled index and the step of the latter; words are at the right, padding at the left gets 0."""
+    """Return the index, the scaled index and its step; words are on the right, and the padding on the left gets 0."""
     index = ((is_word.cumsum(-1) - 1) * is_word).float()
     last = is_word.sum(-1) - 1  # n - 1
     divisor = last.clamp(min=1)
@@ -14,7 +14,7 @@ def two_options(
 
 
 def accepted_running_count(is_word):
-    """Counts the words up to each with cumsum."""
+    """Counts the words up to and including each one with cumsum."""
     index = ((is_word.cumsum(1) - 1) * is_word).float()
     n_steps = (is_word.sum(1) - 1).clamp(min=0)
     step = torch.where(n_steps > 0, 1 / n_steps.clamp(min=1), 0.0)
@@ -22,7 +22,7 @@ def accepted_running_count(is_word):
 
 
 def accepted_padding_subtracted(is_word):
-    """Numbers the columns and subtracts the length of the padding; what is below 0 there is set to 0."""
+    """Numbers the columns, subtracts the length of the padding, and sets what is below 0 to 0."""
     columns = torch.arange(is_word.shape[1])
     n_padding = (~is_word).sum(1, keepdim=True)
     index = (columns - n_padding).clamp(min=0).float()
@@ -33,7 +33,7 @@ def accepted_padding_subtracted(is_word):
 
 
 def accepted_triangular_matrix(is_word):
-    """Counts the words before each by a product with a triangle of ones; the step is the scaled index of word 1."""
+    """Counts the words before each word with a triangle of ones; the step is the scaled index of word 1."""
     words = is_word.float()
     n_tokens = words.shape[1]
     index = words @ torch.ones(n_tokens, n_tokens).triu(1) * words
@@ -43,7 +43,7 @@ def accepted_triangular_matrix(is_word):
 
 
 def batch(lengths, n_tokens):
-    """Sentences of these lengths, at the right of their rows."""
+    """Sentences of these lengths, on the right of their rows."""
     return torch.arange(n_tokens) >= n_tokens - torch.tensor(lengths)[:, None]
 
 
@@ -54,14 +54,17 @@ def cases(generator):
 
 def property_a_word_alone(answer, generator):
     step = float(answer(batch([1], 3))[2])
-    assert abs(step) < 1e-5, f"A sentence of one word has no neighbours: its step should be 0. Yours is {step:g}."
+    assert abs(step) < 1e-5, (
+        f"In a sentence of one word, the word has no neighbours, so the step should be 0. Yours is {step:g}."
+    )
 
 
 def property_position_two_on_the_slide(answer, generator):
     scaled = answer(batch([4, 31], 31))[1]
     short, long = scaled[0, 29].item(), scaled[1, 2].item()
     assert abs(short - 2 / 3) < 1e-5 and abs(long - 2 / 30) < 1e-5, (
-        f"The third word should get 2/3 among 4 words and 2/30 among 31. Yours gets {short:.3f} and {long:.3f}."
+        f"In option 2 the third word should get 2/3 among 4 words and 2/30 among 31 words. Yours gets {short:.3f} and "
+        f"{long:.3f}."
     )
 
 
@@ -72,13 +75,16 @@ def property_padding_has_no_influence(answer, generator):
         and torch.allclose(scaled, scaled_wide[:, 4:])
         and torch.allclose(step, step_wide)
     )
-    assert same, "Four more positions of padding change what the words get. They should not."
+    assert same, (
+        "When we add four more positions of padding, the words and the step should get the same numbers as before. "
+        "Yours do not."
+    )
 
 
 def property_the_step_is_the_difference_of_neighbours(answer, generator):
     scaled, step = (value.float() for value in answer(batch([8, 3, 5], 8))[1:])
     assert torch.allclose(scaled[:, -1] - scaled[:, -2], step, atol=1e-6), (
-        "The last two words of a sentence should differ by the step that you return for it."
+        "In option 2, the last two words of a sentence should differ by the step that you return for it. Yours do not."
     )
 
 

@@ -7,12 +7,12 @@ from llm_anatomy.shapes import Float, Int, Tensor
 def undo_the_shuffle(
     outputs: Float[Tensor, "n_tokens d_model"], order: Int[Tensor, "n_tokens"]
 ) -> Float[Tensor, "n_tokens d_model"]:
-    """The outputs for the text in its own order; row i of `outputs` belongs to token order[i]."""
+    """Return the outputs in the order of the text; row i of `outputs` belongs to token order[i]."""
     return outputs[order.argsort()]
 
 
 def accepted_argsort(outputs, order):
-    """Finds for each token the row that it is in."""
+    """Finds the row in which each token is."""
     return outputs[order.argsort()]
 
 
@@ -46,21 +46,22 @@ def attend(x):
 def property_as_if_never_shuffled(answer, generator):
     x, order = torch.randn(6, 3, generator=generator), torch.tensor([3, 5, 0, 1, 4, 2])
     assert torch.allclose(answer(attend(x[order]), order).float(), attend(x), atol=1e-5), (
-        "Attention over a shuffled text, with the shuffle undone by you, should be attention over the text itself."
+        "If we apply attention to a shuffled text and your function undoes the shuffle, the result should be "
+        "attention over the text itself. It is not."
     )
 
 
 def property_shuffling_again_gives_it_back(answer, generator):
     outputs, order = torch.randn(5, 2, generator=generator), torch.tensor([1, 2, 3, 4, 0])
     assert torch.allclose(answer(outputs, order)[order].float(), outputs, atol=1e-5), (
-        "Shuffling your result in the same way again should give back what you were given."
+        "If we shuffle your result in the same way again, we should get the outputs that you were given. We do not."
     )
 
 
 def property_nothing_to_undo(answer, generator):
     outputs = torch.randn(4, 3, generator=generator)
     assert torch.allclose(answer(outputs, torch.arange(4)).float(), outputs, atol=1e-5), (
-        "A text that was not shuffled should stay as it is."
+        "If the text was not shuffled, the outputs should stay as they are. Yours do not."
     )
 
 

@@ -2,33 +2,34 @@ import torch
 
 
 def shuffled_once_more(outputs, order):
-    """You shuffle a second time instead of back. The two agree only where the order is its own inverse."""
+    """You shuffle a second time instead of undoing the shuffle. The two agree only if the order is its own inverse."""
     return outputs[order]
 
 
 def left_as_it_is(outputs, order):
-    """You return the rows as they came. They are right, but in the order of the shuffled text (erratum E-19)."""
+    """You return the rows as they came. The rows are right, but they are still in the order of the shuffled text
+    (erratum E-19)."""
     return outputs + 0
 
 
 def averaged(outputs, order):
-    """You give every token the mean of all rows. That is invariant indeed, but each token has a row of its own."""
+    """You give every token the mean of all rows. The mean is indeed invariant, but each token has its own row."""
     return outputs.mean(0).expand_as(outputs)
 
 
 def pooled(outputs, order):
-    """You return one row, the mean of all. Return a row for each token."""
+    """You return one row, the mean of all rows. Return a row for each token."""
     return outputs.mean(0)
 
 
 def turned_round(outputs, order):
-    """You reverse the text, whatever the order was. The order is given: use it."""
+    """You reverse the text, whatever the order was. Use the order that you are given."""
     return outputs.flip(0)
 
 
 def moved_by_one(outputs, order):
-    """You move all rows down by one, the last to the top, whatever the order was. That undoes 1, 2, 0, but the order is
-    given: use it."""
+    """You move all rows down by one and the last row to the top, whatever the order was. That undoes 1, 2, 0, but you
+    should use the order that you are given."""
     return outputs.roll(1, 0)
 
 
@@ -38,12 +39,12 @@ def last_token_first(outputs, order):
 
 
 def order_turned_round(outputs, order):
-    """You read the order from its end. Reversing a list does not undo it: in which row is token 0?"""
+    """You read the order from its end. Reversing a list does not invert it: in which row is token 0?"""
     return outputs[order.flip(0)]
 
 
 def numbers_sorted(outputs, order):
-    """You sort the numbers of each column. The rows should stay whole; sort the order instead."""
+    """You sort the numbers in each column. The rows should stay whole; sort the order instead."""
     return outputs.sort(0).values
 
 
@@ -53,7 +54,7 @@ def numbers_sorted_in_rows(outputs, order):
 
 
 def inverse_returned(outputs, order):
-    """You return the numbers of the rows, and they are right. Now take these rows of the outputs."""
+    """You return the right row numbers. The last step is missing: take these rows of the outputs."""
     return order.argsort()
 
 
@@ -63,18 +64,18 @@ def columns_moved(outputs, order):
 
 
 def columns_shuffled(outputs, order):
-    """You shuffle the columns. The tokens are the rows, and you want to shuffle them back."""
+    """You shuffle the columns. The tokens are the rows, and you should undo their shuffle."""
     return outputs[:, order]
 
 
 def rows_and_columns(outputs, order):
-    """Your rows are in the right order, but you have moved the columns as well. They should stay as they are."""
+    """Your rows are in the right order, but you have moved the columns as well. Leave the columns as they are."""
     inverse = order.argsort()
     return outputs[inverse][:, inverse]
 
 
 def changes_the_outputs(outputs, order):
-    """The result is right, but the caller's tensor is changed in place. Make a new one."""
+    """The result is right, but you change the caller's tensor in place. Make a new tensor."""
     outputs[order] = outputs.clone()
     return outputs
 
@@ -97,7 +98,8 @@ def its_transpose_on_the_right(outputs, order):
 
 
 def rows_written_over(outputs, order):
-    """You write rows into the caller's tensor while others are still to be read from it. Write into a new one."""
+    """You write rows into the caller's tensor before you have read all rows from it, so some are lost. Write into a new
+    tensor."""
     for row, token in enumerate(order.tolist()):
         outputs[token] = outputs[row]
     return outputs

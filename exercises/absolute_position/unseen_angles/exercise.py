@@ -8,19 +8,19 @@ from llm_anatomy.shapes import Bool, Int, Tensor
 def unseen_angles(
     positions: Int[Tensor, "n_positions"], d_model: int, n_trained: int
 ) -> Bool[Tensor, "n_positions n_frequencies"]:
-    """True where a pair has an angle that it did not pass at the positions 0 to n_trained − 1."""
+    """Return True where training on positions 0 to n_trained − 1 has not seen the angle of a pair."""
     wavelengths = 2 * math.pi * 10000 ** (torch.arange(0, d_model, 2) / d_model)
     return torch.remainder(positions[:, None], wavelengths) > n_trained - 1
 
 
 def accepted_remainder(positions, d_model, n_trained):
-    """The remainder of each position by each wavelength, in float64."""
+    """Takes the remainder of each position by each wavelength, in float64."""
     wavelengths = 2 * math.pi * 10000 ** (torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     return torch.remainder(positions[:, None], wavelengths) > n_trained - 1
 
 
 def accepted_angles(positions, d_model, n_trained):
-    """Compares angles instead of positions: within its turn, beyond the angle of the last trained position."""
+    """Compares angles instead of positions: an angle is unseen beyond that of the last trained position."""
     frequencies = 10000 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     angles = torch.outer(positions.double(), frequencies) % (2 * math.pi)
     return angles > (n_trained - 1) * frequencies
@@ -38,8 +38,8 @@ def accepted_start_of_a_turn(positions, d_model, n_trained):
     return unseen
 
 
-# The last trained position is in no case but the first, where the only pair turns by exactly 1: who compares angles may
-# round it to either side elsewhere.
+# Only the first case contains the last trained position: its only pair turns by exactly 1, so nothing is rounded. In
+# the other cases an answer that compares angles could round that position to either side.
 def cases(generator):
     given = [
         ([5, 6, 7, 12], 2, 6),
@@ -52,28 +52,32 @@ def cases(generator):
 
 def property_trained_positions_are_seen(answer, generator):
     assert not answer(torch.arange(49), 12, 50).any(), (
-        "A position that training had is called unseen on some pair. All of these have been seen."
+        "You call an angle unseen at a position that training had. At such a position, training has seen the angles "
+        "of all pairs."
     )
 
 
 def property_the_fastest_pair_has_seen_everything(answer, generator):
     assert not answer(torch.arange(8, 3000, 7), 8, 8)[:, 0].any(), (
-        "After 8 positions the fastest pair has gone through the whole circle. No later angle of it is new."
+        "After 8 positions the fastest pair has gone through the whole circle, so none of its later angles is new. "
+        "You call at least one of them unseen."
     )
 
 
 def property_the_slowest_pair_at_width_512(answer, generator):
     first, last = answer(torch.tensor([1000, 5000]), 512, 1000)[:, -1].tolist()
     assert first and last, (
-        "At width 512 the slowest pair repeats after some 60,600 positions. After training on 1000, positions 1000 "
-        "and 5000 should be new on it."
+        "At width 512 the slowest pair repeats after about 60,600 positions. After training on 1000 positions, its "
+        "angles at positions 1000 and 5000 should be unseen."
     )
 
 
 def property_longer_training_sees_more(answer, generator):
     positions = torch.arange(0, 2000, 13)
     short, long = answer(positions, 16, 60), answer(positions, 16, 400)
-    assert not (long & ~short).any(), "An angle that training on 60 positions passed should also be seen after 400."
+    assert not (long & ~short).any(), (
+        "An angle that training on 60 positions has seen should also be seen after training on 400. Yours is not."
+    )
 
 
 def hidden_cases(generator):

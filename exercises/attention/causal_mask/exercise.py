@@ -4,12 +4,12 @@ from llm_anatomy.shapes import Bool, Tensor
 
 
 def causal_mask(n_queries: int, n_keys: int) -> Bool[Tensor, "n_queries n_keys"]:
-    """True where a query may attend to a key; the last query is at the position of the last key."""
+    """Return the mask for the newest n_queries of n_keys tokens, True where a query may attend to a key."""
     return torch.ones(n_queries, n_keys, dtype=torch.bool).tril(diagonal=n_keys - n_queries)
 
 
 def accepted_moved_diagonal(n_queries, n_keys):
-    """A triangle whose diagonal is moved so that it ends at the last key."""
+    """Moves the diagonal of a triangle so that it ends at the last key."""
     return torch.ones(n_queries, n_keys, dtype=torch.bool).tril(n_keys - n_queries)
 
 
@@ -32,26 +32,29 @@ def cases(generator):
 
 
 def property_sees_itself(answer, generator):
-    assert answer(6, 6).diagonal().all(), "A token of yours may not attend to itself. It should."
+    assert answer(6, 6).diagonal().all(), (
+        "Every token should be able to attend to itself. In your mask, at least one cannot."
+    )
 
 
 def property_one_more_key_for_each_query(answer, generator):
     seen = answer(3, 8).sum(-1).tolist()
     assert seen == [6, 7, 8], (
-        f"Of 8 keys your 3 queries see {', '.join(map(str, seen))}. Each should see one more than the query before it, "
-        "and the last should see all."
+        f"Of 8 keys, your 3 queries see {', '.join(map(str, seen))}. Each query should see one key more than the "
+        "query before it, and the last query should see all keys."
     )
 
 
 def property_newest_tokens(answer, generator):
     assert torch.equal(answer(2, 7), answer(7, 7)[-2:]), (
-        "Two queries over seven keys are the last two of seven tokens, but your mask gives them other rows."
+        "If there are two queries and seven keys, the queries belong to the last two of seven tokens. Your mask "
+        "should have the same rows for them as with seven queries, but it does not."
     )
 
 
 def property_other_order(answer, generator):
     assert torch.equal(answer(6, 6).flip(0, 1), answer(6, 6).T), (
-        "With the most recent token first the mask should be the transposed one. Yours is not."
+        "If we list the tokens with the most recent first, the mask should become its transpose. Yours does not."
     )
 
 

@@ -8,13 +8,13 @@ def hard_lookup(
     keys: Float[Tensor, "n_keys d_head"],
     values: Float[Tensor, "n_keys d_value"],
 ) -> Float[Tensor, "n_queries d_value"]:
-    """For each query, the value whose key has the largest scalar product with it."""
+    """Return, for each query, the value whose key has the largest scalar product with it."""
     scores = queries @ keys.T  # (n_queries, n_keys)
     return values[scores.argmax(dim=-1)]
 
 
 def accepted_table_of_scores(queries, keys, values):
-    """One product makes all scores; argmax gives the row numbers."""
+    """Computes all scores in one product and takes the row numbers from argmax."""
     return values[torch.argmax(queries @ keys.T, dim=1)]
 
 
@@ -39,7 +39,7 @@ def cases(generator):
         "keys": torch.tensor([[1.0, 0.0], [0.0, 1.0]]),
         "values": torch.tensor([[1.0, 1.0], [-1.0, 1.0]]),
     }
-    equal_fit = {  # the first and the last key score 4; and there are as many keys as numbers in each
+    equal_fit = {  # the first and the last key score 4; there are as many keys as numbers in each key
         "queries": torch.tensor([[1.0, 0.0, 2.0]]),
         "keys": torch.tensor([[2.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0, 3.0, 2.0]]),
         "values": torch.tensor([[5.0], [6.0], [7.0]]),
@@ -65,7 +65,7 @@ def cases(generator):
 
 
 def drawn(generator):
-    """Six queries and a dictionary of five entries: five times the width of a query is not the width of a value."""
+    """Six queries and a dictionary of five entries, with different widths of keys and values."""
     return [torch.randn(*shape, generator=generator) for shape in ((6, 4), (5, 4), (5, 3))]
 
 
@@ -73,21 +73,23 @@ def property_order_of_entries(answer, generator):
     queries, keys, values = drawn(generator)
     order = torch.tensor([3, 0, 4, 2, 1])
     assert torch.allclose(answer(queries, keys, values), answer(queries, keys[order], values[order])), (
-        "Shuffling the entries, each key together with its value, changes your answer. It should not matter."
+        "Your answer changes when we shuffle the entries, each key together with its value. Their order should not "
+        "matter."
     )
 
 
 def property_length_of_query(answer, generator):
     queries, keys, values = drawn(generator)
     assert torch.allclose(answer(queries, keys, values), answer(3 * queries, keys, values)), (
-        "A query three times as long gets another value from you. All its scores grow alike, so the winner stays."
+        "A query gets another value from you when it becomes three times as long. All its scores grow by the same "
+        "factor, so the same key should win."
     )
 
 
 def property_queries_alone(answer, generator):
     queries, keys, values = drawn(generator)
     assert torch.allclose(answer(queries, keys, values)[2:3], answer(queries[2:3], keys, values)), (
-        "Your answer to a query depends on the other queries. Each should be answered by itself."
+        "Your answer to a query depends on the other queries. Each query should be looked up on its own."
     )
 
 

@@ -5,7 +5,7 @@ from llm_anatomy.shapes import Float, Tensor
 
 
 def join_heads(heads: Float[Tensor, "n_heads n_tokens d_head"]) -> Float[Tensor, "n_tokens n_heads·d_head"]:
-    """For each token, what the heads found, laid end to end."""
+    """Return one row for each token, with the outputs of its heads end to end."""
     return rearrange(heads, "n_heads n_tokens d_head -> n_tokens (n_heads d_head)")
 
 
@@ -45,8 +45,8 @@ def property_each_number_in_its_place(answer, generator):
     for token, column in torch.cartesian_prod(torch.arange(4), torch.arange(6)).tolist():
         found, (head, index) = [int(digit) for digit in f"{joined[token, column]:03.0f}"], divmod(column, 3)
         assert found == [head, token, index], (
-            f"With 2 heads, 4 tokens and width 3, index [{token}, {column}] of yours has number {found[2]} of head "
-            f"{found[0]} for token {found[1]}; it should have number {index} of head {head} for token {token}."
+            f"With 2 heads, 4 tokens and width 3, entry [{token}, {column}] of your result is number {found[2]} of "
+            f"head {found[0]} for token {found[1]}; it should be number {index} of head {head} for token {token}."
         )
 
 
@@ -56,7 +56,8 @@ def property_tokens_stay_apart(answer, generator):
     changed[:, 3] += 1
     moved = (answer(heads) != answer(changed)).any(-1)
     assert moved.tolist() == [False, False, False, True, False], (
-        "Changing what the heads found for one token should change the row of that token and no other."
+        "When we change what the heads found for one token, the row of that token should change, and no other row "
+        "should."
     )
 
 
@@ -64,13 +65,15 @@ def property_output_is_a_sum_over_heads(answer, generator):
     heads, w_output = torch.randn(3, 5, 2, generator=generator), torch.randn(6, 4, generator=generator)
     each = sum(head @ rows for head, rows in zip(heads, w_output.split(2), strict=True))
     assert torch.allclose(answer(heads) @ w_output, each, atol=1e-5), (
-        "Multiplied by W^O, your rows should give the sum of what each head gives with its own rows of W^O."
+        "Your result times W^O should be a sum: each head times its own rows of W^O, added up. It is not."
     )
 
 
 def property_one_head(answer, generator):
     heads = torch.randn(1, 5, 6, generator=generator)
-    assert torch.equal(answer(heads), heads[0]), "A single head should come back as it is."
+    assert torch.equal(answer(heads), heads[0]), (
+        "With a single head, the result should be the matrix of that head. Yours is not."
+    )
 
 
 def hidden_cases(generator):

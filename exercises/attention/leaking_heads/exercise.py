@@ -11,7 +11,7 @@ def broken(
     keys: Float[Tensor, "n_heads n_tokens d_head"],
     values: Float[Tensor, "n_heads n_tokens d_value"],
 ) -> Float[Tensor, "n_heads n_tokens d_value"]:
-    """What each head finds for each token, which attends to itself and to the tokens before it."""
+    """Return the output of each head; each token attends to itself and to the tokens before it."""
     n_tokens, d_head = queries.shape[-2:]
     future = torch.ones(n_tokens, n_tokens, dtype=torch.bool).triu(1)
     scores = queries @ keys.mT / math.sqrt(d_head)
@@ -24,7 +24,7 @@ def leaking_heads(
     keys: Float[Tensor, "n_heads n_tokens d_head"],
     values: Float[Tensor, "n_heads n_tokens d_value"],
 ) -> Float[Tensor, "n_heads n_tokens d_value"]:
-    """What each head finds for each token, which attends to itself and to the tokens before it."""
+    """Return the output of each head; each token attends to itself and to the tokens before it."""
     n_tokens, d_head = queries.shape[-2:]
     future = torch.ones(n_tokens, n_tokens, dtype=torch.bool).triu(1)
     scores = queries @ keys.mT / math.sqrt(d_head)
@@ -33,7 +33,7 @@ def leaking_heads(
 
 
 def accepted_one_head_at_a_time(queries, keys, values):
-    """Leaves the old code as it was and calls it for each head."""
+    """Leaves the old code as it was and calls it once for each head."""
     outputs = []
     for q, k, v in zip(queries, keys, values, strict=True):
         future = torch.ones(len(q), len(q), dtype=torch.bool).triu(1)
@@ -51,7 +51,7 @@ def accepted_transposed(queries, keys, values):
 
 
 def accepted_fused(queries, keys, values):
-    """Leaves it all to PyTorch."""
+    """Leaves everything to PyTorch."""
     return F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
 
 
@@ -77,7 +77,7 @@ def property_the_past_does_not_know_the_future(answer, generator):
     changed = queries.clone()
     changed[:, 3] += 1
     assert torch.allclose(answer(queries, keys, values)[:, :3], answer(changed, keys, values)[:, :3], atol=1e-5), (
-        "The future still leaks: changing the query of the last token changes the outputs of tokens before it."
+        "The future still leaks: when we change the query of the last token, the outputs of earlier tokens change too."
     )
 
 

@@ -11,7 +11,7 @@ def masked_attention(
     values: Float[Tensor, "n_keys d_value"],
     mask: Bool[Tensor, "n_queries n_keys"],
 ) -> Float[Tensor, "n_queries d_value"]:
-    """Scaled dot-product attention; query i may attend to key j where mask[i, j] is True."""
+    """Return scaled dot-product attention; query i may attend to key j where mask[i, j] is True."""
     scores = queries @ keys.T / math.sqrt(keys.shape[-1])  # (n_queries, n_keys)
     weights = torch.softmax(scores.masked_fill(~mask, -math.inf), dim=-1)
     return weights @ values
@@ -34,7 +34,7 @@ def accepted_visible_keys_only(queries, keys, values, mask):
 
 
 def accepted_tokens_as_columns(queries, keys, values, mask):
-    """Writes everything transposed, with the softmax down the columns; the result is not contiguous."""
+    """Computes everything transposed, with the softmax down the columns; the result is not contiguous."""
     scaled = queries.T * queries.shape[1] ** -0.5
     scores = torch.where(mask.T, keys @ scaled, -math.inf)
     return (values.T @ torch.softmax(scores, dim=0)).T
@@ -63,7 +63,7 @@ def cases(generator):
         queries, keys, values = tenths(n_queries, d_head), tenths(n_keys, d_head), tenths(n_keys, d_value)
         return {"queries": queries, "keys": keys, "values": values, "mask": mask}
 
-    # Each column but one shows something: so also mistakes have finite, telling numbers.
+    # In each mask but one, every key is seen by a query, so that mistakes too give finite numbers that tell them apart.
     causal = torch.ones(5, 5, dtype=torch.bool).tril()
     causal[1:, 0] = False  # the first token is padding, which only it may attend to
     window = torch.ones(4, 6, dtype=torch.bool).tril(2).triu()
@@ -79,7 +79,8 @@ def drawn(generator):
 def property_weights_add_up_to_one(answer, generator):
     queries, keys, values, mask = drawn(generator)
     assert torch.allclose(answer(queries, keys, torch.ones_like(values), mask), torch.ones(3, 2), atol=1e-5), (
-        "With all values equal to one the output should be one, whatever the scores: your weights do not add up to one."
+        "With all values equal to one, the output should be one for any scores. Yours is not: your weights do not "
+        "add up to one."
     )
 
 
@@ -89,14 +90,15 @@ def property_hidden_keys_have_no_influence(answer, generator):
     changed_keys[4], changed_values[4] = 7.0, -50.0  # hidden from all three queries
     before, after = answer(queries, keys, values, mask), answer(queries, changed_keys, changed_values, mask)
     assert torch.allclose(before, after, atol=1e-5), (
-        "Changing an entry that is hidden from all queries changes your output. It should have no influence at all."
+        "Your output changes when we change an entry that is hidden from all queries. It should have no influence at "
+        "all."
     )
 
 
 def property_large_scores(answer, generator):
     queries, keys, values, mask = drawn(generator)
     assert answer(1000 * queries, keys, values, mask).isfinite().all(), (
-        "With scores of some thousands your output is not finite. Let torch.softmax take the exponentials."
+        "With scores of several thousand, your output is not finite. Let torch.softmax take the exponentials."
     )
 
 
@@ -105,7 +107,8 @@ def property_order_of_entries(answer, generator):
     order = torch.tensor([3, 0, 4, 2, 1])
     shuffled = answer(queries, keys[order], values[order], mask[:, order])
     assert torch.allclose(answer(queries, keys, values, mask), shuffled, atol=1e-5), (
-        "Shuffling keys, values and the columns of the mask together changes your output. It should not matter."
+        "Your output changes when we shuffle the keys, the values and the columns of the mask together. Their order "
+        "should not matter."
     )
 
 
@@ -113,8 +116,8 @@ def property_gradient(answer, generator):
     queries, keys, values, mask = drawn(generator)
     queries.requires_grad_()
     assert answer(queries, keys, values, mask).requires_grad, (
-        "PyTorch cannot follow your output back to the queries, so nothing could be learned. Do they enter only by an "
-        "argmax or not at all, or is there an .item(), .tolist(), .numpy() or .detach() on the way?"
+        "PyTorch cannot follow your output back to the queries, so nothing could be learned. Do you use them only in "
+        "an argmax or not at all, or is there an .item(), .tolist(), .numpy() or .detach() on the way?"
     )
 
 
@@ -147,6 +150,6 @@ def hidden_cases(generator):
 
 
 def probe_hidden_keys(answer, queries, keys, values, mask):
-    """Keys that a query may not attend to, and their values, have no influence on what it receives."""
+    """A query's output does not depend on the keys that it may not attend to, nor on their values."""
     hidden = ~mask[0, :, None]  # from the first query
     return answer(queries, keys - 3 * hidden, values + 5 * hidden, mask)[0]

@@ -16,7 +16,7 @@ def multi_head_attention(
     n_heads: int,
     mask: Bool[Tensor, "n_tokens n_tokens"],
 ) -> Float[Tensor, "n_tokens d_model"]:
-    """Self-attention with several heads; token i may attend to token j where mask[i, j] is True."""
+    """Return self-attention with several heads; token i may attend to token j where mask[i, j] is True."""
     queries, keys, values = (
         rearrange(x @ w, "n_tokens (n_heads width) -> n_heads n_tokens width", n_heads=n_heads)
         for w in (w_query, w_key, w_value)
@@ -27,7 +27,7 @@ def multi_head_attention(
 
 
 def accepted_fused(x, w_query, w_key, w_value, w_output, n_heads, mask):
-    """Splits with einops and leaves scores, mask and softmax to PyTorch's own attention."""
+    """Splits with einops and leaves the scores, the mask and the softmax to PyTorch's own attention."""
     queries, keys, values = (
         rearrange(x @ w, "tokens (heads d) -> heads tokens d", heads=n_heads) for w in (w_query, w_key, w_value)
     )
@@ -47,7 +47,7 @@ def accepted_sum_over_heads(x, w_query, w_key, w_value, w_output, n_heads, mask)
 
 
 def accepted_merged_matrices(x, w_query, w_key, w_value, w_output, n_heads, mask):
-    """Merges two matrices of each head into one, for the scores as for the output, and never makes a query or value."""
+    """Merges two matrices of each head into one, for scores and for outputs, and never computes a query or a value."""
     query_blocks, key_blocks, value_blocks = (w.unflatten(1, (n_heads, -1)) for w in (w_query, w_key, w_value))
     output_blocks = w_output.unflatten(0, (n_heads, -1))
     compare = torch.einsum("ahd, bhd -> hab", query_blocks, key_blocks) / math.sqrt(query_blocks.shape[-1])
@@ -80,7 +80,7 @@ def cases(generator):
     numbers = {"x": [[1.0], [2.0]], "w_query": [[1.0]], "w_key": [[0.5]], "w_value": [[3.0]], "w_output": [[2.0]]}
     one_head = {name: torch.tensor(rows) for name, rows in numbers.items()} | {"n_heads": 1, "mask": causal(2)}
     return [
-        drawn(causal(5), d_model=4, n_heads=3, d_head=2, d_value=1),  # the chapter's sizes, but for the values
+        drawn(causal(5), d_model=4, n_heads=3, d_head=2, d_value=1),  # the chapter's sizes, except for the values
         one_head,
         drawn(padded, d_model=6, n_heads=2, d_head=3, d_value=3),  # a head has its share of d_model
         drawn(causal(3), d_model=5, n_heads=3, d_head=2, d_value=2),  # as many heads as tokens
@@ -108,7 +108,7 @@ def property_no_looking_ahead(answer, generator):
     changed = x.clone()
     changed[4] += 1
     assert close(answer(x, *matrices, 3, CAUSAL)[:4], answer(changed, *matrices, 3, CAUSAL)[:4]), (
-        "Under the causal mask, changing the last token changes the output of an earlier one. It should not."
+        "Under the causal mask, your output for an earlier token changes when we change the last token. It should not."
     )
 
 
@@ -116,10 +116,10 @@ def property_large_numbers(answer, generator):
     x, *matrices = drawn(generator)
     output, changed = (answer(20 * torch.cat((x[:4], last)), *matrices, 3, CAUSAL)[:4] for last in (x[4:], -x[4:]))
     assert output.isfinite().all(), (
-        "With large numbers in x your output is not finite. Let torch.softmax take the exponentials."
+        "With large numbers in x, your output is not finite. Let torch.softmax take the exponentials."
     )
     assert close(output, changed), (
-        "With large numbers in x, tokens that are hidden get weight: the score you give them is not low enough."
+        "With large numbers in x, hidden tokens get weight: the score that you give them is not low enough."
     )
 
 
@@ -127,7 +127,8 @@ def property_one_head_alone(answer, generator):
     x, w_query, w_key, w_value, w_output = drawn(generator, n_heads=1)
     weights = torch.softmax(((x @ w_query) @ (x @ w_key).T / 2**0.5).masked_fill(~CAUSAL, -torch.inf), -1)
     assert close(answer(x, w_query, w_key, w_value, w_output, 1, CAUSAL), weights @ x @ w_value @ w_output), (
-        "A single head already goes wrong: for one head the output should be masked attention, times W^O."
+        "Your result is already wrong for a single head. With one head, the output should be masked attention times "
+        "W^O."
     )
 
 
@@ -136,8 +137,9 @@ def property_heads_side_by_side(answer, generator):
     heads = zip(w_query.split(2, 1), w_key.split(2, 1), w_value.split(3, 1), w_output.split(3), strict=True)
     each = sum(answer(x, *head, 1, CAUSAL) for head in heads)
     assert close(answer(x, w_query, w_key, w_value, w_output, 3, CAUSAL), each), (
-        "Three heads at once should give the sum of what your function gives for each head with its own blocks of the "
-        "four matrices. Are the heads mixed up in the split or in the join, or does more depend on their number?"
+        "If we call your function for each of three heads alone, with its own blocks of the four matrices, the three "
+        "outputs should add up to the output for all three heads. They do not. Are the heads mixed up in the split "
+        "or in the join, or does something else depend on the number of heads?"
     )
 
 
@@ -145,7 +147,7 @@ def property_one_head_merged(answer, generator):
     x, w_query, w_key, w_value, w_output = drawn(generator, n_heads=1)
     merged = answer(x, w_query, w_key, w_value @ w_output, torch.eye(4), 1, ALL)
     assert close(answer(x, w_query, w_key, w_value, w_output, 1, ALL), merged), (
-        "With one head, W^O can be merged into the matrix of the values. Your function then gives a different result."
+        "With one head, we can merge W^O into the matrix of the values and get the same output. Your output changes."
     )
 
 
@@ -153,7 +155,8 @@ def property_order_of_tokens(answer, generator):
     x, *matrices = drawn(generator)
     order = torch.tensor([3, 0, 4, 2, 1])
     assert close(answer(x, *matrices, 3, ALL)[order], answer(x[order], *matrices, 3, ALL)), (
-        "With nothing hidden, shuffling the tokens should shuffle the output likewise and change nothing else."
+        "When nothing is hidden and we shuffle the tokens, the output should be shuffled in the same way and not "
+        "change otherwise. Yours changes."
     )
 
 
@@ -161,8 +164,8 @@ def property_gradient(answer, generator):
     x, *matrices = drawn(generator)
     x.requires_grad_()
     assert answer(x, *matrices, 3, CAUSAL).requires_grad, (
-        "PyTorch cannot follow your output back to x, so nothing could be learned. Do its numbers enter only by an "
-        "argmax or not at all, or is there an .item(), .tolist(), .numpy() or .detach() on the way?"
+        "PyTorch cannot follow your output back to x, so nothing could be learned. Do you use it only in an argmax "
+        "or not at all, or is there an .item(), .tolist(), .numpy() or .detach() on the way?"
     )
 
 
@@ -184,12 +187,12 @@ def hidden_cases(generator):
 
 
 def probe_causality(answer, x, w_query, w_key, w_value, w_output, n_heads, mask):
-    """Under a causal mask, changing a later token leaves the outputs before it alone."""
+    """Under a causal mask, a change of a later token does not change the outputs before it."""
     half = len(x) // 2
     changed = torch.cat((x[:half], 2 - x[half:]))
     return answer(changed, w_query, w_key, w_value, w_output, n_heads, torch.ones_like(mask).tril())[:half]
 
 
 def probe_order_of_tokens(answer, x, w_query, w_key, w_value, w_output, n_heads, mask):
-    """Without a mask, tokens in another order give the same outputs in that order."""
+    """When nothing is hidden, tokens in another order give the same outputs in that order."""
     return answer(x.flip(0), w_query, w_key, w_value, w_output, n_heads, torch.ones_like(mask)).flip(0)

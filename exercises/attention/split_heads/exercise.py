@@ -5,12 +5,12 @@ from llm_anatomy.shapes import Float, Tensor
 
 
 def split_heads(x: Float[Tensor, "n_tokens n_heads·d_head"], n_heads: int) -> Float[Tensor, "n_heads n_tokens d_head"]:
-    """The columns of each token, dealt out to the heads in blocks."""
+    """Split the columns of each token into one block per head."""
     return rearrange(x, "n_tokens (n_heads d_head) -> n_heads n_tokens d_head", n_heads=n_heads)
 
 
 def accepted_einops(x, n_heads):
-    """One einops pattern."""
+    """Uses one einops pattern."""
     return rearrange(x, "tokens (heads d_head) -> heads tokens d_head", heads=n_heads)
 
 
@@ -39,8 +39,8 @@ def property_each_number_in_its_place(answer, generator):
     for head, token, index in torch.cartesian_prod(torch.arange(2), torch.arange(4), torch.arange(3)).tolist():
         (found, found_column), column = divmod(int(heads[head, token, index]), 10), 3 * head + index
         assert (found, found_column) == (token, column), (
-            f"With 4 tokens and 2 heads of width 3, your index [{head}, {token}, {index}] has column {found_column} of "
-            f"token {found}; it should have column {column} of token {token}."
+            f"With 4 tokens and 2 heads of width 3, entry [{head}, {token}, {index}] of your result is column "
+            f"{found_column} of token {found}; it should be column {column} of token {token}."
         )
 
 
@@ -50,20 +50,23 @@ def property_tokens_stay_apart(answer, generator):
     changed[3] += 1
     moved = (answer(x, 2) != answer(changed, 2)).any(-1)
     assert moved.tolist() == [[False, False, False, True, False]] * 2, (
-        "Changing one token should change its row in every head and nothing else."
+        "When we change one token, its row should change in every head, and no other row should."
     )
 
 
 def property_a_head_has_a_matrix_of_its_own(answer, generator):
     x, w = torch.randn(5, 7, generator=generator), torch.randn(7, 6, generator=generator)
     assert torch.allclose(answer(x @ w, 3)[1], x @ w[:, 2:4], atol=1e-5), (
-        "Splitting a product into three heads of width 2, head 1 should be the product with columns 2 and 3 alone."
+        "If we split a product x @ w into three heads of width 2, head 1 should be x times columns 2 and 3 of w. "
+        "Yours is not."
     )
 
 
 def property_one_head(answer, generator):
     x = torch.randn(5, 6, generator=generator)
-    assert torch.equal(answer(x, 1), x[None]), "A single head should receive x as it is."
+    assert torch.equal(answer(x, 1), x[None]), (
+        "With a single head, the result should be x with an axis for the head in front. Yours is not."
+    )
 
 
 def hidden_cases(generator):

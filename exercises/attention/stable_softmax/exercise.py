@@ -4,7 +4,7 @@ from llm_anatomy.shapes import Float, Tensor
 
 
 def stable_softmax(scores: Float[Tensor, "n_queries n_keys"]) -> Float[Tensor, "n_queries n_keys"]:
-    """The softmax of each row, at any size of the scores."""
+    """Return the softmax of each row, for scores of any size."""
     shifted = (scores - scores.amax(dim=-1, keepdim=True)).exp()  # the largest in each row is 1
     return shifted / shifted.sum(dim=-1, keepdim=True)
 
@@ -43,11 +43,15 @@ def cases(generator):
 
 def property_rows_add_up_to_one(answer, generator):
     weights = answer(5 * torch.randn(4, 6, generator=generator))
-    assert torch.allclose(weights.sum(-1), torch.ones(4), atol=1e-5), "Not every row of yours adds up to one."
+    assert torch.allclose(weights.sum(-1), torch.ones(4), atol=1e-5), (
+        "Each row of your weights should add up to one, but at least one row does not."
+    )
 
 
 def property_weights_are_positive(answer, generator):
-    assert (answer(torch.randn(4, 6, generator=generator)) > 0).all(), "A weight of yours is not above zero."
+    assert (answer(torch.randn(4, 6, generator=generator)) > 0).all(), (
+        "Every weight should be above zero, but at least one of yours is not."
+    )
 
 
 def property_size_of_a_row(answer, generator):
@@ -56,22 +60,22 @@ def property_size_of_a_row(answer, generator):
         shifted = scores.clone()
         shifted[2] += size
         assert torch.allclose(answer(scores), answer(shifted), atol=1e-5), (
-            f"Adding {size:.0f} to all scores of one row changes your weights. It should not matter."
+            f"Adding {size:.0f} to all scores of one row changes your weights. It should not change them."
         )
 
 
 def property_queries_alone(answer, generator):
     scores = torch.randn(4, 6, generator=generator)
     assert torch.allclose(answer(scores)[2:3], answer(scores[2:3]), atol=1e-5), (
-        "The weights of one query depend on the scores of the others. Each row should be treated by itself."
+        "The weights of one query depend on the scores of other queries. Each row should be treated on its own."
     )
 
 
 def property_gradient(answer, generator):
     scores = torch.randn(4, 6, generator=generator).requires_grad_()
     assert answer(scores).requires_grad, (
-        "PyTorch cannot follow your weights back to the scores, so nothing could be learned. Stay with tensors: "
-        "no .item(), .tolist(), .numpy() or .detach() on the way."
+        "PyTorch cannot follow your weights back to the scores, so nothing could be learned. Stay with tensors: no "
+        ".item(), .tolist(), .numpy() or .detach() on the way."
     )
 
 

@@ -7,7 +7,7 @@ from llm_anatomy.shapes import Float, Int, Tensor
 def alibi_bias(
     n_heads: int, query_positions: Int[Tensor, "n_queries"], key_positions: Int[Tensor, "n_keys"]
 ) -> Float[Tensor, "n_heads n_queries n_keys"]:
-    """The bias that ALiBi adds to the scores of each head: minus its slope times the distance."""
+    """The bias that ALiBi adds to the scores: for each head, minus its slope times the distance."""
     power = 2 ** (n_heads - 1).bit_length()
     slopes = torch.exp2(-8 / power * torch.arange(1, power + 1))
     if power != n_heads:
@@ -17,7 +17,7 @@ def alibi_bias(
 
 
 def accepted_slopes_of_the_higher_power(n_heads, query_positions, key_positions):
-    """Takes every second slope of the higher power, which are those of the lower one, and then the others."""
+    """Takes every second slope of the higher power, which are those of the lower power, and then the others."""
     n = 2 << (n_heads.bit_length() - 1)
     slopes = [2 ** (-8 * h / n) for h in range(1, n + 1)]
     slopes = torch.tensor((slopes[1::2] + slopes[0::2])[:n_heads])
@@ -39,7 +39,7 @@ def accepted_recursion(n_heads, query_positions, key_positions):
 
 
 def accepted_slopes_of_the_package(n_heads, query_positions, key_positions):
-    """Takes the slopes from the package and makes the product of slopes and distances with einsum."""
+    """Takes the slopes from the package and multiplies them by the distances with einsum."""
     distances = torch.abs(torch.sub(query_positions[:, None], key_positions)).float()
     return torch.einsum("h, qk -> hqk", -alibi_slopes(n_heads), distances)
 
@@ -66,19 +66,21 @@ def slopes(answer, n_heads):
 def property_nothing_for_itself(answer, generator):
     positions = torch.randint(0, 50, (6,), generator=generator)
     assert answer(5, positions, positions).diagonal(dim1=1, dim2=2).abs().max() < 1e-4, (
-        "A token pays a penalty for looking at its own position. It should pay none."
+        "A token gets a penalty for its own position. There the distance is 0, so the bias should be 0."
     )
 
 
 def property_never_a_reward(answer, generator):
     queries, keys = torch.randint(0, 50, (2, 6), generator=generator)
-    assert answer(5, queries, keys).max() < 1e-4, "A key gets more for being far away. Distance is a penalty."
+    assert answer(5, queries, keys).max() < 1e-4, (
+        "Some of your biases are positive. Distance is a penalty, so no bias should be above 0."
+    )
 
 
 def property_moving_all(answer, generator):
     queries, keys = torch.randint(0, 50, (2, 6), generator=generator)
     assert torch.allclose(answer(3, queries, keys), answer(3, queries + 100, keys + 100)), (
-        "When all tokens move by 100 positions, your bias changes. It should depend on distances alone."
+        "When all tokens move by 100 positions, your bias changes. It should depend only on the distances."
     )
 
 
@@ -86,7 +88,7 @@ def property_a_line(answer, generator):
     query, keys = torch.tensor([20]), torch.tensor([21, 22, 24, 28])
     penalties = answer(4, query, keys).float()
     assert torch.allclose(penalties, penalties[:, :, :1] * torch.tensor([1.0, 2.0, 4.0, 8.0])), (
-        "Twice the distance should cost twice as much, in every head."
+        "In every head, twice the distance should give twice the penalty."
     )
 
 

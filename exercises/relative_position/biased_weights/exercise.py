@@ -12,7 +12,7 @@ def biased_weights(
     query_positions: Int[Tensor, "n_queries"],
     key_positions: Int[Tensor, "n_keys"],
 ) -> Float[Tensor, "n_heads n_queries n_keys"]:
-    """Attention weights with a trained number per head and clipped offset added to the scaled scores."""
+    """Attention weights of scaled scores to which each head adds a learned bias for the clipped offset."""
     r_max = table.shape[-1] // 2
     columns = (key_positions - query_positions[:, None]).clamp(-r_max, r_max) + r_max  # (n_queries, n_keys)
     scores = query @ key.mT / math.sqrt(query.shape[-1]) + table[:, columns]
@@ -20,7 +20,7 @@ def biased_weights(
 
 
 def accepted_gathered(query, key, table, query_positions, key_positions):
-    """Gathers the number of each pair from the row of its head."""
+    """Gathers the bias of each pair from the row of its head."""
     n_heads, n_offsets = table.shape
     r_max = n_offsets // 2
     columns = (key_positions - query_positions[:, None]).clamp(-r_max, r_max) + r_max
@@ -29,7 +29,7 @@ def accepted_gathered(query, key, table, query_positions, key_positions):
 
 
 def accepted_one_offset_at_a_time(query, key, table, query_positions, key_positions):
-    """Loops over the columns of the table and adds each number to the pairs that have this offset."""
+    """Loops over the columns of the table and adds each bias to the pairs that have this offset."""
     r_max = (table.shape[1] - 1) // 2
     offsets = (key_positions - query_positions[:, None]).clamp(-r_max, r_max)
     scores = torch.einsum("hqd, hkd -> hqk", query, key) / math.sqrt(query.shape[-1])
@@ -39,7 +39,7 @@ def accepted_one_offset_at_a_time(query, key, table, query_positions, key_positi
 
 
 def accepted_one_query_at_a_time(query, key, table, query_positions, key_positions):
-    """Computes the row of weights of each query for all heads, with the offsets of this query alone."""
+    """Computes the weights of one query at a time, for all heads at once."""
     r_max = table.shape[1] // 2
     rows = []
     for i, position in enumerate(query_positions):
@@ -88,14 +88,14 @@ def close(a, b):
 
 def property_weights_add_up(answer, generator):
     assert close(answer(*drawn(generator), FIVE, FIVE).sum(-1), torch.ones(2, 5)), (
-        "The weights of a query do not add up to one."
+        "The weights of a query do not sum to one."
     )
 
 
 def property_moving_all(answer, generator):
     parts = drawn(generator)
     assert close(answer(*parts, FIVE, FIVE), answer(*parts, FIVE + 30, FIVE + 30)), (
-        "When all tokens move by 30 positions, your weights change. Only the offsets should count."
+        "When all tokens move by 30 positions, your weights change. They should depend only on the offsets."
     )
 
 
@@ -103,7 +103,7 @@ def property_column_of_an_offset(answer, generator):
     query, key, table = drawn(generator)
     table[:, 3] = 100.0  # of offsets -2, -1, 0, 1, 2
     assert (answer(query, key, table, FIVE + 6, FIVE + 6).diagonal(1, 1, 2) > 0.99).all(), (
-        "With a very large number for offset 1 alone, every token should attend to the token after it."
+        "If only the bias of offset 1 is very large, every token should attend to the token after it."
     )
 
 
@@ -111,7 +111,8 @@ def property_same_number_everywhere(answer, generator):
     query, key, table = drawn(generator)
     with_same = answer(query, key, torch.full_like(table, 7.0), FIVE, FIVE)
     assert close(with_same, answer(query, key, torch.zeros_like(table), FIVE, FIVE)), (
-        "A table with the same number everywhere changes your weights. It should not change the softmax."
+        "Your weights change if all entries of the table have the same value. The same bias on every score should not "
+        "change the softmax."
     )
 
 
@@ -119,8 +120,8 @@ def property_far_is_far(answer, generator):
     parts = drawn(generator)
     near, far = answer(*parts, FIVE[:5], FIVE + 2), answer(*parts, FIVE[:5], FIVE + 200)
     assert close(near[:, 0], far[:, 0]), (
-        "For a table up to offset 2, keys at 2 to 6 positions and keys at 200 to 204 positions should get the same "
-        "number."
+        "If the table ends at offset 2, the first query should treat keys at offsets 2 to 6 and keys at offsets 200 "
+        "to 204 alike: they all share one bias."
     )
 
 
@@ -128,7 +129,8 @@ def property_gradient(answer, generator):
     query, key, table = drawn(generator)
     table.requires_grad_()
     assert answer(query, key, table, FIVE, FIVE).requires_grad, (
-        "PyTorch cannot follow your weights back to the table, so it could not be trained. Stay with tensors."
+        "No gradient reaches the table from your weights, so the table could not be trained. Use tensor operations "
+        "throughout."
     )
 
 
@@ -147,5 +149,5 @@ def hidden_cases(generator):
 
 
 def probe_moved_text(answer, query, key, table, query_positions, key_positions):
-    """Moving a whole text, queries and keys alike, changes no weight: only the offsets count."""
+    """When all queries and keys move by the same number of positions, no weight changes: only the offsets matter."""
     return answer(query, key, table, query_positions + 23, key_positions + 23)

@@ -6,7 +6,7 @@ from llm_anatomy.shapes import Float, Int, Tensor
 def bleu_gains(
     bleu: Float[Tensor, "n_models 2 n_pairs"],
 ) -> tuple[Float[Tensor, "n_models n_pairs"], Int[Tensor, "n_pairs"]]:
-    """Gain of relative over absolute positions, and for each pair of languages the model that gains most."""
+    """The gain of relative over absolute positions, and for each language pair which model has the largest gain."""
     absolute, relative = bleu.unbind(1)  # each (n_models, n_pairs)
     gains = relative - absolute
     return gains, gains.argmax(dim=0)
@@ -26,7 +26,7 @@ def accepted_contrast(bleu):
 
 
 def accepted_comparison_in_python(bleu):
-    """Compares the gains of each pair of languages as Python numbers, and returns a list."""
+    """Compares the gains of each language pair as Python numbers and returns a list."""
     absolute, relative = bleu.unbind(1)
     gains = relative - absolute
     best = [max(range(len(column)), key=column.__getitem__) for column in gains.T.tolist()]
@@ -44,20 +44,20 @@ def cases(generator):
 def property_the_same_scores(answer, generator):
     one = 30 + torch.rand(3, 1, 4, generator=generator)
     gains, _ = answer(one.repeat(1, 2, 1))
-    assert gains.abs().max() < 1e-4, "Where both schemes have the same score your gain is not 0."
+    assert gains.abs().max() < 1e-4, "If both schemes have the same score, your gain is not 0."
 
 
 def property_schemes_exchanged(answer, generator):
     bleu = 30 + torch.rand(3, 2, 4, generator=generator)
     assert torch.allclose(answer(bleu)[0], -answer(bleu.flip(1))[0], atol=1e-4), (
-        "With the two schemes exchanged, every gain should change its sign."
+        "If you exchange the two schemes, every gain should change its sign."
     )
 
 
 def property_the_one_named_gains_most(answer, generator):
     gains, model = answer(30 + torch.rand(4, 2, 5, generator=generator))
     assert torch.equal(gains.gather(0, model[None].long())[0], gains.max(0).values), (
-        "The model that you name for a pair does not have the largest of your gains there."
+        "For some language pair, the model that you return does not have the largest of your gains."
     )
 
 

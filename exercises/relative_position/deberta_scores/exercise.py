@@ -13,7 +13,7 @@ def deberta_scores(
     query_positions: Int[Tensor, "n_queries"],
     key_positions: Int[Tensor, "n_keys"],
 ) -> Float[Tensor, "n_heads n_queries n_keys"]:
-    """Disentangled attention, as in the paper: word with word, word with position, position with word."""
+    """Disentangled attention as in the paper: content with content, content with position, position with content."""
     span = position_key.shape[1] // 2
     distance = query_positions[:, None] - key_positions
     from_query = distance.clamp(-span, span - 1) + span  # (n_queries, n_keys)
@@ -38,7 +38,7 @@ def accepted_vector_for_each_pair(query, key, position_query, position_key, quer
 
 
 def accepted_gathered(query, key, position_query, position_key, query_positions, key_positions):
-    """Multiplies by whole tables and gathers; the third term is the second with the roles exchanged, transposed."""
+    """Multiplies by whole tables and gathers. The third term is the second with the roles exchanged and transposed."""
     k = position_key.shape[1] // 2
 
     def with_positions(vectors, table, own_positions, other_positions):
@@ -52,7 +52,7 @@ def accepted_gathered(query, key, position_query, position_key, query_positions,
 
 
 def accepted_one_pair_at_a_time(query, key, position_query, position_key, query_positions, key_positions):
-    """Loops over the pairs of tokens, with the row number as a function of Python numbers."""
+    """Loops over the pairs of tokens and computes each row number with Python integers."""
     span = position_key.shape[1] // 2
 
     def row(a, b):
@@ -101,7 +101,7 @@ def close(a, b):
 def property_moving_all(answer, generator):
     parts = drawn(generator)
     assert close(answer(*parts, FIVE, FIVE), answer(*parts, FIVE + 30, FIVE + 30)), (
-        "When all tokens move by 30 positions, your scores change. Only distances should count."
+        "When all tokens move by 30 positions, your scores change. They should depend only on the distances."
     )
 
 
@@ -109,15 +109,15 @@ def property_sides_exchanged(answer, generator):
     query, key, position_query, position_key = drawn(generator)
     exchanged = answer(key, query, position_key, position_query, FIVE, FIVE)
     assert close(answer(query, key, position_query, position_key, FIVE, FIVE), exchanged.mT), (
-        "When queries and keys change roles, with their tables, the scores should only be transposed. This holds if "
-        "the third term treats the key as the second treats the query."
+        "If queries and keys exchange their roles, and their tables too, the scores should only be transposed. For "
+        "this, the third term must treat the key as the second term treats the query."
     )
 
 
 def property_no_position_with_position(answer, generator):
     query, key, *positions = drawn(generator)
     assert close(answer(0 * query, 0 * key, *positions, FIVE, FIVE), torch.zeros(2, 5, 5)), (
-        "Without words nothing should be left of the scores. Yours compare positions with positions."
+        "If queries and keys are zero, all scores should be zero. Yours contain a product of positions with positions."
     )
 
 
@@ -125,8 +125,8 @@ def property_positions_of_zero(answer, generator):
     query, key, *positions = drawn(generator)
     alone = answer(query, key, *(0 * p for p in positions), FIVE, FIVE)
     assert close(3 * alone, query @ key.mT), (
-        "With positions of zero, the products of the words should be left, divided by the root of three times the "
-        "width: here by 3."
+        "If both tables are zero, only the product of queries and keys should be left, divided by the root of three "
+        "times the width of a head, which is 3 here."
     )
 
 

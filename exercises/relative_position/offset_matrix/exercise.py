@@ -7,12 +7,12 @@ from llm_anatomy.shapes import Int, Tensor
 def offset_matrix(
     query_positions: Int[Tensor, "batch n_queries"], key_positions: Int[Tensor, "batch n_keys"]
 ) -> Int[Tensor, "batch n_queries n_keys"]:
-    """Key position minus query position, for every pair."""
+    """Key position minus query position for every pair."""
     return key_positions[:, None, :] - query_positions[:, :, None]
 
 
 def accepted_missing_axes(query_positions, key_positions):
-    """Puts in the two missing axes and leaves the pairs to broadcasting."""
+    """Inserts the two missing axes and forms the pairs by broadcasting."""
     return key_positions[:, None, :] - query_positions[:, :, None]
 
 
@@ -25,7 +25,7 @@ def accepted_written_out(query_positions, key_positions):
 
 
 def accepted_product(query_positions, key_positions):
-    """Writes the difference as a product of whole numbers, (1, −p_i) with (p_j, 1)."""
+    """Writes the difference as the dot product of (1, −p_i) and (p_j, 1)."""
     queries = torch.stack((torch.ones_like(query_positions), -query_positions), dim=2)
     keys = torch.stack((key_positions, torch.ones_like(key_positions)), dim=1)
     return queries @ keys
@@ -45,22 +45,23 @@ def property_moving_all(answer, generator):
     positions = torch.randint(0, 20, (2, 6), generator=generator)
     moved = positions + torch.tensor([[3], [40]])
     assert torch.equal(answer(positions, positions), answer(moved, moved)), (
-        "When all tokens of a sequence move by the same number of positions, your offsets change. They should stay."
+        "When all tokens of a sequence move by the same number of positions, your offsets change. They should stay "
+        "the same."
     )
 
 
 def property_moving_the_keys(answer, generator):
     positions = torch.randint(0, 20, (2, 6), generator=generator)
     assert torch.equal(answer(positions, positions + 3), answer(positions, positions) + 3), (
-        "When only the keys move by 3 positions, every offset should grow by 3."
+        "When only the keys move by 3 positions, every offset should increase by 3."
     )
 
 
 def property_roles_swapped(answer, generator):
     offsets = answer(torch.tensor([[1, 4]]), torch.tensor([[1, 4]]))
     assert offsets[0, 0, 1] == 3 and offsets[0, 1, 0] == -3, (
-        "In “the dog chased the pig” dog is at position 1 and pig at 4: from dog to pig the offset should be 3, from "
-        "pig to dog -3."
+        "In “the dog chased the pig”, dog is at position 1 and pig at position 4. The offset from dog to pig should "
+        "be 3, and from pig to dog -3."
     )
 
 

@@ -15,7 +15,7 @@ def shaw_attention(
     key_positions: Int[Tensor, "batch n_keys"],
     mask: Bool[Tensor, "batch n_queries n_keys"],
 ) -> Float[Tensor, "batch n_heads n_queries d_value"]:
-    """Attention in which each clipped offset adds a vector to the keys and another to the values."""
+    """Attention in which each clipped offset adds one vector to the keys and another to the values."""
     r_max = len(key_vectors) // 2
     offset = key_positions[:, None, :] - query_positions[:, :, None]
     rows = offset.clamp(-r_max, r_max) + r_max  # (batch, n_queries, n_keys)
@@ -33,7 +33,7 @@ def _rows(query_positions, key_positions, n_offsets):
 def accepted_changed_keys_and_values(
     query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask
 ):
-    """Adds the vectors first: each pair of tokens has a key and a value of its own."""
+    """Adds the vectors first, so that each pair of tokens has its own key and value."""
     rows = _rows(query_positions, key_positions, len(key_vectors))
     keys = key[:, :, None] + key_vectors[rows][:, None]  # (batch, n_heads, n_queries, n_keys, d_head)
     values = value[:, :, None] + value_vectors[rows][:, None]
@@ -43,7 +43,7 @@ def accepted_changed_keys_and_values(
 
 
 def accepted_gather_and_scatter(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
-    """Never makes a vector for a pair: products with the tables, distributed to the keys and collected from them."""
+    """Multiplies by whole tables, gathers the scores and scatters the weights, without a vector for each pair."""
     n_offsets = len(key_vectors)
     rows = _rows(query_positions, key_positions, n_offsets)[:, None].expand(-1, query.shape[1], -1, -1)
     scores = query @ key.mT + (query @ key_vectors.T).gather(-1, rows)
@@ -54,7 +54,7 @@ def accepted_gather_and_scatter(query, key, value, key_vectors, value_vectors, q
 
 
 def accepted_one_head_at_a_time(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
-    """Loops over sequences and heads, so that einsum needs three letters only."""
+    """Loops over sequences and heads, so that einsum needs only three letters."""
     all_rows = _rows(query_positions, key_positions, len(key_vectors))
     output = torch.empty(*query.shape[:-1], value.shape[-1])
     for b, (rows, visible) in enumerate(zip(all_rows, mask, strict=True)):
@@ -133,7 +133,7 @@ def property_no_looking_ahead(answer, generator):
     other_value[:, :, 4] += 1
     before = answer(query, key, value, *vectors, POSITIONS, POSITIONS, CAUSAL)[:, :, :4]
     assert close(before, answer(query, other_key, other_value, *vectors, POSITIONS, POSITIONS, CAUSAL)[:, :, :4]), (
-        "Under the causal mask, changing the last token changes the output of an earlier one. It should not."
+        "Under a causal mask, changing the last token changes the output of an earlier one. It should not."
     )
 
 
@@ -142,7 +142,7 @@ def property_vectors_of_zero(answer, generator):
     plain = torch.nn.functional.scaled_dot_product_attention(query, key, value)
     nothing = torch.zeros_like(key_vectors), torch.zeros_like(value_vectors)
     assert close(answer(query, key, value, *nothing, POSITIONS, POSITIONS, ALL), plain), (
-        "When all vectors are zero, plain scaled dot-product attention should be left."
+        "If all vectors are zero, the result should be plain scaled dot-product attention."
     )
 
 
@@ -152,7 +152,7 @@ def property_row_of_an_offset(answer, generator):
     key_vectors[1] = 100.0  # of offsets -2, -1, 0, 1, 2
     found = answer(torch.ones_like(query), key, value, key_vectors, value_vectors, POSITIONS + 6, POSITIONS + 6, ALL)
     assert close(found[:, :, 1:], value[:, :, :-1]), (
-        "When the key vector of offset -1 alone fits the queries, and fits them very well, every token should get the "
+        "If only the key vector of offset -1 has a large product with the queries, every token should receive the "
         "value of the token before it."
     )
 
@@ -162,8 +162,8 @@ def property_same_value_vector_everywhere(answer, generator):
     one = torch.tensor([2.0, -3.0]).expand_as(value_vectors)
     without = answer(*parts, torch.zeros_like(value_vectors), POSITIONS, POSITIONS, CAUSAL)
     assert close(answer(*parts, one, POSITIONS, POSITIONS, CAUSAL), without + one[0]), (
-        "When every offset has the same value vector, exactly this vector should be added to each output: "
-        "the weights add up to one."
+        "If every offset has the same value vector, exactly this vector should be added to each output, because the "
+        "weights sum to one."
     )
 
 
@@ -172,7 +172,8 @@ def property_same_key_vector_everywhere(answer, generator):
     one = torch.ones_like(key_vectors)
     without = answer(query, key, value, torch.zeros_like(one), value_vectors, POSITIONS, POSITIONS, CAUSAL)
     assert close(answer(query, key, value, one, value_vectors, POSITIONS, POSITIONS, CAUSAL), without), (
-        "When every offset has the same key vector, all scores of a query grow alike and nothing should change."
+        "If every offset has the same key vector, all scores of a query change by the same amount, so the output "
+        "should stay the same."
     )
 
 
@@ -181,7 +182,8 @@ def property_gradient(answer, generator):
     for name, vectors in (("key", key_vectors), ("value", value_vectors)):
         vectors.requires_grad_()
         assert answer(query, key, value, key_vectors, value_vectors, POSITIONS, POSITIONS, ALL).requires_grad, (
-            f"PyTorch cannot follow your output back to the {name} vectors, so they could not be trained."
+            f"No gradient reaches the {name} vectors from your output, so they could not be trained. Use tensor "
+            "operations throughout."
         )
         vectors.requires_grad_(False)
 
@@ -214,12 +216,14 @@ def hidden_cases(generator):
 
 
 def probe_moved_text(answer, query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
-    """Moving a whole sequence, queries and keys alike, changes no output: only the offsets count."""
+    """When all queries and keys of a sequence move by the same number of positions, no output changes: only the offsets
+    matter."""
     return answer(query, key, value, key_vectors, value_vectors, query_positions + 23, key_positions + 23, mask)
 
 
 def probe_hidden_keys(answer, query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
-    """Keys that a query may not attend to, their values and their positions have no influence on what it receives."""
+    """Keys that a query may not attend to have no influence on its output, and neither have their values and
+    positions."""
     hidden = ~mask[:, 0]  # from the first query of each sequence
     key, value = key - 3 * hidden[:, None, :, None], value + 5 * hidden[:, None, :, None]
     positions = key_positions + 2 * hidden

@@ -1,5 +1,5 @@
 def shaw_numbers() -> int:
-    """How many learned numbers Shaw's scheme adds to the model, in all layers together."""
+    """The number of parameters that Shaw's scheme adds to the model, in all layers together."""
     n_layers, r_max, d_head = 12, 16, 64
     rows = 2 * r_max + 1
     of_a_layer = 2 * rows * d_head  # for the keys and for the values
@@ -7,7 +7,7 @@ def shaw_numbers() -> int:
 
 
 def accepted_counted_in_tensors():
-    """Makes the tables of all layers and counts their numbers, which come as a tensor."""
+    """Creates the tables of all layers and returns the number of their entries as a tensor."""
     import torch
 
     key_vectors = torch.zeros(12, 33, 64)

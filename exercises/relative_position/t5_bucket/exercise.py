@@ -9,7 +9,7 @@ from llm_anatomy.shapes import Int, Tensor
 def t5_bucket(
     offset: Int[Tensor, "n_queries n_keys"], n_buckets: int, max_distance: int
 ) -> Int[Tensor, "n_queries n_keys"]:
-    """The bucket of each offset, key position minus query position, in both directions."""
+    """The bucket of each offset (key position minus query position), for both directions."""
     half = n_buckets // 2
     single = half // 2  # how many distances have a bucket of their own
     distance = offset.abs()
@@ -19,7 +19,7 @@ def t5_bucket(
 
 
 def accepted_logarithm(offset, n_buckets, max_distance):
-    """The formula as it stands, with where and a logarithm that never meets a zero."""
+    """Uses the formula directly, with where and a logarithm that never sees a zero."""
     n = n_buckets // 2
     e = n // 2
     distance = offset.abs()
@@ -29,7 +29,7 @@ def accepted_logarithm(offset, n_buckets, max_distance):
 
 
 def accepted_first_distance_of_each_bucket(offset, n_buckets, max_distance):
-    """Finds where each bucket begins, with whole numbers only, and counts the beginnings up to each distance."""
+    """Finds with integers where each bucket begins, and counts the buckets that begin up to each distance."""
     n = n_buckets // 2
     e = n // 2
 
@@ -71,34 +71,36 @@ def property_within_the_table(answer, generator):
     for n_buckets in (8, 32):
         buckets = answer(offset, n_buckets, 128)
         assert buckets.min() >= 0 and buckets.max() < n_buckets, (
-            f"Of {n_buckets} buckets, counted from 0, you use {buckets.min()} to {buckets.max()}."
+            f"There are {n_buckets} buckets, counted from 0, but your numbers run from {buckets.min()} to "
+            f"{buckets.max()}."
         )
 
 
 def property_far_is_far(answer, generator):
     assert len(answer(FAR, 32, 128).unique()) == 2, (
-        "Beyond the maximum distance all offsets of a direction should share one bucket, and the two directions "
-        "should differ."
+        "Beyond the maximum distance, all offsets of a direction should share one bucket, and the two directions "
+        "should have different ones."
     )
 
 
 def property_two_directions(answer, generator):
     distance = torch.arange(1, 60)[None]
     assert torch.equal(answer(distance, 32, 128), answer(-distance, 32, 128) + 16), (
-        "At the same distance, a key of the future should have the bucket of the past plus half the number of buckets."
+        "The bucket of a key in the future should be that of a key equally far in the past, plus half the number of "
+        "buckets."
     )
 
 
 def property_near_ones_alone(answer, generator):
     assert torch.equal(answer(-torch.arange(8)[None], 32, 128), torch.arange(8)[None]), (
-        "Of 32 buckets the first eight should hold the distances 0 to 7 of the past, one each."
+        "With 32 buckets, each of the distances 0 to 7 in the past should have its own bucket, from 0 to 7."
     )
 
 
 def property_never_back(answer, generator):
     buckets = answer(-torch.arange(200)[None], 32, 128)
     assert (buckets.diff() >= 0).all() and buckets.diff().max() == 1, (
-        "Going back into the past, one position at a time, the bucket should stay or rise by one."
+        "From each distance to the next in the past, the bucket should stay the same or increase by one."
     )
 
 

@@ -20,36 +20,37 @@ def _both_ways(offset, half, shared):
 
 
 def past_and_future_exchanged(offset, n_buckets, max_distance):
-    """You give the second half of the buckets to the past. An offset is key minus query: which sign does the future
+    """You give the second half of the buckets to the past. The offset is key minus query, so which sign does the future
     have?"""
     half = n_buckets // 2
     return _one_way(offset.abs(), half, max_distance) + half * (offset < 0)
 
 
 def own_position_in_the_future(offset, n_buckets, max_distance):
-    """A token's own position falls into the first bucket of the future. It belongs to the past: look at r = 0."""
+    """You put the query's own position into the first bucket of the future. It belongs to the past: look at r = 0."""
     half = n_buckets // 2
     return _one_way(offset.abs(), half, max_distance) + half * (offset >= 0)
 
 
 def one_direction(offset, n_buckets, max_distance):
-    """All your buckets serve the past, and the future shares bucket 0. That is T5's decoder; here each direction has
-    half."""
+    """You use all buckets for the past, and the whole future shares bucket 0. T5's decoder does that, but here each
+    direction has half of the buckets."""
     return _one_way((-offset).clamp(min=0), n_buckets, max_distance)
 
 
 def directions_not_told_apart(offset, n_buckets, max_distance):
-    """A key in the past and one as far in the future share a bucket. One half of the buckets is never used."""
+    """A key in the past and a key equally far in the future share a bucket, and half of the buckets are never used.
+    Each direction should have its own half."""
     return _one_way(offset.abs(), n_buckets // 2, max_distance)
 
 
 def both_directions_use_all(offset, n_buckets, max_distance):
-    """You lay out all the buckets in each direction, so that the two overlap. Each direction has one half."""
+    """You use all buckets for each direction, so the two directions overlap. Each should have its own half."""
     return _one_way(offset.abs(), n_buckets, max_distance) + n_buckets // 2 * (offset > 0)
 
 
 def rounded(offset, n_buckets, max_distance):
-    """You round to the nearest bucket. A bucket begins where the formula reaches its number, not half a step before."""
+    """You round to the nearest bucket. A bucket begins where the formula reaches its number, so round down."""
     half = n_buckets // 2
     shared = half // 2 + torch.round((half - half // 2) * _growth(offset.abs(), half // 2, max_distance))
     return _both_ways(offset, half, shared.clamp(max=half - 1))
@@ -63,61 +64,64 @@ def rounded_up(offset, n_buckets, max_distance):
 
 
 def no_last_bucket(offset, n_buckets, max_distance):
-    """Far offsets leave their half: the past runs into the future's buckets and the future out of the table. From
-    max_distance on, all share the last bucket of their half."""
+    """Far offsets leave their half: those in the past get buckets of the future, and those in the future leave the
+    table. From max_distance on, all offsets share the last bucket of their half."""
     half = n_buckets // 2
     return _both_ways(offset, half, half // 2 + (half - half // 2) * _growth(offset.abs(), half // 2, max_distance))
 
 
 def last_bucket_one_too_far(offset, n_buckets, max_distance):
-    """The farthest offsets are one bucket too high: in the past they share one with the future. Count from 0."""
+    """Your farthest offsets are one bucket too high, so in the past they share a bucket with the future. Buckets are
+    counted from 0."""
     half = n_buckets // 2
     shared = half // 2 + (half - half // 2) * _growth(offset.abs(), half // 2, max_distance)
     return _both_ways(offset, half, shared.clamp(max=half))
 
 
 def logarithm_not_divided(offset, n_buckets, max_distance):
-    """Your bins grow too fast: the maximum distance has no influence. By what is the logarithm divided?"""
+    """Your bucket numbers grow too fast, and max_distance has no influence on them. What is the logarithm divided
+    by?"""
     half = n_buckets // 2
     growth = torch.log(offset.abs().clamp(min=half // 2) / (half // 2))
     return _both_ways(offset, half, (half // 2 + (half - half // 2) * growth).clamp(max=half - 1))
 
 
 def logarithm_of_the_distance(offset, n_buckets, max_distance):
-    """You take the logarithms of the distances as they are. Divide them by the first shared distance."""
+    """You take the logarithms of the distances themselves. Divide the distances by e first."""
     half = n_buckets // 2
     growth = torch.log(offset.abs().clamp(min=1).float()) / math.log(max_distance)
     return _both_ways(offset, half, (half // 2 + (half - half // 2) * growth).clamp(max=half - 1))
 
 
 def bins_of_equal_width(offset, n_buckets, max_distance):
-    """Your shared bins all have the same width. They should grow with the distance."""
+    """Your shared buckets all have the same width. They should get wider as the distance grows."""
     half = n_buckets // 2
     growth = (offset.abs() - half // 2).clamp(min=0) / (max_distance - half // 2)
     return _both_ways(offset, half, (half // 2 + (half - half // 2) * growth).clamp(max=half - 1))
 
 
 def none_shared(offset, n_buckets, max_distance):
-    """Each distance has its own bucket until they run out. Only the first half of each half holds single distances."""
+    """You give each distance its own bucket until there are none left. Only the first e distances of each direction
+    have their own."""
     half = n_buckets // 2
     return offset.abs().clamp(max=half - 1) + half * (offset > 0)
 
 
 def sign_kept(offset, n_buckets, max_distance):
-    """Near keys of the past have negative buckets. Both formulas use the distance."""
+    """Near keys in the past get negative buckets. Both formulas use the distance, without its sign."""
     half = n_buckets // 2
     near = offset.abs() < half // 2
     return torch.where(near, offset, _one_way(offset.abs(), half, max_distance)) + half * (offset > 0)
 
 
 def halves_as_large_as_the_whole(offset, n_buckets, max_distance):
-    """You lay out all the buckets for the past and as many again for the future. Each direction has one half of
+    """You use n_buckets buckets for the past and as many again for the future. Each direction should have half of
     n_buckets."""
     return _one_way(offset.abs(), n_buckets, max_distance) + n_buckets * (offset > 0)
 
 
 def fraction_kept(offset, n_buckets, max_distance):
-    """Your far buckets have fractions. A bucket is a whole number: the formula rounds down."""
+    """Your far buckets are fractions. A bucket is an integer, because the formula rounds down."""
     half = n_buckets // 2
     shared = half // 2 + (half - half // 2) * _growth(offset.abs(), half // 2, max_distance)
     shared = torch.where(offset.abs() < half // 2, offset.abs(), shared.clamp(max=half - 1))
@@ -125,54 +129,52 @@ def fraction_kept(offset, n_buckets, max_distance):
 
 
 def last_bucket_of_the_table(offset, n_buckets, max_distance):
-    """Your upper bound is the last bucket of the whole table, so far keys of the past run into the future's half. Each
-    half has a last bucket of its own."""
+    """You use the last bucket of the whole table as the upper bound, so far keys in the past get buckets of the future.
+    Each half has its own last bucket."""
     half = n_buckets // 2
     shared = half // 2 + (half - half // 2) * _growth(offset.abs(), half // 2, max_distance)
     return _both_ways(offset, half, shared.clamp(max=n_buckets - 1))
 
 
 def last_bucket_of_the_table_for_both(offset, n_buckets, max_distance):
-    """Only the whole table has a last bucket in your answer, so far keys of the past run into the future's half. Each
-    half has a last bucket of its own."""
+    """You limit only the final sum to the last bucket of the table, so far keys in the past get buckets of the future.
+    Each half has its own last bucket."""
     half = n_buckets // 2
     shared = half // 2 + (half - half // 2) * _growth(offset.abs(), half // 2, max_distance)
     return _both_ways(offset, half, shared).clamp(max=n_buckets - 1)
 
 
 def shared_from_zero(offset, n_buckets, max_distance):
-    """Your shared buckets begin at 0, where the near distances are. They come after the first e."""
+    """Your shared buckets begin at 0, which near distances already use. They should begin after the first e."""
     half = n_buckets // 2
     growth = _growth(offset.abs(), half // 2, max_distance)
     return _both_ways(offset, half, ((half - half // 2) * growth).clamp(max=half - 1))
 
 
 def all_of_the_half_for_the_shared(offset, n_buckets, max_distance):
-    """Your shared buckets fill up too fast: you give them all n. How many are left after the first e?"""
+    """Your bucket numbers grow too fast, because you use all n buckets of a half for the shared ones. How many are left
+    after the first e?"""
     half = n_buckets // 2
     growth = _growth(offset.abs(), half // 2, max_distance)
     return _both_ways(offset, half, (half // 2 + half * growth).clamp(max=half - 1))
 
 
 def only_the_distance_divided(offset, n_buckets, max_distance):
-    """You divide the distance by e in the upper logarithm, but not the maximum distance in the lower one. Both are
-    counted in units of e."""
+    """You divide the distance by e in the upper logarithm, but not max_distance in the lower one. Divide both by e."""
     half = n_buckets // 2
     growth = torch.log(offset.abs().clamp(min=half // 2) / (half // 2)) / math.log(max_distance)
     return _both_ways(offset, half, (half // 2 + (half - half // 2) * growth).clamp(max=half - 1))
 
 
 def only_the_maximum_divided(offset, n_buckets, max_distance):
-    """You divide the maximum distance by e in the lower logarithm, but not the distance in the upper one. Both are
-    counted in units of e."""
+    """You divide max_distance by e in the lower logarithm, but not the distance in the upper one. Divide both by e."""
     half = n_buckets // 2
     growth = torch.log(offset.abs().clamp(min=1)) / math.log(max_distance / (half // 2))
     return _both_ways(offset, half, (half // 2 + (half - half // 2) * growth).clamp(max=half - 1))
 
 
 def whole_quotient(offset, n_buckets, max_distance):
-    """The quotient under your logarithm is a whole number: it was rounded down too early. Only the bucket
-    is rounded."""
+    """You round the quotient inside the logarithm down to an integer. Round only at the end."""
     half = n_buckets // 2
     quotient = offset.abs().clamp(min=half // 2) // (half // 2)
     growth = torch.log(quotient) / math.log(max_distance / (half // 2))
@@ -180,41 +182,42 @@ def whole_quotient(offset, n_buckets, max_distance):
 
 
 def future_at_zero(offset, n_buckets, max_distance):
-    """Keys of the future all share bucket 0 with the query's own position. They have the other half of the buckets."""
+    """All keys in the future share bucket 0 with the query's own position. They should use the other half of the
+    buckets."""
     return _one_way((-offset).clamp(min=0), n_buckets // 2, max_distance)
 
 
 def future_counted_from_zero(offset, n_buckets, max_distance):
-    """Your future begins one bucket too early: distance 1 of the future has the bucket n + 1."""
+    """Your buckets of the future begin one too early. Distance 1 in the future has bucket n + 1."""
     half = n_buckets // 2
     future = offset > 0
     return _one_way(offset.abs() - future.long(), half, max_distance) + half * future
 
 
 def no_halves_at_all(offset, n_buckets, max_distance):
-    """A key in the past and one as far in the future share a bucket, among all that there are. Each direction has half
-    of them."""
+    """A key in the past and a key equally far in the future share a bucket, and you spread the distances over all the
+    buckets. Each direction should have half of them."""
     return _one_way(offset.abs(), n_buckets, max_distance)
 
 
 def rounded_before_the_product(offset, n_buckets, max_distance):
-    """You round the quotient of the logarithms, so that all shared distances below max_distance have one bucket. Round
-    the product."""
+    """You round the quotient of the logarithms down, so all shared distances below max_distance get the same bucket.
+    Round after the multiplication."""
     half = n_buckets // 2
     growth = torch.floor(_growth(offset.abs(), half // 2, max_distance))
     return _both_ways(offset, half, (half // 2 + (half - half // 2) * growth).clamp(max=half - 1))
 
 
 def n_minus_one_for_the_rest(offset, n_buckets, max_distance):
-    """Your shared buckets fill up too fast: you give them n - 1. How many are left after the first e?"""
+    """Your bucket numbers grow too fast, because you use n - 1 buckets for the shared ones. How many are left after the
+    first e?"""
     half = n_buckets // 2
     growth = _growth(offset.abs(), half // 2, max_distance)
     return _both_ways(offset, half, (half // 2 + (half - 1) * growth).clamp(max=half - 1))
 
 
 def two_kinds_of_logarithm(offset, n_buckets, max_distance):
-    """Your two logarithms have different bases, so the buckets grow too fast. Their quotient needs the same base
-    twice."""
+    """Your two logarithms have different bases, so the bucket numbers grow too fast. Use the same base for both."""
     half = n_buckets // 2
     growth = _growth(offset.abs(), half // 2, max_distance) / math.log(2)
     return _both_ways(offset, half, (half // 2 + (half - half // 2) * growth).clamp(max=half - 1))

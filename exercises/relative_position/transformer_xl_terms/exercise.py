@@ -14,7 +14,7 @@ def transformer_xl_terms(
     query_positions: Int[Tensor, "n_queries"],
     key_positions: Int[Tensor, "n_keys"],
 ) -> Float[Tensor, "4 n_heads n_queries n_keys"]:
-    """The four terms of the scores: query–key, query–distance, bias of the key, bias of the distance."""
+    """The four terms of the scores: query with key, query with distance, bias of the key, bias of the distance."""
     d_model, d_head = w_position.shape[-1], query.shape[-1]
     frequencies = 10000 ** (-torch.arange(0, d_model, 2, dtype=query.dtype, device=query.device) / d_model)
     angles = (query_positions[:, None] - key_positions)[..., None] * frequencies
@@ -32,7 +32,7 @@ def _frequencies(d_model):
 
 
 def accepted_vector_for_each_pair(query, key, u, v, w_position, query_positions, key_positions):
-    """Makes the vector of each pair of tokens, as in the hints, and writes every product with einsum."""
+    """Computes the vector of each pair of tokens, as in the hints, and each product with einsum."""
     distances = query_positions[:, None] - key_positions
     angles = distances[..., None] * _frequencies(w_position.shape[-1])
     vectors = torch.einsum("hdm, qkm -> hqkd", w_position, torch.cat((angles.sin(), angles.cos()), -1))
@@ -46,7 +46,7 @@ def accepted_vector_for_each_pair(query, key, u, v, w_position, query_positions,
 
 
 def accepted_distinct_distances(query, key, u, v, w_position, query_positions, key_positions):
-    """Makes a vector only for each distance that occurs, and picks the products of each pair from those."""
+    """Computes a vector only for each distance that occurs, and picks the products of each pair from those."""
     n_heads, n_queries, d_head = query.shape
     distances, columns = torch.unique(query_positions[:, None] - key_positions, return_inverse=True)
     angles = torch.outer(distances.float(), _frequencies(w_position.shape[-1]))
@@ -60,7 +60,7 @@ def accepted_distinct_distances(query, key, u, v, w_position, query_positions, k
 
 
 def accepted_angle_difference(query, key, u, v, w_position, query_positions, key_positions):
-    """Splits the sine and cosine of each difference, so that queries and keys meet in one product."""
+    """Expands the sine and cosine of each difference, so that the terms are products of queries and keys."""
     frequencies = _frequencies(w_position.shape[-1])
     query_angles, key_angles = query_positions[:, None] * frequencies, key_positions[:, None] * frequencies
     of_keys = torch.cat((key_angles.cos(), key_angles.sin()), 1)
@@ -113,7 +113,8 @@ def close(a, b):
 def property_moving_all(answer, generator):
     parts = drawn(generator)
     assert close(answer(*parts, FIVE, FIVE), answer(*parts, FIVE + 30, FIVE + 30)), (
-        "When all tokens move by 30 positions, a term of yours changes. Only distances should count."
+        "When all tokens move by 30 positions, at least one of your terms changes. Positions should enter only "
+        "through the distances."
     )
 
 
@@ -125,7 +126,7 @@ def property_a_key_for_everyone(answer, generator):
 def property_a_distance_for_everyone(answer, generator):
     fourth = answer(*drawn(generator), FIVE, FIVE)[3]
     assert close(fourth[:, 1:, 1:], fourth[:, :-1, :-1]), (
-        "Your fourth term is not the same along its diagonals, although only the distance should count in it."
+        "Your fourth term is not constant along its diagonals. It should depend only on the distance."
     )
 
 
@@ -134,14 +135,14 @@ def property_u_and_v_as_queries(answer, generator):
     one = query[:, :1]
     terms = answer(one, key, one[:, 0], one[:, 0], w_position, FIVE[:1], FIVE)
     assert close(terms[0], terms[2]) and close(terms[1], terms[3]), (
-        "With u and v equal to the query, the last two terms should be equal to the first two."
+        "If u and v are equal to the query, the last two terms should be equal to the first two."
     )
 
 
 def property_words_alone(answer, generator):
     query, key, *rest = drawn(generator)
     assert close(3**0.5 * answer(query, key, *rest, FIVE, FIVE)[0], query @ key.mT), (
-        "Your first term should be the product of query and key, divided by the root of the width of a head."
+        "Your first term should be the dot product of query and key, divided by the root of the width of a head."
     )
 
 
@@ -150,8 +151,8 @@ def property_sum_of_the_terms(answer, generator):
     apart = answer(query, key, u, u, w_position, FIVE, FIVE).sum(0)
     merged = answer(query + u[:, None], key, 0 * u, 0 * u, w_position, FIVE, FIVE).sum(0)
     assert close(apart, merged), (
-        "With one vector for u and v, the sum of your terms should be the same as when this vector is added to every "
-        "query beforehand and u and v are zero."
+        "If u and v are the same vector, the sum of your terms should not change when this vector is added to every "
+        "query instead and u and v are set to zero."
     )
 
 
@@ -160,7 +161,7 @@ def property_gradient(answer, generator):
     for name, trained in (("u", u), ("v", v), ("w_position", w_position)):
         trained.requires_grad_()
         assert answer(query, key, u, v, w_position, FIVE, FIVE).requires_grad, (
-            f"PyTorch cannot follow your terms back to {name}, so it could not be trained. Stay with tensors."
+            f"No gradient reaches {name} from your terms, so it could not be trained. Use tensor operations throughout."
         )
         trained.requires_grad_(False)
 

@@ -15,7 +15,7 @@ def tupe_scores(
     query_positions: Int[Tensor, "n_queries"],
     key_positions: Int[Tensor, "n_keys"],
 ) -> Float[Tensor, "n_heads n_queries n_keys"]:
-    """Scores that compare words with words and positions with positions, plus a bias."""
+    """Scores that compare content with content and positions with positions, plus a bias."""
     position_query = position_table[query_positions] @ u_query  # (n_heads, n_queries, d_head)
     position_key = position_table[key_positions] @ u_key
     products = query @ key.mT + position_query @ position_key.mT
@@ -23,7 +23,7 @@ def tupe_scores(
 
 
 def accepted_two_products(query, key, position_table, u_query, u_key, bias, query_positions, key_positions):
-    """Looks the positions up, projects them for all heads at once, and adds the two products."""
+    """Looks up the positions, projects them for all heads at once, and adds the two products."""
     position_queries = position_table[query_positions] @ u_query
     position_keys = position_table[key_positions] @ u_key
     products = query @ key.mT + position_queries @ position_keys.mT
@@ -31,7 +31,8 @@ def accepted_two_products(query, key, position_table, u_query, u_key, bias, quer
 
 
 def accepted_side_by_side(query, key, position_table, u_query, u_key, bias, query_positions, key_positions):
-    """Lays words and positions side by side in heads of twice the width: one product, whose own scale has the 2."""
+    """Concatenates content and positions in heads of twice the width, so that one product with the usual scale is
+    enough."""
     position_queries = torch.einsum("qm, hmd -> hqd", position_table[query_positions], u_query)
     position_keys = torch.einsum("km, hmd -> hkd", position_table[key_positions], u_key)
     queries, keys = torch.cat((query, position_queries), -1), torch.cat((key, position_keys), -1)
@@ -39,7 +40,7 @@ def accepted_side_by_side(query, key, position_table, u_query, u_key, bias, quer
 
 
 def accepted_table_of_positions(query, key, position_table, u_query, u_key, bias, query_positions, key_positions):
-    """Compares all positions of the table with each other, head by head, and looks up the products that it needs."""
+    """Multiplies all positions of the table by each other, head by head, and looks up the products that it needs."""
     scale = 1 / math.sqrt(2 * query.shape[-1])
     scores = []
     for q, k, w_query, w_key, b in zip(query, key, u_query, u_key, bias, strict=True):
@@ -93,7 +94,8 @@ def property_words_do_not_meet_positions(answer, generator):
     here = answer(0 * query, key, position_table, *rest, QUERIES, KEYS)
     nothing = answer(0 * query, key, 0 * position_table, *rest, QUERIES, KEYS)
     assert close(both - words, here - nothing), (
-        "What the positions add to a score depends on the words. Leave out the two products that mix them."
+        "The amount that positions add to your scores depends on the queries or keys. Leave out the two products that "
+        "mix content with positions."
     )
 
 
@@ -101,14 +103,14 @@ def property_u_query_of_zero(answer, generator):
     query, key, position_table, u_query, u_key, bias = drawn(generator)
     one = answer(query, key, position_table, 0 * u_query, u_key, bias, QUERIES, KEYS)
     assert close(one, answer(query, key, 3 * position_table, 0 * u_query, u_key, bias, QUERIES, KEYS)), (
-        "With all of u_query zero, the positions should have no influence: a bias as in T5 is left."
+        "If u_query is zero, the table of positions should have no influence, and only a bias should be left, as in T5."
     )
 
 
 def property_bias_as_it_is(answer, generator):
     *parts, bias = drawn(generator)
     assert close(answer(*parts, bias + 1, QUERIES, KEYS), answer(*parts, bias, QUERIES, KEYS) + 1), (
-        "With a bias larger by 1, every score should be larger by 1."
+        "If you add 1 to the bias, every score should increase by 1."
     )
 
 
@@ -117,9 +119,9 @@ def property_doubling(answer, generator):
     once = answer(2 * query, key, position_table, u_query, u_key, bias, QUERIES, KEYS) - bias
     twice = answer(2 * query, key, position_table, 2 * u_query, u_key, bias, QUERIES, KEYS) - bias
     assert close(2 * (answer(query, key, position_table, u_query, u_key, bias, QUERIES, KEYS) - bias), twice), (
-        "With queries and u_query both doubled, everything but the bias should be doubled."
+        "If you double the queries and u_query, every score without its bias should double."
     )
-    assert not close(once, twice), "Doubling u_query has no influence."
+    assert not close(once, twice), "Doubling u_query does not change your scores. It should."
 
 
 def hidden_cases(generator):

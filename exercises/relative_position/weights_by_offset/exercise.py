@@ -24,14 +24,14 @@ def accepted_one_hot_product(weights, query_positions, key_positions, r_max):
 
 
 def accepted_one_offset_at_a_time(weights, query_positions, key_positions, r_max):
-    """Loops over the offsets, of which there are few, and sums the weights that have each of them."""
+    """Loops over the few offsets and sums the weights of the keys that have each of them."""
     offsets = (key_positions[None, :] - query_positions[:, None]).clamp(-r_max, r_max)
     sums = [(weights * (offsets == offset)).sum(-1) for offset in range(-r_max, r_max + 1)]
     return torch.stack(sums, dim=-1)
 
 
 def accepted_flat_table(weights, query_positions, key_positions, r_max):
-    """Numbers the cells of all queries and columns, and adds every weight to the cell with its number."""
+    """Numbers the entries of the result and adds every weight to the entry with its number."""
     n_heads, n_queries, _ = weights.shape
     n_offsets = 2 * r_max + 1
     columns = (key_positions - query_positions[:, None] + r_max).clamp(0, 2 * r_max)
@@ -78,14 +78,14 @@ def property_nothing_is_lost(answer, generator):
     weights = drawn(generator)
     for r_max in (1, 2, 6):
         assert close(answer(weights, FIVE, FIVE, r_max).sum(-1), torch.ones(2, 5)), (
-            f"With r_max = {r_max} the weights of a query no longer add up to one: some are lost or counted twice."
+            f"With r_max = {r_max}, the weights of a query no longer sum to one. Some are lost or counted twice."
         )
 
 
 def property_moving_all(answer, generator):
     weights = drawn(generator)
     assert close(answer(weights, FIVE, FIVE, 2), answer(weights, FIVE + 30, FIVE + 30, 2)), (
-        "When all tokens move by 30 positions, your numbers change. Only offsets should count."
+        "When all tokens move by 30 positions, your numbers change. They should depend only on the offsets."
     )
 
 
@@ -93,14 +93,15 @@ def property_previous_token_head(answer, generator):
     looking_back = torch.eye(6)[None, :5]  # query i, at position i + 1, attends to key i
     found = answer(looking_back, FIVE + 1, torch.arange(6), 2)
     assert close(found, torch.tensor([0.0, 1.0, 0.0, 0.0, 0.0]).expand(1, 5, 5)), (
-        "For a head that looks one token back, all the weight should lie on offset -1."
+        "If a head attends only to the previous token, all its weight should be on offset -1."
     )
 
 
 def property_order_of_keys(answer, generator):
     weights, order = drawn(generator), torch.tensor([3, 0, 4, 2, 1])
     assert close(answer(weights, FIVE, FIVE, 1), answer(weights[:, :, order], FIVE, FIVE[order], 1)), (
-        "Shuffling the keys, each with its weights and its position, changes your numbers. It should not matter."
+        "When the keys are shuffled together with their weights and positions, your numbers change. The order of the "
+        "keys should not matter."
     )
 
 

@@ -10,7 +10,7 @@ def rotary_angles(positions: Int[Tensor, "n_tokens"], d_head: int, base: int) ->
 
 
 def accepted_outer_product(positions, d_head, base):
-    """The power of the formula, and an outer product."""
+    """Uses the power of the formula and an outer product."""
     frequencies = base ** (-torch.arange(0, d_head, 2) / d_head)
     return torch.outer(positions.float(), frequencies)
 
@@ -39,16 +39,16 @@ def cases(generator):
 
 def property_number_of_planes(answer, generator):
     shape = tuple(answer(torch.arange(5), 14, 10000).shape)
-    assert shape == (5, 7), f"Five positions and a head of width 14 should give a table of (5, 7); yours is {shape}."
+    assert shape == (5, 7), f"For five positions and a head of width 14, the shape should be (5, 7). Yours is {shape}."
 
 
 def property_the_lectures_ends(answer, generator):
     angles = answer(torch.tensor([1]), 128, 10000)[0].float()
     assert torch.isclose(angles[0], torch.tensor(1.0), rtol=1e-4), (
-        "At position 1 the first plane should have turned by one radian."
+        "At position 1, the angle of the first plane should be one radian."
     )
     assert torch.isclose(angles[-1], torch.tensor(1.155e-4), rtol=1e-3), (
-        "In a head of width 128 the slowest plane should turn by 0.0001155 per position; yours turns by "
+        "In a head of width 128, the slowest plane should rotate by 0.0001155 radians per position. Yours rotates by "
         f"{angles[-1]:.7f}."
     )
 
@@ -56,7 +56,7 @@ def property_the_lectures_ends(answer, generator):
 def property_equal_steps(answer, generator):
     angles = answer(torch.tensor([0, 1, 2, 3]), 8, 10000)
     assert torch.allclose(angles.diff(dim=0), angles[1:2].expand(3, -1), atol=1e-5), (
-        "From each position to the next a plane should turn by the same angle: 0, θ, 2θ, 3θ, …"
+        "From each position to the next, a plane should rotate by the same angle: 0, θ, 2θ, 3θ, …"
     )
 
 
@@ -64,7 +64,7 @@ def property_same_factor_between_planes(answer, generator):
     angles = answer(torch.tensor([1]), 12, 777)[0]
     factors = angles[1:] / angles[:-1]
     assert torch.allclose(factors, factors[0], rtol=1e-4), (
-        "Each plane should be slower than the last by the same factor."
+        "Each plane should be slower than the one before by the same factor."
     )
 
 

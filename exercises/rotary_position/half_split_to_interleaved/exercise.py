@@ -8,7 +8,7 @@ from llm_anatomy.shapes import Float, Tensor
 def half_split_to_interleaved(
     weight: Float[Tensor, "n_heads·d_head d_model"], n_heads: int, d_rotary: int
 ) -> Float[Tensor, "n_heads·d_head d_model"]:
-    """The same projection for code that pairs neighbours among the first d_rotary entries of a head."""
+    """The same projection, for code that pairs neighbours among the first d_rotary entries of a head."""
     heads = rearrange(weight, "(n_heads d_head) d_model -> n_heads d_head d_model", n_heads=n_heads)
     turned, others = heads[:, :d_rotary], heads[:, d_rotary:]
     turned = rearrange(turned, "n_heads (half plane) d_model -> n_heads (plane half) d_model", half=2)
@@ -16,7 +16,7 @@ def half_split_to_interleaved(
 
 
 def accepted_einops(weight, n_heads, d_rotary):
-    """Exchanges the order of half and plane in an einops pattern, and appends the rows that are not turned."""
+    """Exchanges half and plane in an einops pattern, and appends the rows that are not rotated."""
     heads = rearrange(weight, "(heads d_head) d_model -> heads d_head d_model", heads=n_heads)
     turned = rearrange(heads[:, :d_rotary], "heads (half plane) d_model -> heads (plane half) d_model", half=2)
     return torch.cat((turned, heads[:, d_rotary:]), dim=1).flatten(0, 1)
@@ -52,15 +52,16 @@ def cases(generator):
 def property_one_head_on_paper(answer, generator):
     rows = answer(torch.arange(16.0).unsqueeze(1), 2, 6)[:8, 0].int().tolist()
     assert rows[0] == 0 and rows[1] == 3 and rows[6:] == [6, 7], (
-        "In a head of width 8 of which 6 entries are turned, rows 0 and 3 are the first plane and should come first; "
-        f"rows 6 and 7 should stay. The first head of your answer has the rows {rows}."
+        "In a head of width 8 in which 6 entries are rotated, rows 0 and 3 form the first plane and should come "
+        f"first, and rows 6 and 7 should stay where they are. In your answer, the first head has the rows {rows}."
     )
 
 
 def property_each_head_keeps_its_rows(answer, generator):
     heads = answer(torch.arange(24.0).unsqueeze(1), 3, 6)[:, 0].reshape(3, 8).sort(-1).values
     assert torch.equal(heads, torch.arange(24.0).reshape(3, 8)), (
-        "Each head should have the same rows as before, in another order. In yours rows are lost or change heads."
+        "Each head should have the same rows as before, in another order. In your answer some rows are lost or move "
+        "to another head."
     )
 
 
@@ -71,7 +72,7 @@ def property_same_scores(answer, generator):
     turns = torch.polar(torch.ones_like(angles), angles)  # (tokens, 1, planes)
 
     def scores(w_query, w_key, shape, axis):
-        """The scores of 2 heads of width 8 with 6 turned entries, for this shape and order of a plane's entries."""
+        """The scores of 2 heads of width 8 with 6 rotated entries, for this shape and order of a plane's entries."""
         heads = [(x @ w.transpose(-2, -1)).reshape(7, 2, 8) for w in (w_query, w_key)]
         pairs = [head[..., :6].reshape(7, 2, *shape).unbind(axis) for head in heads]
         query, key = (torch.complex(*pair) * turns for pair in pairs)
@@ -81,7 +82,8 @@ def property_same_scores(answer, generator):
     before = scores(w_query, w_key, (2, 3), 2)
     after = scores(answer(w_query, 2, 6).float(), answer(w_key, 2, 6).float(), (3, 2), 3)
     assert torch.allclose(before, after, atol=1e-4), (
-        "Old weights with halves paired and your weights with neighbours paired should give the same scores."
+        "The old weights with half-split pairs and your weights with neighbouring pairs should give the same scores. "
+        "They do not."
     )
 
 

@@ -16,18 +16,18 @@ def _long(positions, d_head, base, exponents=None):
 
 
 def itself(n_back, d_head, base):
-    """Each of your tokens attends to itself: query and key point the same way at distance 0. Turn one of them so that
-    they do so n_back positions apart."""
+    """Each of your tokens attends to itself, because query and key point in the same direction at distance 0. Rotate
+    one of them so that this happens at n_back positions."""
     return 1e4 * _key(d_head), _key(d_head)
 
 
 def looks_ahead(n_back, d_head, base):
-    """Your head attends ahead, where the mask hides all tokens. Turn the other way."""
+    """Your head attends to tokens ahead, which the mask hides. Rotate in the other direction."""
     return _long(n_back, d_head, base), _key(d_head)
 
 
 def one_too_far(n_back, d_head, base):
-    """Your head attends one position further back than it should. The token itself is 0 positions back."""
+    """Your head attends one position too far back. The token itself is 0 positions back."""
     return _long(-n_back - 1, d_head, base), _key(d_head)
 
 
@@ -37,70 +37,72 @@ def one_too_near(n_back, d_head, base):
 
 
 def twice_as_far(n_back, d_head, base):
-    """Your head attends twice as far back. Query and key are both turned, in opposite directions: turn only one of
-    them."""
+    """Your head attends twice as far back as it should, because you rotate both query and key, in opposite directions.
+    Rotate only one of them."""
     return _long(-n_back, d_head, base), _turned(n_back, d_head, base)
 
 
 def too_soft(n_back, d_head, base):
-    """Your head prefers the right token but gives it less than 0.99. What makes a softmax sharper, and do all planes
-    take part?"""
+    """Your head prefers the right token but gives it less than 0.99 of the weight. What makes a softmax sharper, and do
+    you use all planes?"""
     return _turned(-n_back, d_head, base), _key(d_head)
 
 
 def too_soft_in_narrow_heads(n_back, d_head, base):
-    """Your head prefers the right token, but in narrow heads it gives it less than 0.99. What makes a softmax sharper?
-    Fewer planes need a longer query."""
+    """Your head prefers the right token, but in narrow heads it gives it less than 0.99 of the weight. What makes a
+    softmax sharper? With fewer planes, the query has to be longer."""
     return 4 * d_head**0.5 * _turned(-n_back, d_head, base), _key(d_head)
 
 
 def too_soft_in_the_narrowest(n_back, d_head, base):
-    """Your head prefers the right token, but in the narrowest head it gives it less than 0.99. What makes a softmax
-    sharper? Fewer planes need a longer query."""
+    """Your head prefers the right token, but in the narrowest head it gives it less than 0.99 of the weight. What makes
+    a softmax sharper? With fewer planes, the query has to be longer."""
     return 50 * _turned(-n_back, d_head, base), _key(d_head)
 
 
 def two_forgotten(n_back, d_head, base):
-    """You turn the slower planes by too much: the exponent lacks its factor of 2. So the planes agree nowhere."""
+    """You rotate the slower planes by too much, because the factor 2 is missing in the exponent. So there is no offset
+    at which all planes agree."""
     return _long(-n_back, d_head, base, torch.arange(d_head // 2) / d_head), _key(d_head)
 
 
 def paired_across_halves(n_back, d_head, base):
-    """You pair entry i with entry i + d/2, as GPT-NeoX does. Here neighbours form a plane."""
+    """You pair entry i with entry i + d/2, as GPT-NeoX does. Here neighbouring entries form a plane."""
     query, key = (x.unflatten(0, (-1, 2)).T.flatten() for x in (_turned(-n_back, d_head, base), _key(d_head)))
     return 1e4 * query, key
 
 
 def nothing_preferred(n_back, d_head, base):
-    """Your scores are all about the same, so each token spreads its weight over all that it sees. When do a turned
-    query and a turned key point the same way?"""
+    """Your scores are all about the same, so each token spreads its weight over all tokens before it. When do a rotated
+    query and a rotated key point in the same direction?"""
     return torch.zeros(d_head), _key(d_head)
 
 
 def slow_planes_only(n_back, d_head, base):
     """Several tokens get about as much weight as the best one. Either your query is too short for a sharp softmax, or
-    you use slow planes alone, which hardly turn from one token to the next."""
+    you use only slow planes, which hardly rotate from one token to the next."""
     slowest = torch.zeros(d_head)
     slowest[-2:] = 1
     return 100 * slowest * _turned(-n_back, d_head, base), slowest * _key(d_head)
 
 
 def same_turn_in_all_planes(n_back, d_head, base):
-    """You turn all planes by the same angle. Each needs its own, the angle by which it turns in n_back positions."""
+    """You rotate all planes by the same angle. Each plane needs its own angle, the one by which it rotates in n_back
+    positions."""
     return _long(-n_back, d_head, base, torch.zeros(d_head // 2)), _key(d_head)
 
 
 def a_query_for_each_token(n_back, d_head, base):
     """You return vectors for several tokens. All tokens have the same query and the same key: return one of each, not
-    yet turned by a token's position."""
+    yet rotated by a token's position."""
     return _turned(-n_back, d_head, base).expand(200, -1), _key(d_head)
 
 
 def base_fixed(n_back, d_head, base):
-    """You take 10000 whatever the base. It is given, and newer models set it higher."""
+    """You always use base 10000. The base is an argument, and newer models use larger ones."""
     return _long(-n_back, d_head, 10000), _key(d_head)
 
 
 def exponent_positive(n_back, d_head, base):
-    """Your planes become faster from one to the next. Look at the sign of the exponent."""
+    """Your frequencies increase from plane to plane. Look at the sign of the exponent."""
     return _long(-n_back, d_head, 1 / base), _key(d_head)

@@ -4,7 +4,7 @@ from llm_anatomy.shapes import Float, Tensor
 
 
 def mean_without(scores: Float[Tensor, "n_models n_tasks"]) -> Float[Tensor, "n_models n_tasks"]:
-    """The mean of each model over all tasks but one, for each task that is left out."""
+    """For each model and each task, the mean of the model's scores over all the other tasks."""
     return (scores.sum(-1, keepdim=True) - scores) / (scores.shape[-1] - 1)
 
 
@@ -21,7 +21,7 @@ def accepted_product(scores):
 
 
 def accepted_other_tasks_selected(scores):
-    """Lists for each task the columns of all the others, and takes means over them."""
+    """For each task, lists the columns of all the others and takes the mean over them."""
     n_tasks = scores.shape[1]
     others = (torch.arange(n_tasks)[:, None] + torch.arange(1, n_tasks)) % n_tasks
     return scores[:, others].mean(-1)
@@ -42,20 +42,21 @@ def property_own_score_does_not_count(answer, generator):
     changed[:, 2] += 10
     moved = (answer(changed) - answer(scores)).abs() > 1e-4
     assert moved.tolist() == [[True, True, False, True, True]] * 3, (
-        "Changing the scores of one task should change every column but its own."
+        "If you change the scores of one task, every column except its own should change."
     )
 
 
 def property_equal_scores(answer, generator):
     assert torch.allclose(answer(torch.full((2, 4), 80.0)).float(), torch.full((2, 4), 80.0), atol=1e-3), (
-        "A model with 80 in every task has a mean of 80, whichever task is left out. Your answer has another mean."
+        "A model with 80 in every task has a mean of 80, whichever task is left out. In your answer it has another "
+        "mean."
     )
 
 
 def property_models_alone(answer, generator):
     scores = torch.rand(3, 5, generator=generator)
     assert torch.allclose(answer(scores)[1:2], answer(scores[1:2]), atol=1e-5), (
-        "Your means of a model depend on the other models in the table."
+        "In your answer the means of a model depend on the other models in the table. They should not."
     )
 
 

@@ -1,25 +1,26 @@
 def nothing_left_out(scores):
-    """Each of your means takes all tasks. Leave one out, a different one in each column."""
+    """Each of your means is over all tasks. Leave out one task, a different one in each column."""
     return scores.mean(-1, keepdim=True).expand_as(scores)
 
 
 def divided_by_all(scores):
-    """You leave a task out of the sum, but divide as if it were there. It counts as a score of zero then."""
+    """You leave a task out of the sum but still count it in the divisor. So it is treated as a score of zero."""
     return (scores.sum(-1, keepdim=True) - scores) / scores.shape[-1]
 
 
 def not_divided(scores):
-    """You return sums. How many scores are in each?"""
+    """You return sums. Divide each by the number of its scores."""
     return scores.sum(-1, keepdim=True) - scores
 
 
 def models_left_out(scores):
-    """You average over the other models. Leave out a task instead; each model has a mean of its own."""
+    """You leave out a model and average over the other models. Leave out a task and average over the other tasks; each
+    model has its own means."""
     return (scores.sum(0) - scores) / (len(scores) - 1)
 
 
 def models_together(scores):
-    """You average over all models together. Each has a mean of its own."""
+    """You average over all models together. Each model has its own means."""
     return ((scores.sum() - scores.sum(0)) / (scores.numel() - len(scores))).expand_as(scores)
 
 
@@ -30,12 +31,13 @@ def best_left_out(scores):
 
 
 def mean_minus_score(scores):
-    """You subtract the score from the mean of all. Leave it out before you divide."""
+    """You subtract the score from the mean of all tasks. Subtract it from the sum, before you divide."""
     return scores.mean(-1, keepdim=True) - scores
 
 
 def one_mean_for_each_model(scores):
-    """You return one number for each model, its mean over everything. Return one for each task that is left out."""
+    """You return one number for each model, its mean over all tasks. Return one number for each task that is left
+    out."""
     return scores.mean(-1)
 
 
@@ -50,28 +52,30 @@ def brackets_missing(scores):
 
 
 def axis_not_kept(scores):
-    """You subtract the scores of each model from a row that holds the sums of all models, which fits only if there are
-    as many models as tasks. A model's sum belongs to its own row."""
+    """You subtract each model's scores from a row that holds the sums of all models, which works only if there are as
+    many models as tasks. The sum of a model belongs to its own row."""
     return (scores.sum(-1) - scores) / (scores.shape[-1] - 1)
 
 
 def only_the_score_divided(scores):
-    """You take the mean over all tasks and subtract a part of the score. Leave the score out of the sum first."""
+    """You take the mean over all tasks and subtract a fraction of the score. First subtract the score from the sum,
+    then divide."""
     return scores.mean(-1, keepdim=True) - scores / (scores.shape[-1] - 1)
 
 
 def mean_over_models(scores):
-    """You average over the models, one number for each task. Each model has means of its own, over its other tasks."""
+    """You average over the models and get one number for each task. Each model has its own means, over its other
+    tasks."""
     return scores.mean(0)
 
 
 def difference_to_the_mean(scores):
-    """You return by how much the mean changes when a task is left out. Return the mean that is left."""
+    """You return the amount by which the mean changes when a task is left out. Return the mean itself."""
     return (scores.sum(-1, keepdim=True) - scores) / (scores.shape[-1] - 1) - scores.mean(-1, keepdim=True)
 
 
 def divided_by_the_models(scores):
-    """You divide by the number of models less one. There is one score for each of the other tasks: count those."""
+    """You divide by the number of models minus one. Divide by the number of the other tasks."""
     return (scores.sum(-1, keepdim=True) - scores) / (len(scores) - 1)
 
 

@@ -5,7 +5,7 @@ from llm_anatomy.shapes import Float, Tensor
 
 
 def near_and_far(seed: int) -> tuple[Float[Tensor, "2 2"], str]:
-    """The sizes of scores, independent pairs above equal ones, near before far; and which kind falls."""
+    """The sizes of the scores (rows: independent, equal; columns: near, far), and which kind falls."""
     generator = torch.Generator().manual_seed(seed)
     queries, keys = torch.randn(2, 1000, 64, dtype=torch.complex64, generator=generator) * 2**0.5
     frequencies = 10000 ** (-torch.arange(64) / 64)
@@ -23,7 +23,7 @@ def near_and_far(seed: int) -> tuple[Float[Tensor, "2 2"], str]:
 
 
 def accepted_turned_by_the_package(seed):
-    """Turns both by the package, the query further along than the key, one distance after the other."""
+    """Rotates both with the package, one distance at a time, with the query ahead of the key."""
     rotary, generator = InterleavedRotary(128, 10000.0), torch.Generator().manual_seed(seed)
     sizes = []
     for equal in (False, True):
@@ -40,7 +40,7 @@ def accepted_turned_by_the_package(seed):
 
 
 def accepted_real_numbers(seed):
-    """Turns the keys with cosines and sines, all distances at once, in float64."""
+    """Rotates the keys with cosines and sines, by all distances at once, in float64."""
     torch.manual_seed(seed)
     distances = torch.cat((torch.arange(1, 11), torch.arange(201, 211)))
     angles = distances[:, None].double() * 10000.0 ** (-torch.arange(0, 128, 2) / 128)
@@ -64,22 +64,24 @@ SIZES = torch.tensor([[11.31, 11.31], [100.55, 50.70]])  # expected over all pai
 
 
 def observe(returned, seed):
-    """which of the four sizes are those of the experiment, and whether the conclusion follows from them"""
-    assert isinstance(returned, tuple | list) and len(returned) == 2, "return two things, the table and the conclusion"
+    """your four sizes with those of the experiment, and your conclusion with your sizes"""
+    assert isinstance(returned, tuple | list) and len(returned) == 2, (
+        "you should return two things, the table and the conclusion"
+    )
     table, conclusion = returned
-    assert not isinstance(table, str), "the table comes first, then the conclusion"
+    assert not isinstance(table, str), "the table should come first, then the conclusion"
     sizes = torch.as_tensor(table).double()
     assert sizes.shape == (2, 2), f"the table has shape {tuple(sizes.shape)}, not (2, 2)"
-    assert sizes.isfinite().all(), "the table holds numbers that are not finite"
-    assert conclusion in CONCLUSIONS, f"the conclusion is {conclusion!r}, which is not one of the four texts"
+    assert sizes.isfinite().all(), "the table contains numbers that are not finite"
+    assert conclusion in CONCLUSIONS, f"the conclusion is {conclusion!r}, which is not one of the four strings"
     ratios = sizes / SIZES
     words = [["too small", "right", "too large"][(x > 0.87) + (x > 1.13)] for x in ratios.flatten().tolist()]
     if words != ["right"] * 4:
-        return "independent pairs {}, {}; equal pairs {}, {}".format(*words)
+        return "independent pairs: near {}, far {}; equal pairs: near {}, far {}".format(*words)
     falls = (sizes[:, 1] <= 0.75 * sizes[:, 0]).tolist()
     named = [falls == each for each in ([True, True], [False, True], [True, False], [False, False])]
     follows = conclusion == CONCLUSIONS[named.index(True)]
-    return f"all four right, and the conclusion {'follows' if follows else 'does not follow'}"
+    return f"all four sizes are right, and the conclusion {'follows' if follows else 'does not follow'} from them"
 
 
 def hidden_cases(generator):

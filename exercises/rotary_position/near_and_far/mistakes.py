@@ -21,49 +21,49 @@ def _size(scores):
 
 
 def conclusion_of_the_slides(seed):
-    """Your four sizes are right, but your conclusion says something else than they do. For each row of the table, is
-    the second number smaller by a quarter?"""
+    """Your four sizes are right, but your conclusion does not follow from them. In each row of the table, is the second
+    number smaller by at least a quarter?"""
     return _table(seed, _size), "both kinds fall"
 
 
 def mean_of_the_scores(seed):
-    """Your sizes of independent pairs are too small, though those of equal pairs are right. Scores have both signs: is
-    yours the root of the mean of their squares?"""
+    """Your sizes for equal pairs are right, but those for independent pairs are too small. Scores can be positive or
+    negative: do you take the root of the mean of their squares?"""
     return _table(seed, torch.mean), KINDS
 
 
 def root_forgotten(seed):
-    """All four of your numbers are too large. Is the root of the mean square taken, and do all entries come from the
+    """All four of your numbers are too large. Do you take the root of the mean square, and do all entries come from the
     standard normal distribution?"""
     return _table(seed, lambda scores: scores.square().mean()), "both kinds fall"
 
 
 def scaled(seed):
-    """All four of your numbers are too small. The scores are not scaled here, and all 128 entries count."""
+    """All four of your numbers are too small. Scores are not scaled here, and the vectors have 128 entries."""
     return _table(seed, lambda scores: _size(scores) / 128**0.5), KINDS
 
 
 def not_turned(seed):
-    """Your equal pairs have scores that are too large, near and far, as if nothing kept them apart. Are query and key
-    turned by different positions?"""
+    """Your equal pairs have scores that are too large, near and far, as if nothing were rotated. Do you rotate query
+    and key by different positions?"""
     return _table(seed, _size, exponents=torch.full((64,), 9.0)), "neither falls"
 
 
 def planes_too_slow(seed):
-    """Your equal pairs fall too little: far apart, their scores are too large. Do your planes turn with the frequencies
-    of base 10000, and is far as far as it should be?"""
+    """The scores of your equal pairs do not fall enough: they are too large at the far distances. Are your frequencies
+    those of base 10000, and are the far distances right?"""
     return _table(seed, _size, base=10**6), KINDS
 
 
 def equal_pairs_too_small(seed):
-    """The scores of your equal pairs are too small, near as well as far. Is the key the query itself before the turn,
-    and do the planes turn with the right frequencies?"""
+    """The scores of your equal pairs are too small, near as well as far. Is the key equal to the query before the
+    rotation, and are the frequencies right?"""
     sizes = _table(seed, _size)
     return sizes[:1].expand(2, 2), "neither falls"
 
 
 def distances_in_the_rows(seed):
-    """Your table is on its side. Its rows are the two kinds of pairs, its columns near and far."""
+    """Your table is transposed. Its rows are the two kinds of pairs, and its columns are near and far."""
     return _table(seed, _size).T, KINDS
 
 

@@ -24,7 +24,7 @@ def rotary_attention(
     mask: Bool[Tensor, "batch n_queries n_keys"],
     base: int,
 ) -> Float[Tensor, "batch n_heads n_queries d_value"]:
-    """Scaled dot-product attention between queries and keys that are turned by their positions."""
+    """Scaled dot-product attention with queries and keys that are rotated by their positions."""
     queries, keys = turn(queries, query_positions, base), turn(keys, key_positions, base)
     scores = queries @ keys.transpose(-2, -1) / math.sqrt(keys.shape[-1])
     return torch.softmax(scores.masked_fill(~mask[:, None], -math.inf), -1) @ values
@@ -35,7 +35,7 @@ def _frequencies(d_head, base):
 
 
 def accepted_turned_pairs(queries, keys, values, query_positions, key_positions, mask, base):
-    """Turns queries and keys as pairs of real numbers, then attends as in chapter 3."""
+    """Rotates queries and keys as pairs of real numbers, then attends as in chapter 3."""
 
     def turn(x, positions):
         angles = positions[:, None, :, None] * _frequencies(x.shape[-1], base)
@@ -48,7 +48,7 @@ def accepted_turned_pairs(queries, keys, values, query_positions, key_positions,
 
 
 def accepted_turned_by_offsets(queries, keys, values, query_positions, key_positions, mask, base):
-    """Turns neither: makes the complex number of each plane for each offset, and the score is a real part."""
+    """Rotates neither queries nor keys: uses a complex number for each plane and offset, and takes the real part."""
     queries_as_complex, keys_as_complex = (torch.complex(x[..., 0::2], x[..., 1::2]) for x in (queries, keys))
     offsets = key_positions[:, None, :] - query_positions[:, :, None]
     angles = offsets[..., None] * _frequencies(queries.shape[-1], base)
@@ -59,7 +59,8 @@ def accepted_turned_by_offsets(queries, keys, values, query_positions, key_posit
 
 
 def accepted_planes_laid_apart(queries, keys, values, query_positions, key_positions, mask, base):
-    """Lays the turned first entries before the turned second ones, in queries and keys alike, so no product changes."""
+    """Puts the rotated first entries before the rotated second ones in queries and keys, which changes no dot
+    product."""
 
     def turn(x, positions):
         angles = positions[:, None, :, None] * _frequencies(x.shape[-1], base)
@@ -72,7 +73,7 @@ def accepted_planes_laid_apart(queries, keys, values, query_positions, key_posit
 
 
 def accepted_package_and_fused(queries, keys, values, query_positions, key_positions, mask, base):
-    """Turns with the package and leaves the rest to PyTorch's own attention."""
+    """Rotates with the package and calls PyTorch's own attention."""
     rotary = InterleavedRotary(queries.shape[-1], float(base))
     turned_queries, turned_keys = rotary.rotate(queries, query_positions), rotary.rotate(keys, key_positions)
     return F.scaled_dot_product_attention(turned_queries, turned_keys, values, attn_mask=mask[:, None])
@@ -119,7 +120,7 @@ def cases(generator):
 
 
 def drawn(generator):
-    """Two sequences, three heads of width 4; the queries are the last two of five tokens. No key is hidden."""
+    """Two sequences, three heads of width 4; the queries are the last two of five tokens. No key is masked."""
     tensors = [torch.randn(2, 3, *shape, generator=generator) for shape in ((2, 4), (5, 4), (5, 6))]
     positions = torch.tensor([[0, 1, 2, 3, 4], [10, 11, 13, 14, 20]])
     return *tensors, positions[:, 3:], positions, torch.ones(2, 2, 5, dtype=torch.bool)
@@ -129,7 +130,8 @@ def property_only_the_offsets_matter(answer, generator):
     *tensors, query_positions, key_positions, mask = drawn(generator)
     moved = answer(*tensors, query_positions + 57, key_positions + 57, mask, 100)
     assert torch.allclose(answer(*tensors, query_positions, key_positions, mask, 100), moved, atol=1e-4), (
-        "Moving a whole sequence by 57 positions changes your output. Offsets stay as they are, so it should not."
+        "When the whole sequence moves by 57 positions, your output changes. The offsets stay the same, so the output "
+        "should too."
     )
 
 
@@ -138,7 +140,7 @@ def property_same_position_is_plain_attention(answer, generator):
     plain = torch.nn.functional.scaled_dot_product_attention(queries, keys, values)
     same = answer(queries, keys, values, 0 * query_positions + 6, 0 * key_positions + 6, mask, 100).float()
     assert torch.allclose(same, plain, atol=1e-4), (
-        "With all tokens at one position, RoPE should change nothing, and plain attention should come out."
+        "If all tokens are at the same position, RoPE should change nothing, and the result should be plain attention."
     )
 
 
@@ -147,8 +149,8 @@ def property_values_pass_unturned(answer, generator):
     assert torch.allclose(
         answer(queries, keys, torch.ones_like(values), *rest, 100).float(), torch.ones(2, 3, 2, 6), atol=1e-4
     ), (
-        "With all values equal to one the output should be one. Either the weights do not add up to one, or you turn "
-        "the values."
+        "If all values are one, the output should be one. Either your weights do not sum to one, or you rotate the "
+        "values."
     )
 
 
@@ -156,7 +158,8 @@ def property_sequences_apart(answer, generator):
     arguments = drawn(generator)
     alone = answer(*(x[1:] for x in arguments), 100)
     assert torch.allclose(answer(*arguments, 100)[1:], alone, atol=1e-4), (
-        "The second sequence alone gives another output than together with the first. Each has positions of its own."
+        "The second sequence gives a different output alone than together with the first. Each sequence has its own "
+        "positions."
     )
 
 
@@ -167,7 +170,9 @@ def property_hidden_keys_have_no_influence(answer, generator):
     changed[:, :, 1] += 3
     before = answer(queries, keys, values, query_positions, key_positions, mask, 100)
     after = answer(queries, changed, values, query_positions, key_positions, mask, 100)
-    assert torch.allclose(before, after, atol=1e-4), "Changing a key that is hidden from all changes your output."
+    assert torch.allclose(before, after, atol=1e-4), (
+        "Your output changes when a key changes that is masked for every query. It should not."
+    )
 
 
 def property_order_of_entries(answer, generator):
@@ -176,7 +181,8 @@ def property_order_of_entries(answer, generator):
     before = answer(queries, keys, values, query_positions, key_positions, mask, 100)
     after = answer(queries, keys[:, :, order], values[:, :, order], query_positions, key_positions[:, order], mask, 100)
     assert torch.allclose(before, after, atol=1e-4), (
-        "Keys listed in another order, each with its value and its position, change your output. They should not."
+        "When the keys are listed in another order, together with their values and positions, your output changes. It "
+        "should not."
     )
 
 
@@ -184,7 +190,7 @@ def property_positions_matter(answer, generator):
     *tensors, query_positions, key_positions, mask = drawn(generator)
     here = answer(*tensors, query_positions, key_positions, mask, 100)
     assert not torch.allclose(here, answer(*tensors, query_positions + 1, key_positions, mask, 100), atol=1e-3), (
-        "Moving the queries alone by one position changes every offset, but your output stays the same."
+        "When only the queries move by one position, every offset changes, but your output stays the same."
     )
 
 
@@ -214,12 +220,14 @@ def hidden_cases(generator):
 
 
 def probe_moved_text(answer, queries, keys, values, query_positions, key_positions, mask, base):
-    """Moving a whole sequence, queries and keys alike, changes no output: only the offsets count."""
+    """When all queries and keys of a sequence move by the same number of positions, no output changes: only the offsets
+    matter."""
     return answer(queries, keys, values, query_positions + 23, key_positions + 23, mask, base)
 
 
 def probe_one_query_at_a_time(answer, queries, keys, values, query_positions, key_positions, mask, base):
-    """Queries that come one by one, to keys that wait in a cache, receive what they receive together."""
+    """Queries that are processed one at a time, with the keys in a cache, get the same outputs as all queries
+    together."""
     outputs = [
         answer(queries[:, :, i : i + 1], keys, values, query_positions[:, i : i + 1], key_positions, row, base)
         for i, row in enumerate(mask.split(1, dim=1))

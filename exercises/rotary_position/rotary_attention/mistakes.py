@@ -28,73 +28,77 @@ def _counted(positions):
 
 
 def not_turned(queries, keys, values, query_positions, key_positions, mask, base):
-    """Your output does not depend on the positions. Do you use the turned queries and keys?"""
+    """Your output does not depend on the positions. Do you use the rotated queries and keys?"""
     return _attend(queries, keys, values, mask)
 
 
 def values_turned_too(queries, keys, values, query_positions, key_positions, mask, base):
-    """You turn the values as well. Only queries and keys are turned."""
+    """You rotate the values as well. Rotate only queries and keys."""
     queries, keys = _turn(queries, query_positions, base), _turn(keys, key_positions, base)
     return _attend(queries, keys, _turn(values, key_positions, base), mask)
 
 
 def output_turned(queries, keys, values, query_positions, key_positions, mask, base):
-    """You turn the output. Positions belong in the scores, before the softmax, and nowhere else."""
+    """You rotate the output. Positions should enter only through the scores, before the softmax."""
     return _turn(_attend(queries, keys, values, mask), query_positions, base)
 
 
 def keys_and_values_turned(queries, keys, values, query_positions, key_positions, mask, base):
-    """You turn keys and values. Turn queries and keys instead."""
+    """You rotate keys and values. Rotate queries and keys instead."""
     return _attend(queries, _turn(keys, key_positions, base), _turn(values, key_positions, base), mask)
 
 
 def queries_only(queries, keys, values, query_positions, key_positions, mask, base):
-    """You turn the queries only, so their absolute positions matter. Turn the keys too, each by its own position."""
+    """You rotate only the queries, so their absolute positions matter. Rotate each key by its position too."""
     return _attend(_turn(queries, query_positions, base), keys, values, mask)
 
 
 def keys_only(queries, keys, values, query_positions, key_positions, mask, base):
-    """You turn the keys only, so their absolute positions matter. Turn the queries too, each by its own position."""
+    """You rotate only the keys, so their absolute positions matter. Rotate each query by its position too."""
     return _attend(queries, _turn(keys, key_positions, base), values, mask)
 
 
 def counted_from_zero(queries, keys, values, query_positions, key_positions, mask, base):
-    """You count queries and keys from 0 instead of taking their positions. With a cache the first query is not at 0."""
+    """You count queries and keys from 0. Use the positions that are given: with a cache, the first query is not at
+    0."""
     queries, keys = _turn(queries, _counted(query_positions), base), _turn(keys, _counted(key_positions), base)
     return _attend(queries, keys, values, mask)
 
 
 def positions_of_the_first_sequence(queries, keys, values, query_positions, key_positions, mask, base):
-    """You use the positions of the first sequence for all. Each has its own, and one may be padded or further on."""
+    """You use the positions of the first sequence for all sequences. Each sequence has its own: one may be padded, or
+    further on in its text."""
     queries, keys = _turn(queries, query_positions[:1], base), _turn(keys, key_positions[:1], base)
     return _attend(queries, keys, values, mask)
 
 
 def keys_one_position_on(queries, keys, values, query_positions, key_positions, mask, base):
-    """Your keys are one position too far ahead, or your queries one too far back. Use the positions as they are
-    given."""
+    """Your keys are one position too far ahead, or your queries one position too far back. Use the positions as they
+    are given."""
     queries, keys = _turn(queries, query_positions, base), _turn(keys, key_positions + 1, base)
     return _attend(queries, keys, values, mask)
 
 
 def both_clockwise(queries, keys, values, query_positions, key_positions, mask, base):
-    """You turn queries and keys the other way. The offset is still all that counts, but with its sign changed."""
+    """You rotate queries and keys in the wrong direction. The scores still depend only on the offset, but with its sign
+    changed."""
     return _attend(_turn(queries, -query_positions, base), _turn(keys, -key_positions, base), values, mask)
 
 
 def keys_turned_back(queries, keys, values, query_positions, key_positions, mask, base):
-    """Queries and keys turn in opposite directions, so their positions add up. The same turn is applied to both."""
+    """You rotate queries and keys in opposite directions, so their positions are added. Apply the same rotation to
+    both."""
     return _attend(_turn(queries, query_positions, base), _turn(keys, -key_positions, base), values, mask)
 
 
 def paired_across_halves(queries, keys, values, query_positions, key_positions, mask, base):
-    """You pair entry i with entry i + d/2, as GPT-NeoX does. Here neighbours form a plane."""
+    """You pair entry i with entry i + d/2, as GPT-NeoX does. Here neighbouring entries form a plane."""
     halves = [torch.stack(x.chunk(2, -1), -1).flatten(-2) for x in (queries, keys)]
     return _attend(_turn(halves[0], query_positions, base), _turn(halves[1], key_positions, base), values, mask)
 
 
 def two_forgotten(queries, keys, values, query_positions, key_positions, mask, base):
-    """Your slower planes turn too fast: the exponent lacks its factor of 2, or divides by a wrong width."""
+    """Your slower planes rotate too fast: the factor 2 is missing in the exponent, or you divide by the wrong width."""
     width = queries.shape[-1]
     exponents = torch.arange(width // 2) / width
     queries, keys = (_turn(x, p, base, exponents) for x, p in ((queries, query_positions), (keys, key_positions)))
@@ -102,19 +106,20 @@ def two_forgotten(queries, keys, values, query_positions, key_positions, mask, b
 
 
 def frequencies_over_all_heads(queries, keys, values, query_positions, key_positions, mask, base):
-    """You number the planes across all heads, so later heads turn slower. Each head begins at frequency 1 again."""
+    """You number the planes across all heads, so later heads rotate more slowly. Each head begins again with a
+    frequency of 1."""
     exponents = (torch.arange(0, queries[0, :, 0].numel(), 2) / queries[0, :, 0].numel()).view(queries.shape[1], 1, -1)
     queries, keys = (_turn(x, p, base, exponents) for x, p in ((queries, query_positions), (keys, key_positions)))
     return _attend(queries, keys, values, mask)
 
 
 def base_fixed(queries, keys, values, query_positions, key_positions, mask, base):
-    """You take 10000 whatever the base. It is given, and newer models set it higher."""
+    """You always use base 10000. The base is an argument, and newer models use larger ones."""
     return _attend(_turn(queries, query_positions, 10000), _turn(keys, key_positions, 10000), values, mask)
 
 
 def waves_added(queries, keys, values, query_positions, key_positions, mask, base):
-    """You add sines and cosines to queries and keys. RoPE adds nothing: it multiplies."""
+    """You add sines and cosines to queries and keys. RoPE adds nothing: it rotates."""
     width = queries.shape[-1]
     waves = (_angles(positions, width, base) for positions in (query_positions, key_positions))
     waves = [torch.stack((w.cos(), w.sin()), -1).flatten(-2).to(queries.dtype) for w in waves]
@@ -122,49 +127,49 @@ def waves_added(queries, keys, values, query_positions, key_positions, mask, bas
 
 
 def angles_as_bias(queries, keys, values, query_positions, key_positions, mask, base):
-    """You add the offset to the scores. That is a bias; here the position changes queries and keys themselves."""
+    """You add the offset to the scores as a bias. In RoPE, positions change queries and keys themselves."""
     scores = queries @ keys.transpose(-2, -1) / math.sqrt(keys.shape[-1])
     scores = scores + (key_positions[:, None, None, :] - query_positions[:, None, :, None])
     return torch.softmax(scores.masked_fill(~mask[:, None], -math.inf), -1) @ values
 
 
 def no_scale(queries, keys, values, query_positions, key_positions, mask, base):
-    """The scores go into the softmax as they are. A rotation preserves lengths, so they need the same scale as without
-    it."""
+    """You do not scale the scores. A rotation preserves lengths, so they need the same scale as without it."""
     return _attend(_turn(queries, query_positions, base), _turn(keys, key_positions, base), values, mask, scale=1.0)
 
 
 def no_mask(queries, keys, values, query_positions, key_positions, mask, base):
-    """Your mask hides nothing: tokens attend to padding and to later tokens. A position does not hide a key."""
+    """You do not apply the mask, so tokens attend to padding and to later tokens. RoPE does not hide any keys."""
     queries, keys = _turn(queries, query_positions, base), _turn(keys, key_positions, base)
     return _attend(queries, keys, values, torch.ones_like(mask))
 
 
 def key_positions_for_both(queries, keys, values, query_positions, key_positions, mask, base):
-    """You turn the queries by the positions of the keys. They have positions of their own, and there may be fewer of
-    them."""
+    """You rotate the queries by the positions of the keys. The queries have their own positions, and there may be fewer
+    of them."""
     return _attend(_turn(queries, key_positions, base), _turn(keys, key_positions, base), values, mask)
 
 
 def query_positions_for_both(queries, keys, values, query_positions, key_positions, mask, base):
-    """You turn the keys by the positions of the queries. They have positions of their own, and there may be more of
+    """You rotate the keys by the positions of the queries. The keys have their own positions, and there may be more of
     them."""
     return _attend(_turn(queries, query_positions, base), _turn(keys, query_positions, base), values, mask)
 
 
 def positions_exchanged(queries, keys, values, query_positions, key_positions, mask, base):
-    """You turn queries by the positions of keys, and keys by those of queries. The two are exchanged."""
+    """You rotate queries by the positions of the keys, and keys by those of the queries. Exchange them."""
     return _attend(_turn(queries, key_positions, base), _turn(keys, query_positions, base), values, mask)
 
 
 def queries_taken_for_the_last_keys(queries, keys, values, query_positions, key_positions, mask, base):
-    """You give the queries the positions of the last keys. Take those that are given for the queries."""
+    """You give the queries the positions of the last keys. Use the positions that are given for the queries."""
     last = key_positions[:, -queries.shape[2] :]
     return _attend(_turn(queries, last, base), _turn(keys, key_positions, base), values, mask)
 
 
 def axis_for_the_heads_missing(queries, keys, values, query_positions, key_positions, mask, base):
-    """You give the angles of a sequence to a head: in the turn, heads come before tokens. Where is an axis missing?"""
+    """You use the angles of a sequence for a head. In queries and keys, the heads come before the tokens, so where do
+    the angles need another axis?"""
     angles = (_angles(p, queries.shape[-1], base)[:, 0] for p in (query_positions, key_positions))
     return _attend(*map(_by_angles, (queries, keys), angles), values, mask)
 
@@ -175,7 +180,7 @@ def _weights(queries, keys, query_positions, key_positions, base, change, axis=-
 
 
 def masked_scores_zero(queries, keys, values, query_positions, key_positions, mask, base):
-    """You set the scores of hidden keys to 0. The exponential of 0 is 1, so they still receive weight."""
+    """You set the scores of masked keys to 0. The exponential of 0 is 1, so these keys still get weight."""
 
     def change(scores):
         return scores.masked_fill(~mask[:, None], 0)
@@ -184,7 +189,7 @@ def masked_scores_zero(queries, keys, values, query_positions, key_positions, ma
 
 
 def mask_added(queries, keys, values, query_positions, key_positions, mask, base):
-    """You add the mask to the scores as numbers. A visible key gains 1, but hidden keys still receive weight."""
+    """You add the mask to the scores as zeros and ones. A visible key gains 1, but masked keys still get weight."""
 
     def change(scores):
         return scores + mask[:, None]
@@ -193,13 +198,12 @@ def mask_added(queries, keys, values, query_positions, key_positions, mask, base
 
 
 def masked_after_the_softmax(queries, keys, values, query_positions, key_positions, mask, base):
-    """You hide keys after the softmax, so the weights that are left add up to less than one. Hide the scores before
-    it."""
+    """You mask after the softmax, so the remaining weights do not sum to one. Mask the scores before the softmax."""
     return _weights(queries, keys, query_positions, key_positions, base, lambda scores: scores) * mask[:, None] @ values
 
 
 def mask_inverted(queries, keys, values, query_positions, key_positions, mask, base):
-    """You hide the keys that should be visible, and show the others. The mask is True where a query may attend."""
+    """You mask the keys that should be visible, and show the others. The mask is True where a query may attend."""
 
     def change(scores):
         return scores.masked_fill(mask[:, None], -math.inf)
@@ -208,7 +212,7 @@ def mask_inverted(queries, keys, values, query_positions, key_positions, mask, b
 
 
 def softmax_over_the_queries(queries, keys, values, query_positions, key_positions, mask, base):
-    """Your softmax runs over the queries. The weights of one query over all keys should add up to one."""
+    """Your softmax runs over the queries. The weights of one query should sum to one over all keys."""
 
     def change(scores):
         return scores.masked_fill(~mask[:, None], -math.inf)
@@ -217,14 +221,13 @@ def softmax_over_the_queries(queries, keys, values, query_positions, key_positio
 
 
 def divided_by_the_width(queries, keys, values, query_positions, key_positions, mask, base):
-    """You divide the scores by the width of a head. Divide by its root."""
+    """You divide the scores by the width of a head. Divide by its square root."""
     queries, keys = _turn(queries, query_positions, base), _turn(keys, key_positions, base)
     return _attend(queries, keys, values, mask, scale=keys.shape[-1])
 
 
 def distance_without_sign(queries, keys, values, query_positions, key_positions, mask, base):
-    """You turn by how far apart query and key are and not by which comes first. Before and after are different
-    offsets."""
+    """You rotate by the distance between query and key, whichever comes first. An offset has a sign."""
     distances = (key_positions[:, None, :] - query_positions[:, :, None]).abs()
     turns = torch.exp(1j * distances[..., None] * base ** -(torch.arange(0, keys.shape[-1], 2) / keys.shape[-1]))
     queries, keys = (torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous()) for x in (queries, keys))
@@ -233,13 +236,14 @@ def distance_without_sign(queries, keys, values, query_positions, key_positions,
 
 
 def queries_counted_from_zero(queries, keys, values, query_positions, key_positions, mask, base):
-    """You count the queries from 0, though the keys have the positions that are given. Queries have theirs as well."""
+    """You count the queries from 0, while you use the given positions for the keys. The positions of the queries are
+    given too."""
     queries, keys = _turn(queries, _counted(query_positions), base), _turn(keys, key_positions, base)
     return _attend(queries, keys, values, mask)
 
 
 def axis_of_the_mask_missing(queries, keys, values, query_positions, key_positions, mask, base):
-    """You give the mask of a sequence to a head. Scores have an axis for the heads, and the mask has none yet."""
+    """You use the mask of a sequence for a head. The scores have an axis for the heads, and the mask needs one too."""
 
     def change(scores):
         return scores.masked_fill(~mask, -math.inf)
@@ -248,14 +252,15 @@ def axis_of_the_mask_missing(queries, keys, values, query_positions, key_positio
 
 
 def exponent_positive(queries, keys, values, query_positions, key_positions, mask, base):
-    """Your planes become faster from one to the next. Look at the sign of the exponent."""
+    """Your frequencies increase from plane to plane. Look at the sign of the exponent."""
     exponents = -torch.arange(0, queries.shape[-1], 2) / queries.shape[-1]
     queries, keys = (_turn(x, p, base, exponents) for x, p in ((queries, query_positions), (keys, key_positions)))
     return _attend(queries, keys, values, mask)
 
 
 def no_minus(queries, keys, values, query_positions, key_positions, mask, base):
-    """In your turn all sines have a plus, so lengths change. One of the two in each plane has a minus."""
+    """In your rotation all sines have a positive sign, so lengths change. One of the two in each plane should be
+    negative."""
 
     def turn(x, positions):
         angles = _angles(positions, x.shape[-1], base).repeat_interleave(2, -1)
@@ -265,8 +270,8 @@ def no_minus(queries, keys, values, query_positions, key_positions, mask, base):
 
 
 def overwritten_on_the_way(queries, keys, values, query_positions, key_positions, mask, base):
-    """You write into queries and keys, so second entries are made from first ones that are turned already, and the
-    caller's tensors change. Make new ones."""
+    """You write into queries and keys, so the second entries are computed from first entries that are already rotated,
+    and the caller's tensors change. Make new tensors."""
     for x, positions in ((queries, query_positions), (keys, key_positions)):
         cos, sin = (f(_angles(positions, x.shape[-1], base)) for f in (torch.cos, torch.sin))
         x[..., 0::2] = x[..., 0::2] * cos - x[..., 1::2] * sin
@@ -284,21 +289,21 @@ def weights_only(queries, keys, values, query_positions, key_positions, mask, ba
 
 
 def no_softmax(queries, keys, values, query_positions, key_positions, mask, base):
-    """You take the scores as weights, and hidden ones are 0. The softmax is missing."""
+    """You use the scores as weights, with 0 for masked keys. The softmax is missing."""
     queries, keys = _turn(queries, query_positions, base), _turn(keys, key_positions, base)
     scores = queries @ keys.transpose(-2, -1) / math.sqrt(keys.shape[-1])
     return scores * mask[:, None] @ values
 
 
 def inverted_for_the_fused_function(queries, keys, values, query_positions, key_positions, mask, base):
-    """You hide the keys that should be visible, and show the others. The mask is True where a query may attend."""
+    """You mask the keys that should be visible, and show the others. The mask is True where a query may attend."""
     queries, keys = _turn(queries, query_positions, base), _turn(keys, key_positions, base)
     return _attend(queries, keys, values, ~mask).nan_to_num(0.0)  # what it returns where no key is left
 
 
 def causal_instead_of_the_mask(queries, keys, values, query_positions, key_positions, mask, base):
-    """You hide keys by their index in the list. Take the mask that is given: a query that follows a cache sees all keys
-    in it, and padding is hidden."""
+    """You mask keys by their index. Use the mask that is given: a query that follows a cache sees all keys in it, and
+    padding is masked."""
     queries, keys = _turn(queries, query_positions, base), _turn(keys, key_positions, base)
     return _attend(queries, keys, values, torch.ones_like(mask).tril())
 

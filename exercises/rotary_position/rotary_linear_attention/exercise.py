@@ -19,7 +19,7 @@ def rotary_linear_attention(
     positions: Int[Tensor, "n_tokens"],
     base: int,
 ) -> Float[Tensor, "n_heads n_tokens d_value"]:
-    """Causal linear attention with features elu + 1, turned in the numerator only."""
+    """Causal linear attention with features elu + 1, which are rotated only in the numerator."""
     queries, keys = elu(queries) + 1, elu(keys) + 1
     below = (queries * keys.cumsum(1)).sum(-1, keepdim=True)
     state = torch.einsum("htd,htv->htdv", turn(keys, positions, base), values).cumsum(1)
@@ -33,7 +33,7 @@ def _turn(x, positions, base):
 
 
 def accepted_table_of_weights(queries, keys, values, positions, base):
-    """Two tables of products, cut off above the diagonal; the rows of the second are the denominators."""
+    """Two matrices of products, set to zero above the diagonal; the row sums of the second are the denominators."""
     queries, keys = F.elu(queries) + 1, F.elu(keys) + 1
     weights = (_turn(queries, positions, base) @ _turn(keys, positions, base).mT).tril()
     normalizer = (queries @ keys.mT).tril().sum(-1, keepdim=True)
@@ -41,7 +41,7 @@ def accepted_table_of_weights(queries, keys, values, positions, base):
 
 
 def accepted_running_sums(queries, keys, values, positions, base):
-    """Running sums over the tokens, one of matrices and one of keys, each read once by every query."""
+    """Cumulative sums over the tokens, one of matrices and one of keys, each read once by every query."""
     queries, keys = F.elu(queries) + 1, F.elu(keys) + 1
     turned_queries, turned_keys = _turn(queries, positions, base), _turn(keys, positions, base)
     states = torch.einsum("htd, htv -> htdv", turned_keys, values).cumsum(1)
@@ -91,15 +91,16 @@ POSITIONS = torch.tensor([2, 3, 4, 7, 8])
 def property_only_the_offsets_matter(answer, generator):
     tensors = drawn(generator)
     assert torch.allclose(answer(*tensors, POSITIONS, 100), answer(*tensors, POSITIONS + 40, 100), atol=1e-4), (
-        "Moving the whole sequence by 40 positions changes your output. Offsets stay as they are, so it should not."
+        "When the whole sequence moves by 40 positions, your output changes. The offsets stay the same, so the output "
+        "should too."
     )
 
 
 def property_first_token(answer, generator):
     queries, keys, values = drawn(generator)
     assert torch.allclose(answer(queries, keys, values, POSITIONS, 100)[:, 0].float(), values[:, 0], atol=1e-4), (
-        "The first token attends only to itself, at offset 0: numerator and denominator have the same weight, and its "
-        "own value should come out."
+        "The first token attends only to itself, at offset 0. There numerator and denominator contain the same "
+        "weight, so its output should be its own value."
     )
 
 
@@ -107,7 +108,8 @@ def property_same_position(answer, generator):
     queries, keys, values = drawn(generator)
     ones = answer(queries, keys, torch.ones_like(values), torch.full((5,), 7), 100).float()
     assert torch.allclose(ones, torch.ones(2, 5, 4), atol=1e-4), (
-        "With all tokens at one position nothing turns, and the weights should add up to one. Yours do not."
+        "If all tokens are at the same position, the rotation has no effect, and the weights should sum to one. Yours "
+        "do not."
     )
 
 
@@ -125,7 +127,7 @@ def property_no_looking_ahead(answer, generator):
 def property_no_division_by_zero(answer, generator):
     queries, keys = torch.tensor([[[1.0, 1.0], [1.0, 1.0]]]), torch.tensor([[[-1.0, 0.0], [4.0, -9.0]]])
     output = answer(queries, keys, torch.ones(1, 2, 2), torch.tensor([0, 300]), 10000)
-    assert output.isfinite().all(), "Your output is not finite: the denominator should always be positive."
+    assert output.isfinite().all(), "Your output is not finite. Is your denominator always positive?"
 
 
 def hidden_cases(generator):
@@ -144,7 +146,7 @@ def hidden_cases(generator):
 
 
 def probe_causality(answer, queries, keys, values, positions, base):
-    """Changing a later token leaves the outputs before it alone."""
+    """Changing a later token does not change the outputs of the tokens before it."""
     half = positions.shape[0] // 2
     queries, keys, values = (torch.cat((x[:, :half], 2 - x[:, half:]), 1) for x in (queries, keys, values))
     return answer(queries, keys, values, positions, base)[:, :half]

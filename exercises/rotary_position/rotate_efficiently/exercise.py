@@ -7,7 +7,7 @@ from llm_anatomy.shapes import Float, Tensor
 def rotate_efficiently(
     x: Float[Tensor, "batch n_heads n_tokens d_head"], angles: Float[Tensor, "batch n_tokens n_pairs"]
 ) -> Float[Tensor, "batch n_heads n_tokens d_head"]:
-    """Each pair of neighbours in x, turned by its angle."""
+    """Each pair of neighbouring entries of x, rotated by its angle."""
     angles = angles[:, None].repeat_interleave(2, -1)  # (batch, 1, n_tokens, d_head)
     shuffled = torch.stack((-x[..., 1::2], x[..., 0::2]), -1).flatten(-2)
     return x * angles.cos() + shuffled * angles.sin()
@@ -21,7 +21,7 @@ def accepted_complex_numbers(x, angles):
 
 
 def accepted_stretched_and_shuffled(x, angles):
-    """The two products of the formula: stretches the angles and shuffles x, both with einops."""
+    """The two products of the formula: repeats the angles and reorders x, both with einops."""
     stretched = repeat(angles, "batch tokens pairs -> batch 1 tokens (pairs two)", two=2)
     first, second = rearrange(x, "... (pairs two) -> two ... pairs", two=2)
     shuffled = rearrange([-second, first], "two ... pairs -> ... (pairs two)")
@@ -62,7 +62,7 @@ def drawn(generator):
 def property_angle_zero(answer, generator):
     x, theta = drawn(generator)
     assert torch.allclose(answer(x, torch.zeros(2, 4, 3)).float(), x, atol=1e-5), (
-        "Angles of zero should leave x as it is."
+        "If all angles are zero, x should not change."
     )
 
 
@@ -78,7 +78,7 @@ def property_length_is_kept(answer, generator):
     angles = torch.randn(2, 4, 3, generator=generator)
     lengths = [x.unflatten(-1, (3, 2)).norm(dim=-1) for x in (x, answer(x, angles).float())]
     assert torch.allclose(*lengths, atol=1e-4), (
-        "Neighbours form a plane, and a turn keeps the length of each pair of them. Yours changes it."
+        "Neighbouring entries form a plane, and a rotation preserves the length of each such pair. Yours changes it."
     )
 
 
@@ -86,7 +86,7 @@ def property_two_turns_add_up(answer, generator):
     x, theta = drawn(generator)
     once, again = (torch.randn(2, 4, 3, generator=generator) for _ in range(2))
     assert torch.allclose(answer(answer(x, once), again), answer(x, once + again), atol=1e-4), (
-        "Turning twice should be the same as turning once by the sum of the angles."
+        "Rotating twice should be the same as rotating once by the sum of the angles."
     )
 
 
@@ -95,8 +95,8 @@ def property_only_the_difference_matters(answer, generator):
     x = x[:1, :1, :2]  # a query and a key
     scores = [answer(x, torch.tensor([m, m + 5])[None, :, None] * theta)[0, 0].prod(0).sum() for m in (0, 4, 90)]
     assert torch.allclose(torch.stack(scores), scores[0], atol=1e-4), (
-        "Moving query and key by the same number of positions changes their product. It should depend on the offset "
-        "alone."
+        "When query and key move by the same number of positions, their dot product changes. It should depend only on "
+        "the offset."
     )
 
 
@@ -104,7 +104,8 @@ def property_sequences_and_heads_apart(answer, generator):
     x, theta = drawn(generator)
     angles = torch.randn(2, 4, 3, generator=generator)
     assert torch.allclose(answer(x, angles)[1:, 2:], answer(x[1:, 2:], angles[1:]), atol=1e-5), (
-        "The last head of the second sequence, turned alone, comes out differently from you than together with others."
+        "The last head of the second sequence gives a different result alone than together with the others. Each head "
+        "should be rotated by the angles of its own sequence."
     )
 
 
@@ -125,5 +126,5 @@ def hidden_cases(generator):
 
 
 def probe_in_two_steps(answer, x, angles):
-    """Turning twice by half of the angles is turning once by the whole."""
+    """Rotating twice by half of each angle is the same as rotating once by the whole angle."""
     return answer(answer(x, angles / 2), angles / 2)

@@ -6,7 +6,7 @@ from llm_anatomy.shapes import Float, Int, Tensor
 def rotate_in_the_plane(
     x: Float[Tensor, "n_tokens 2"], positions: Int[Tensor, "n_tokens"], theta: float
 ) -> Float[Tensor, "n_tokens 2"]:
-    """Each vector, turned counter-clockwise by its position times theta."""
+    """Each vector, rotated counter-clockwise by its position times theta."""
     angles = positions * theta
     first, second = x.unbind(-1)
     turned = first * angles.cos() - second * angles.sin(), first * angles.sin() + second * angles.cos()
@@ -21,7 +21,7 @@ def accepted_complex_numbers(x, positions, theta):
 
 
 def accepted_stack_of_matrices(x, positions, theta):
-    """Makes the matrix of each position and multiplies all at once."""
+    """Computes the matrix of each position and multiplies all at once."""
     cos, sin = torch.cos(positions * theta), torch.sin(positions * theta)
     matrices = torch.stack((cos, -sin, sin, cos), dim=-1).view(-1, 2, 2)
     return torch.einsum("tij, tj -> ti", matrices, x)
@@ -56,13 +56,13 @@ def property_quarter_turn(answer, generator):
 def property_position_zero(answer, generator):
     x = torch.randn(3, 2, generator=generator)
     turned = answer(x, torch.tensor([4, 0, 9]), 0.7).float()
-    assert torch.allclose(turned[1], x[1], atol=1e-5), "A token at position 0 should not be turned."
+    assert torch.allclose(turned[1], x[1], atol=1e-5), "A token at position 0 should not be rotated."
 
 
 def property_length_is_kept(answer, generator):
     x, positions = torch.randn(5, 2, generator=generator), torch.arange(5) + 3
     assert torch.allclose(answer(x, positions, 0.7).float().norm(dim=-1), x.norm(dim=-1), atol=1e-4), (
-        "A turn changes no vector's length. Yours does."
+        "A rotation preserves the length of every vector. Yours does not."
     )
 
 
@@ -70,8 +70,8 @@ def property_only_the_difference_matters(answer, generator):
     x = torch.randn(2, 2, generator=generator)
     scores = [answer(x, torch.tensor([m, m + 4]), 0.7).prod(0).sum() for m in (0, 3, 11)]
     assert torch.allclose(torch.stack(scores), scores[0], atol=1e-4), (
-        "Moving query and key by the same number of positions changes their product. It should depend on the offset "
-        "alone."
+        "When query and key move by the same number of positions, their dot product changes. It should depend only on "
+        "the offset."
     )
 
 

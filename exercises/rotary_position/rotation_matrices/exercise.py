@@ -4,7 +4,7 @@ from llm_anatomy.shapes import Float, Tensor
 
 
 def rotation_matrices(angles: Float[Tensor, "n_tokens n_pairs"]) -> Float[Tensor, "n_tokens d_head d_head"]:
-    """For each token the block-diagonal rotation of d_head = 2 n_pairs entries, neighbours paired."""
+    """For each token, the block-diagonal matrix that rotates d_head = 2 n_pairs entries, with neighbours as pairs."""
     n_tokens, n_pairs = angles.shape
     first = torch.arange(0, 2 * n_pairs, 2)
     matrices = angles.new_zeros(n_tokens, 2 * n_pairs, 2 * n_pairs)
@@ -14,14 +14,14 @@ def rotation_matrices(angles: Float[Tensor, "n_tokens n_pairs"]) -> Float[Tensor
 
 
 def accepted_block_diagonal(angles):
-    """Makes the blocks of each token and lets block_diag arrange them."""
+    """Computes the blocks of each token and arranges them with block_diag."""
     cos, sin = angles.cos(), angles.sin()
     blocks = torch.stack((cos, -sin, sin, cos), dim=-1).unflatten(-1, (2, 2))
     return torch.stack([torch.block_diag(*of_token) for of_token in blocks])
 
 
 def accepted_three_diagonals(angles):
-    """Adds up the diagonal of cosines and the two beside it, where every second entry is a sine."""
+    """Adds the diagonal of cosines and the two next to it, where every second entry is a sine."""
     sines = angles.sin().repeat_interleave(2, dim=1)[:, :-1].clone()
     sines[:, 1::2] = 0
     cosines = angles.cos().repeat_interleave(2, dim=1)
@@ -47,14 +47,15 @@ def cases(generator):
 
 def property_angle_zero(answer, generator):
     assert torch.allclose(answer(torch.zeros(2, 3)), torch.eye(6).expand(2, 6, 6), atol=1e-5), (
-        "Angles of zero turn nothing, so your matrices should be the identity."
+        "If all angles are zero, your matrices should be the identity."
     )
 
 
 def property_length_is_kept(answer, generator):
     matrices = answer(torch.randn(3, 4, generator=generator))
     assert torch.allclose(matrices.transpose(-2, -1) @ matrices, torch.eye(8).expand(3, 8, 8), atol=1e-5), (
-        "A rotation times its transpose should be the identity, so that all lengths are kept. Yours is not."
+        "The transpose of a rotation times the rotation should be the identity, because a rotation preserves lengths. "
+        "For your matrices it is not."
     )
 
 
@@ -62,14 +63,15 @@ def property_only_the_difference_matters(answer, generator):
     theta = torch.tensor([1.0, 0.2, 0.04])
     query, key, offset = answer(torch.tensor([[5.0], [12.0], [7.0]]) * theta)
     assert torch.allclose(query.transpose(-2, -1) @ key, offset, atol=1e-5), (
-        "The transpose of the matrix at position 5 times that at position 12 should be the matrix of the offset, 7."
+        "The transpose of the matrix at position 5 times the matrix at position 12 should be the matrix of their "
+        "offset, 7."
     )
 
 
 def property_powers(answer, generator):
     once, seven = answer(torch.tensor([[1.0], [7.0]]) * torch.tensor([0.9, 0.3]))
     assert torch.allclose(torch.linalg.matrix_power(once, 7), seven, atol=1e-4), (
-        "The matrix of position 7 should be the seventh power of that of position 1."
+        "The matrix of position 7 should be the seventh power of the matrix of position 1."
     )
 
 
@@ -77,14 +79,14 @@ def property_planes_stay_apart(answer, generator):
     matrices = answer(torch.randn(2, 4, generator=generator))
     moved = (matrices @ torch.eye(8)[:, 4]).abs() > 1e-4
     assert moved.tolist() == [[False] * 4 + [True, True] + [False] * 2] * 2, (
-        "Entry 4 lies in the plane of entries 4 and 5 and should go nowhere else."
+        "Entry 4 (counted from 0) forms a plane with entry 5, so it should have no influence on the other entries."
     )
 
 
 def property_counter_clockwise(answer, generator):
     turned = answer(torch.tensor([[0.0, torch.pi / 2]])) @ torch.tensor([0.0, 0.0, 1.0, 0.0])
     assert torch.allclose(turned, torch.tensor([[0.0, 0.0, 0.0, 1.0]]), atol=1e-5), (
-        "A quarter turn of the second plane should take the third entry to the fourth, with a plus."
+        "A quarter turn of the second plane should move a 1 from the third entry to the fourth, with a positive sign."
     )
 
 

@@ -7,7 +7,7 @@ from llm_anatomy.shapes import Float, Tensor
 
 
 def scale_by_turns(d_head: int, base: int, factor: int, n_trained: int) -> Float[Tensor, "n_pairs"]:
-    """Frequencies to read factor times further: kept above 4 turns in n_trained positions, slowed below 1."""
+    """Frequencies for longer texts: kept from 4 turns in n_trained positions on, divided by factor below 1 turn."""
     frequencies = base ** (-torch.arange(0, d_head, 2) / d_head)
     turns = n_trained * frequencies / (2 * math.pi)
     kept = ((turns - 1) / 3).clamp(0, 1)
@@ -15,14 +15,14 @@ def scale_by_turns(d_head: int, base: int, factor: int, n_trained: int) -> Float
 
 
 def accepted_interpolation(d_head, base, factor, n_trained):
-    """Interpolates between slowed and kept frequencies with lerp."""
+    """Interpolates between the slowed and the original frequencies with lerp."""
     frequencies = base ** (-torch.arange(0, d_head, 2) / d_head)
     turns = n_trained * frequencies / (2 * math.pi)
     return torch.lerp(frequencies / factor, frequencies, ((turns - 1) / 3).clamp(0, 1))
 
 
 def accepted_case_by_case(d_head, base, factor, n_trained):
-    """Decides for each plane with if, in Python numbers."""
+    """Decides for each plane with if, using Python numbers."""
     scaled = []
     for i in range(d_head // 2):
         frequency = base ** (-2 * i / d_head)
@@ -53,7 +53,8 @@ def cases(generator):
 def property_factor_one(answer, generator):
     frequencies = answer(12, 10000, 1, 64).float()
     assert torch.allclose(frequencies[1:] / frequencies[:-1], torch.tensor(10000 ** (-1 / 6)), rtol=1e-4), (
-        "With a factor of 1 the frequencies should be as they were: 1, and each next one smaller by the same factor."
+        "With a factor of 1, the frequencies should not change: the first is 1, and each of the others is smaller "
+        "than the one before by the same ratio."
     )
 
 
@@ -61,17 +62,17 @@ def property_both_ends(answer, generator):
     before, after = answer(64, 10000, 1, 500), answer(64, 10000, 6, 500)
     slower = (before / after).float()
     assert torch.isclose(slower[0], torch.tensor(1.0), rtol=1e-3), (
-        "The fastest plane should keep its frequency, and yours does not."
+        "The fastest plane should keep its frequency. Yours does not."
     )
     assert torch.isclose(slower[-1], torch.tensor(6.0), rtol=1e-3), (
-        f"With a factor of 6, the slowest plane should be slower by 6; yours is slower by {slower[-1]:.2f}."
+        f"With a factor of 6, the slowest plane should be 6 times slower. Yours is {slower[-1]:.2f} times slower."
     )
 
 
 def property_slower_and_slower(answer, generator):
     slower = answer(64, 10000, 1, 500) / answer(64, 10000, 6, 500)
     assert (slower.diff() > -1e-4).all(), (
-        "From the fastest plane to the slowest, each should be slowed at least as much as the one before."
+        "From the fastest plane to the slowest, each plane should be slowed down at least as much as the one before."
     )
 
 
@@ -79,8 +80,9 @@ def property_middle_of_the_ramp(answer, generator):
     n_trained = round(2.5 * 2 * torch.pi * 1000)  # 2.5 turns at a frequency of 0.001, which is the last of these four
     slower = 0.001 / answer(8, 10000, 3, n_trained)[-1].float()
     assert torch.isclose(slower, torch.tensor(1.5), rtol=1e-3), (
-        "A plane with 2.5 turns is in the middle of the ramp: its frequency should be the mean of kept and slowed. "
-        f"With a factor of 3 it should be slower by 1.5; yours is slower by {slower:.2f}."
+        "A plane with 2.5 turns is in the middle of the ramp, so its frequency should be the mean of the old "
+        f"frequency and the fully slowed one. With a factor of 3 it should be 1.5 times slower. Yours is {slower:.2f} "
+        "times slower."
     )
 
 

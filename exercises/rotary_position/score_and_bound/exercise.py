@@ -18,7 +18,7 @@ def score_and_bound(
 
 
 def accepted_table_of_complex_numbers(query, key, offsets, base):
-    """A table of complex numbers with a row for each offset; sums and running sums along its rows."""
+    """A table of complex numbers with a row for each offset, with sums and cumulative sums along its rows."""
     queries, keys = (torch.view_as_complex(x.double().view(-1, 2)) for x in (query, key))
     h = queries.conj() * keys
     exponents = torch.arange(0, len(query), 2, dtype=torch.float64) / len(query)
@@ -28,7 +28,7 @@ def accepted_table_of_complex_numbers(query, key, offsets, base):
 
 
 def accepted_real_numbers(query, key, offsets, base):
-    """Turns the key by each offset for the score, and keeps real and imaginary parts apart for the bound."""
+    """Rotates the key by each offset for the score, and keeps real and imaginary parts separate for the bound."""
     frequencies = base ** -(torch.arange(0, len(query), 2) / len(query))
     angles = offsets[:, None] * frequencies
     cos, sin = angles.cos(), angles.sin()
@@ -84,7 +84,7 @@ def property_offset_zero(answer, generator):
     query, key, offsets = drawn(generator)
     scores, _ = answer(query, key, 0 * offsets, 10000)
     assert torch.allclose(scores.float(), (query @ key).expand(3), atol=1e-4), (
-        "At offset 0 nothing is turned: your score should be the plain scalar product of query and key."
+        "At offset 0, your score should be the plain dot product of query and key."
     )
 
 
@@ -92,15 +92,15 @@ def property_roles_exchanged(answer, generator):
     query, key, offsets = drawn(generator)
     for here, there in zip(answer(query, key, offsets, 100), answer(key, query, -offsets, 100), strict=True):
         assert torch.allclose(here, there, atol=1e-4), (
-            "Query and key exchanged, and the sign of the offset with them, should give the same score and bound."
+            "If you exchange query and key and change the sign of the offset, score and bound should stay the same."
         )
 
 
 def property_one_plane_ahead(answer, generator):
     scores, _ = answer(torch.tensor([1.0, 0.0]), torch.tensor([0.6, 0.8]), torch.tensor([1, -1]), 10000)
     assert scores[1] > 0.6 > scores[0], (
-        "This key is ahead of its query by 0.93 radians. One position after the query it should be turned away from "
-        "it; one position before, it should come closer."
+        "This key is ahead of its query by 0.93 radians. One position after the query, it should be rotated further "
+        "away from it. One position before the query, it should come closer."
     )
 
 
@@ -114,7 +114,7 @@ def property_each_offset_alone(answer, generator):
     query, key, offsets = drawn(generator)
     for together, alone in zip(answer(query, key, offsets, 100), answer(query, key, offsets[1:2], 100), strict=True):
         assert torch.allclose(together[1:2], alone, atol=1e-4), (
-            "Your values for an offset depend on which other offsets are in the list."
+            "Your values for an offset depend on which other offsets are in the list. They should not."
         )
 
 

@@ -33,128 +33,135 @@ def _both(products, turns):
 
 
 def query_minus_key(query, key, offsets, base):
-    """A key before the query gets the score of one after it in your answer. Either the offset has the wrong sign, or
-    the conjugate is taken of the key."""
+    """You give a key before the query the score of a key after it. Either your offset has the wrong sign, or you take
+    the conjugate of the key, not of the query."""
     return _both(_products(query, key), _turns(query, -offsets, base))
 
 
 def no_conjugate(query, key, offsets, base):
-    """You multiply query and key as they are, which adds their angles. A scalar product compares them."""
+    """You multiply query and key without a conjugate, which adds their angles. A dot product depends on the difference
+    of the angles."""
     return _both(_planes(query) * _planes(key), _turns(query, offsets, base))
 
 
 def imaginary_part(query, key, offsets, base):
-    """Your scores are imaginary parts. At offset 0 the score is the plain scalar product: try it."""
+    """You return imaginary parts as scores. Test it: at offset 0 the score should be the plain dot product."""
     products, turns = _products(query, key), _turns(query, offsets, base)
     return (products * turns).sum(-1).imag, _bound(products, turns)
 
 
 def length_of_the_sum(query, key, offsets, base):
-    """Your scores are lengths of complex sums. Scores can be negative: which part of the sum is the score?"""
+    """You return absolute values of complex sums as scores. A score can be negative: which part of the sum is it?"""
     products, turns = _products(query, key), _turns(query, offsets, base)
     return (products * turns).sum(-1).abs(), _bound(products, turns)
 
 
 def cosines_only(query, key, offsets, base):
-    """In your scores plain products are weighed by cosines. A turn mixes two entries: the sines are missing."""
+    """In your scores you multiply the plain products by cosines only. A rotation mixes the two entries of a plane, so
+    the sines are missing."""
     products, turns = _products(query, key), _turns(query, offsets, base)
     return turns.real @ products.real, _bound(products, turns)
 
 
 def as_if_aligned(query, key, offsets, base):
-    """In your scores query and key are parallel in each plane, as in CMU's picture. They are at an angle already."""
+    """You compute the scores as if query and key were parallel in each plane, as in CMU's picture. In general there is
+    already an angle between them."""
     products, turns = _products(query, key), _turns(query, offsets, base)
     return turns.real @ products.abs(), _bound(products, turns)
 
 
 def scaled(query, key, offsets, base):
-    """You divide your scores by the root of the width. Return them before they are scaled."""
+    """You divide your scores by the root of the width. Return them before the scaling."""
     scores, bounds = _both(_products(query, key), _turns(query, offsets, base))
     return scores / len(query) ** 0.5, bounds
 
 
 def paired_across_halves(query, key, offsets, base):
-    """You pair entry i with entry i + d/2, as GPT-NeoX does. Here neighbours form a plane."""
+    """You pair entry i with entry i + d/2, as GPT-NeoX does. Here neighbouring entries form a plane."""
     halves = [torch.complex(*x.chunk(2)) for x in (query, key)]
     return _both(halves[0].conj() * halves[1], _turns(query, offsets, base))
 
 
 def two_forgotten(query, key, offsets, base):
-    """Your slower planes turn too fast. There are d/2 of them: by what does the exponent divide?"""
+    """Your slower planes rotate too fast. There are d/2 planes, so what should you divide by in the exponent?"""
     return _both(_products(query, key), _turns(query, offsets, base, torch.arange(len(query) // 2) / len(query)))
 
 
 def counted_from_one(query, key, offsets, base):
-    """Your first plane is slowed down already. Counted from 1, as in the formula, the exponent has j − 1."""
+    """Your first plane is already too slow. The index j begins at 1 in the formula, so the exponent contains j − 1."""
     exponents = torch.arange(1, len(query) // 2 + 1) * 2 / len(query)
     return _both(_products(query, key), _turns(query, offsets, base, exponents))
 
 
 def last_step_forgotten(query, key, offsets, base):
-    """In your bound a step is missing, the one from the last product down to 0. For vectors of ones there is no
-    other."""
+    """In your bound the last difference is missing, the one between the last product and 0. For vectors of ones all
+    other differences are 0."""
     products, turns = _products(query, key), _turns(query, offsets, base)
     largest = torch.cat((products[:1], products)).diff().abs().max()
     return _score(products, turns), largest * turns.cumsum(-1).abs().sum(-1)
 
 
 def steps_added(query, key, offsets, base):
-    """In your bound the steps between the products are added up. The largest of them counts."""
+    """In your bound you add the differences between neighbouring products. Take the largest one."""
     products, turns = _products(query, key), _turns(query, offsets, base)
     steps = torch.cat((products, torch.zeros_like(products[:1]))).diff().abs()
     return _score(products, turns), steps.sum() * turns.cumsum(-1).abs().sum(-1)
 
 
 def largest_product(query, key, offsets, base):
-    """Your bound takes the largest product. It is the largest step from one product to the next that counts."""
+    """Your bound contains the largest product. It should contain the largest difference between neighbouring
+    products."""
     products, turns = _products(query, key), _turns(query, offsets, base)
     return _score(products, turns), products.abs().max() * turns.cumsum(-1).abs().sum(-1)
 
 
 def mean_not_sum(query, key, offsets, base):
-    """Your bound takes the mean of the partial sums' lengths. The figure shows the mean; the bound has their sum."""
+    """Your bound contains the mean of the absolute partial sums, as in the paper's figure. The bound has their sum."""
     products, turns = _products(query, key), _turns(query, offsets, base)
     return _score(products, turns), _largest_step(products) * turns.cumsum(-1).abs().mean(-1)
 
 
 def full_sum_only(query, key, offsets, base):
-    """Your bound takes the full sum of the turns alone. All partial sums count, each by its length."""
+    """Your bound contains only the full sum of the rotations. It should add the absolute values of all partial sums."""
     products, turns = _products(query, key), _turns(query, offsets, base)
     return _score(products, turns), _largest_step(products) * turns.sum(-1).abs()
 
 
 def lengths_before_sums(query, key, offsets, base):
-    """Your bound is the same at all offsets: each turn has length one, and you take lengths before you add."""
+    """Your bound is the same at all offsets, because you take absolute values before you sum, and each rotation has
+    length one."""
     products, turns = _products(query, key), _turns(query, offsets, base)
     return _score(products, turns), _largest_step(products) * turns.abs().cumsum(-1).sum(-1)
 
 
 def sums_over_offsets(query, key, offsets, base):
-    """In your bound the partial sums run over the offsets, so that one depends on the others. Run along the planes."""
+    """In your bound the partial sums run over the offsets, so one offset affects another. They should run along the
+    planes."""
     products, turns = _products(query, key), _turns(query, offsets, base)
     return _score(products, turns), _largest_step(products) * turns.cumsum(0).abs().sum(-1)
 
 
 def products_in_the_sums(query, key, offsets, base):
-    """In your bound the partial sums hold the products. They are sums of turns alone."""
+    """In your bound the partial sums contain the products. They should be sums of the rotations only."""
     products, turns = _products(query, key), _turns(query, offsets, base)
     return _score(products, turns), _largest_step(products) * (products * turns).cumsum(-1).abs().sum(-1)
 
 
 def exchanged(query, key, offsets, base):
-    """Both are right, but in the wrong order: scores come first."""
+    """Both results are right, but they are in the wrong order: the scores come first."""
     return _both(_products(query, key), _turns(query, offsets, base))[::-1]
 
 
 def length_of_the_total(query, key, offsets, base):
-    """Your bound adds up the partial sums and takes the length of the total. Take the length of each partial sum first,
-    then add."""
+    """In your bound you add the partial sums and take the absolute value of the total. Take the absolute value of each
+    partial sum first, then add."""
     products, turns = _products(query, key), _turns(query, offsets, base)
     return _score(products, turns), _largest_step(products) * turns.cumsum(-1).sum(-1).abs()
 
 
 def steps_between_lengths(query, key, offsets, base):
-    """Your bound compares the lengths of the products. Subtract the complex numbers first, then take the length."""
+    """In your bound you subtract the absolute values of the products. Subtract the complex numbers first, then take the
+    absolute value."""
     products, turns = _products(query, key), _turns(query, offsets, base)
     steps = torch.cat((products, torch.zeros_like(products[:1]))).abs().diff().abs()
     return _score(products, turns), steps.max() * turns.cumsum(-1).abs().sum(-1)
@@ -167,42 +174,44 @@ def scores_still_complex(query, key, offsets, base):
 
 
 def scores_only(query, key, offsets, base):
-    """You return the scores alone. Return two things: the scores and the bounds."""
+    """You return only the scores. Return two things: the scores and the bounds."""
     return _score(_products(query, key), _turns(query, offsets, base))
 
 
 def no_conjugate_in_the_bound(query, key, offsets, base):
-    """Your scores are right, but the products in your bound are not those of the scores: the conjugate is missing."""
+    """Your scores are right, but your bound uses other products than they do: the conjugate is missing."""
     products, turns = _products(query, key), _turns(query, offsets, base)
     return _score(products, turns), _bound(_planes(query) * _planes(key), turns)
 
 
 def zero_before_the_first(query, key, offsets, base):
-    """In your bound the 0 stands before the first product. It comes after the last one."""
+    """In your bound the 0 comes before the first product. It should come after the last one."""
     products, turns = _products(query, key), _turns(query, offsets, base)
     steps = torch.cat((torch.zeros_like(products[:1]), products)).diff().abs()
     return _score(products, turns), steps.max() * turns.cumsum(-1).abs().sum(-1)
 
 
 def steps_of_real_parts(query, key, offsets, base):
-    """Your bound compares the real parts of the products only. The length of the complex difference counts."""
+    """In your bound you subtract only the real parts of the products. Take the absolute value of the complex
+    difference."""
     products, turns = _products(query, key), _turns(query, offsets, base)
     return _score(products, turns), _largest_step(products.real) * turns.cumsum(-1).abs().sum(-1)
 
 
 def bounds_scaled(query, key, offsets, base):
-    """You divide scores and bounds by the root of the width. Return both before any scaling."""
+    """You divide scores and bounds by the root of the width. Return both without any scaling."""
     return tuple(x / len(query) ** 0.5 for x in _both(_products(query, key), _turns(query, offsets, base)))
 
 
 def steps_paired_with_sums(query, key, offsets, base):
-    """In your bound each step is multiplied with its own partial sum. The largest step is taken for all of them."""
+    """In your bound each difference is multiplied by its own partial sum. The largest difference should multiply all of
+    them."""
     products, turns = _products(query, key), _turns(query, offsets, base)
     steps = torch.cat((products, torch.zeros_like(products[:1]))).diff().abs()
     return _score(products, turns), (steps * turns.cumsum(-1).abs()).sum(-1)
 
 
 def longest_sum_only(query, key, offsets, base):
-    """Your bound takes the longest partial sum. All partial sums count: their lengths are added."""
+    """Your bound contains only the largest of the absolute partial sums. It should add all of them."""
     products, turns = _products(query, key), _turns(query, offsets, base)
     return _score(products, turns), _largest_step(products) * turns.cumsum(-1).abs().amax(-1)

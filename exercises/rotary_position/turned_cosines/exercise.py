@@ -6,19 +6,19 @@ from llm_anatomy.shapes import Float, Int, Tensor
 def turned_cosines(
     angles: Float[Tensor, "n_words"], positions: Int[Tensor, "n_words"], theta: float
 ) -> Float[Tensor, "n_words n_words"]:
-    """The cosine of the angle between any two words, when each is turned by its position times theta."""
+    """The cosine of the angle between any two words, after each was rotated by its position times theta."""
     turned = angles + positions * theta
     return (turned[None, :] - turned[:, None]).cos()
 
 
 def accepted_directions_subtracted(angles, positions, theta):
-    """Adds the turns to the angles and takes the cosine of all differences."""
+    """Adds the rotations to the angles and takes the cosine of all differences."""
     directions = angles + positions * theta
     return torch.cos(directions[None, :] - directions[:, None])
 
 
 def accepted_scalar_products(angles, positions, theta):
-    """Makes the arrows; the scalar product of two of length one is the cosine."""
+    """Computes the arrows; the dot product of two arrows of length one is the cosine."""
     directions = angles + positions * theta
     arrows = torch.stack((directions.cos(), directions.sin()), dim=1)
     return arrows @ arrows.T
@@ -50,14 +50,14 @@ WORDS, POSITIONS = torch.tensor([0.3, 1.5, 0.9, 4.0]), torch.tensor([2, 3, 5, 9]
 
 def property_moved_together(answer, generator):
     assert torch.allclose(answer(WORDS, POSITIONS, 0.25), answer(WORDS, POSITIONS + 40, 0.25), atol=1e-3), (
-        "Moving the whole sentence by 40 positions changes your cosines. Only the differences of positions should "
-        "matter."
+        "When the whole sentence moves by 40 positions, your cosines change. Only the differences between positions "
+        "should matter."
     )
 
 
 def property_itself(answer, generator):
     assert torch.allclose(answer(WORDS, POSITIONS, 0.25).diagonal().float(), torch.ones(4), atol=1e-4), (
-        "Compared with itself a word should have a cosine of 1."
+        "The cosine of a word with itself should be 1."
     )
 
 
@@ -65,8 +65,8 @@ def property_a_turn_can_bring_closer(answer, generator):
     ahead = answer(torch.tensor([0.0, 1.0]), torch.tensor([0, 1]), 0.5)[0, 1]
     behind = answer(torch.tensor([0.0, 1.0]), torch.tensor([1, 0]), 0.5)[0, 1]
     assert ahead < torch.tensor(1.0).cos() < behind, (
-        "Two arrows differ by 1 radian. Where the one ahead comes a position later it should turn away from the other; "
-        "where it comes a position earlier, the other should catch up."
+        "Two arrows differ by 1 radian. If the arrow that is ahead comes one position later, it should rotate further "
+        "away from the other. If it comes one position earlier, the other should catch up."
     )
 
 

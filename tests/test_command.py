@@ -111,7 +111,7 @@ HELP |= {("models", "show"): ["NAME", "such as gpt-2"], ("models", "diff"): ["FI
 HELP |= {
     ("generate",): ["NAME", "PROMPT", "--max-new-tokens", "--temperature", "--top-k", "--top-p", "--seed", "example"]
 }
-HELP |= {("experiment",): ["positions"], ("experiment", "positions"): ["--seeds", "--steps", "--out", "half an hour"]}
+HELP |= {("experiment",): ["positions"], ("experiment", "positions"): ["--seeds", "--steps", "--out", "45 minutes"]}
 
 
 @pytest.mark.parametrize("words", HELP)

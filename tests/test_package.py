@@ -61,6 +61,7 @@ MAY_IMPORT = {
     "llm_anatomy.training.experiments": {  # they build the models that they train
         "llm_anatomy.shapes",
         "llm_anatomy.files",
+        "llm_anatomy.data",  # the tables that they have written
         "llm_anatomy.layers",
         "llm_anatomy.config",
         "llm_anatomy.models",

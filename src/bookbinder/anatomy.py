@@ -122,12 +122,14 @@ def drawn(part: Part, book: Syllabus) -> str:
 
 def drawing(book: Syllabus) -> str:
     """The drawing and its caption, as HTML without an empty line."""
-    caption = "A Transformer, read from top to bottom. Each coloured part opens its chapter"
-    caption += "; parts with a dashed line are to come." if len(book.chapters) < len(titles(book)) else "."
+    caption = "A Transformer, read from top to bottom. Each coloured part is a link to its chapter"
+    if len(book.chapters) < len(titles(book)):
+        caption += "; the chapters of the dashed parts are still to come"
     words = (
-        "Text becomes tokens, then embeddings, to which positions are added. Each block normalizes, lets tokens attend "
-        "to each other, adds the result to the residual stream, and does the same with a feed-forward layer. After the "
-        "last block comes the next word."
+        "The text is split into tokens. Each token becomes an embedding, to which its position may be added. Each "
+        "block normalizes the vectors, lets the tokens attend to each other and adds the result to the residual "
+        "stream; then it normalizes again and adds the output of a feed-forward layer. After the last block, the model "
+        "predicts the next word."
     )
     return (
         '<figure class="la-anatomy">\n'
@@ -136,7 +138,7 @@ def drawing(book: Syllabus) -> str:
         f'<desc id="la-anatomy-words">{words}</desc>\n'
         + scenery()
         + "\n".join(drawn(part, book) for part in PARTS)
-        + f"\n</svg>\n<figcaption>{caption}</figcaption>\n</figure>"
+        + f"\n</svg>\n<figcaption>{caption}.</figcaption>\n</figure>"
     )
 
 
@@ -149,8 +151,8 @@ def contents(book: Syllabus) -> str:
     lines = [
         f"**{len(here)} of {count(len(all_), 'chapter')}** {'is' if len(here) == 1 else 'are'} here"
         + (f", {which}as a draft" if drafts else "")
-        + f"; {covered} of the lectures' {count(len(book.items), 'item')} are covered."
-        + (" Chapters without a link are to come." if len(here) < len(all_) else ""),
+        + f"; {covered} of the {count(len(book.items), 'item')} of the lectures are covered."
+        + (" Chapters without a link are still to come." if len(here) < len(all_) else ""),
         "",
         ":::{container} la-chapters",
         "",

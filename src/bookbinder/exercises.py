@@ -11,6 +11,7 @@ import zlib
 from pathlib import Path
 
 from bookbinder import ROOT
+from bookbinder.lecture_pages import count
 from bookbinder.masters import WORK, Master, chapters, defect
 from groundwork import write_whole
 
@@ -149,14 +150,16 @@ kernelspec:
 
 # Exercises: {title}
 
-{opening}Write your code in place of `raise NotImplementedError`, or
-mend the code that you are given. Then run the cell and read the answer below it: it names the mistake where it is a
-well-known one. Each exercise has two hints, the second stronger than the first. {time}
+{opening}Replace `raise NotImplementedError` by your code, or correct the
+code that you are given. Then run the cell and read the message below it: if your mistake is a common one, the message
+names it. Each exercise has two hints, and the second tells you more than the first.
+{time}
 
-The answer is for practice and is not a mark. It looks at a few cases only; "passed" means that these come out right.
+The checks are for practice and give no marks. They try your code on a few cases; *passed* means that it is right in
+these cases.
 
-**To hand in,** download this notebook and submit that file alone: *File → Download → Download .ipynb* in Colab,
-*File → Download* in JupyterLab.
+**To hand in your work,** download this notebook and submit only this file: *File → Download → Download .ipynb* in
+Colab, *File → Download* in JupyterLab.
 
 ```{{code-cell}} ipython3
 {imports}
@@ -227,8 +230,8 @@ def _about(master: Master) -> str:
 def _time(masters: list[Master]) -> str:
     """How long the exercises take."""
     core, more = ([each.minutes for each in masters if each.core is core] for core in (True, False))
-    text = f"The core, {len(core)} exercises, takes about {sum(core)} minutes."
-    return f"{text} The {len(more)} marked *optional* take {sum(more)} more." if more else text
+    text = f"Plan about {sum(core)} minutes for the {count(len(core), 'core exercise')}"
+    return f"{text} and {sum(more)} more for the {count(len(more), 'optional one')}." if more else f"{text}."
 
 
 def _imports(masters: list[Master]) -> str:

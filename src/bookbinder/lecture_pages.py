@@ -10,8 +10,8 @@ from bookbinder import ROOT
 from bookbinder.syllabus import ITEM, KINDS, Entry, Syllabus, collect, header
 
 FACTS = {  # on the errata page, by the first letter of a slip's number: name → column of its table
-    "E": {"Shown": "shown", "Right": "right", "Evidence": "evidence"},
-    "D": {"Topic": "topic", "Positions": "positions", "This book": "the_book"},
+    "E": {"In the lecture": "shown", "Correct": "right", "Evidence": "evidence"},
+    "D": {"Topic": "topic", "In the lectures": "positions", "In this book": "the_book"},
 }
 
 
@@ -39,7 +39,8 @@ def lecture_map(book: Syllabus) -> str:
     begun = {name for name in book.items if name not in covered and "section" not in book.missing(name)}
     lectures = Counter(item["lecture"] for item in book.items.values())
     lines = [
-        f"**{len(covered)} of {count(len(book.items), 'item')} are covered**, and {len(begun)} more are begun.",
+        f"**{len(covered)} of {count(len(book.items), 'item')} are covered**"
+        + (f", and {len(begun)} more {'is' if len(begun) == 1 else 'are'} begun." if begun else "."),
         "",
         ":::{container} la-coverage",
         "",
@@ -57,8 +58,8 @@ def lecture_map(book: Syllabus) -> str:
         lines += [
             f"## {number}. {escape(chapter.title)}",
             "",
-            f'<a href="{link}">The chapter</a> is {state}: {done} of its {count(len(chapter.items), "item")} covered, '
-            f"{open_} begun.",
+            f'<a href="{link}">The chapter</a> is {state}. It covers {done} of its {count(len(chapter.items), "item")}'
+            + (f" and has begun {open_} more." if open_ else "."),
             "",
             "::::{container} la-facts",
             "",
@@ -90,35 +91,52 @@ def cell(book: Syllabus, name: str, kind: str) -> str:
     return "to come"
 
 
+def first_chapter(book: Syllabus, number: str) -> int:
+    """The first chapter that has an item which the slip concerns."""
+    return min(int(book.items[item]["chapter"]) for item in ITEM.findall(book.slips[number]["items"]))
+
+
+def is_stated(book: Syllabus, number: str) -> bool:
+    """Whether the errata page states the slip: a chapter treats it, or is finished and leaves a typing slip to it."""
+    chapter = book.chapters.get(first_chapter(book, number))
+    return number in book.boxes or chapter is not None and chapter.status == "finished"
+
+
 def errata(book: Syllabus) -> str:
     numbers = {letter: [n for n in book.slips if n.startswith(letter)] for letter in "ED"}
-    treated = {letter: [n for n in numbers[letter] if n in book.boxes] for letter in "ED"}
+    treated = {letter: sum(n in book.boxes for n in numbers[letter]) for letter in "ED"}
+    stated = {letter: [n for n in numbers[letter] if is_stated(book, n)] for letter in "ED"}
     lines = [
-        f"{len(treated['E'])} of {len(numbers['E'])} errata and {len(treated['D'])} of {len(numbers['D'])} "
-        "disagreements are treated in a chapter so far.",
+        f"So far, the chapters show {treated['E']} of {len(numbers['E'])} errata and {treated['D']} of "
+        f"{len(numbers['D'])} disagreements. Slips of typing are listed on this page alone.",
         "",
         "## Errata",
         "",
     ]
     lectures = [item["lecture"] for item in book.items.values()]  # in their order, then slips that several share
     for lecture in dict.fromkeys(lectures + [book.slips[n]["lecture"] for n in numbers["E"]]):
-        if here := [n for n in treated["E"] if book.slips[n]["lecture"] == lecture]:
+        if here := [n for n in stated["E"] if book.slips[n]["lecture"] == lecture]:
             lines += [f"### {escape(lecture.replace(' / ', ', '))}", "", *slips(book, here)]
     lines += waiting_list(book, numbers["E"], "### Errata to come")
-    lines += ["## Where the lectures disagree", "", *slips(book, treated["D"])]
+    lines += ["## Where the lectures disagree", "", *slips(book, stated["D"])]
     lines += waiting_list(book, numbers["D"], "### Disagreements to come")
     return "\n".join(lines)
 
 
 def slips(book: Syllabus, numbers: list[str]) -> list[str]:
-    """Slips that a chapter treats, each a term with its definitions, the last of them the section that shows it."""
+    """Slips, each a term with its definitions; the last one is the section of a chapter that shows it, if one does."""
     lines = []
     for number in numbers:
-        title, section = book.boxes[number]
-        chapter = next(n for n, chapter in book.chapters.items() if chapter.path == section.path)
+        title, section = book.boxes.get(number, ("", None))
         facts = {name: book.slips[number][column] for name, column in FACTS[number[0]].items()}
-        lines += [f"**{number}:** {title}", *(f": *{name}:* {escape(text)}" for name, text in facts.items() if text)]
-        lines += [f": *Where:* chapter {chapter}, {shown(section)}", ""]
+        lines += [
+            f"**{number}:** {title}" if title else f"**{number}**",
+            *(f": *{name}:* {escape(text)}" for name, text in facts.items() if text),
+        ]
+        if section:
+            chapter = next(n for n, chapter in book.chapters.items() if chapter.path == section.path)
+            lines.append(f": *Shown in:* chapter {chapter}, {shown(section)}")
+        lines.append("")
     return ["::::{container} la-facts", "", *lines, "::::", ""] if lines else []
 
 
@@ -126,9 +144,8 @@ def waiting_list(book: Syllabus, numbers: list[str], title: str) -> list[str]:
     """What no chapter treats yet, under the first chapter that has an item which it concerns."""
     groups: dict[int, list[str]] = {}
     for number in numbers:
-        if number not in book.boxes:
-            chapters = [int(book.items[i]["chapter"]) for i in ITEM.findall(book.slips[number]["items"])]
-            groups.setdefault(min(chapters), []).append(number)
+        if not is_stated(book, number):
+            groups.setdefault(first_chapter(book, number), []).append(number)
     if not groups:
         return []
     whole = {n: ", ".join(f'<span class="la-whole">{number}</span>' for number in groups[n]) for n in sorted(groups)}
@@ -156,12 +173,12 @@ def draft_note(docname: str, root: Path = ROOT) -> str:
     partial = {name: book.missing(name) for name in chapter.items if name not in absent and book.missing(name)}
     lines = [":::{admonition} This chapter is a draft", ":class: note la-draft", ""]
     if absent:
-        lines += ["To come, with their numbers in the lecture map:", ""]
+        lines += ["These items of the lectures are still to come:", ""]
         lines += [f"- {name} {escape(book.items[name]['title'])}" for name in absent]
         lines.append("")
     if partial:
         kinds = "; ".join(f"{name} ({', '.join(missing)})" for name, missing in partial.items())
-        lines += [f"Begun, and still without: {kinds}.", ""]
+        lines += [f"These items are not complete; what is missing is in brackets: {kinds}.", ""]
     if not absent and not partial:
-        lines += ["All its items are there; it is being read and corrected.", ""]
+        lines += ["All its items are there; we are still correcting the text.", ""]
     return "\n".join([*lines, ":::", ""])

@@ -35,10 +35,10 @@ PLAIN = {
     "int": "a whole number",
     "float": "a number",
     "bool": "True or False",
-    "str": "a text",
+    "str": "a string",
     "list[int]": "a list of whole numbers",
     "list[float]": "a list of numbers",
-    "list[str]": "a list of texts",
+    "list[str]": "a list of strings",
     "dict[str, Tensor]": "a dictionary of tensors",
     "Module": "a PyTorch module",
 }

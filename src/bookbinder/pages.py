@@ -10,7 +10,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from bookbinder import ROOT, exercises, notebooks, syllabus
+from bookbinder import ROOT, exercises, notebooks, reading, syllabus
 from groundwork import Refusal
 
 MARK = "searchindex.js"  # what every built book has
@@ -20,7 +20,7 @@ BUILD = "from jupyter_book.cli.main import main; main()"
 def problems(root: Path = ROOT, paths: list[Path] | None = None) -> list[str]:
     """Everything that keeps the book, or the pages that ``paths`` name, from being built; one line each."""
     chosen = notebooks.pages(root, paths)
-    found = [line for page in chosen for line in notebooks.problems(page)]
+    found = [line for page in chosen for line in notebooks.problems(page) + reading.problems(page)]
     if not paths:
         found += notebooks.orphans(root) + exercises.generate(check=True, root=root) + syllabus.problems(root)
     return found

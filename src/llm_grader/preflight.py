@@ -39,16 +39,16 @@ def check_hidden_cases(prepared: list[PreparedQuestion]) -> list[str]:
                 name for name, found in each.trivial.items() if any(a.values for a in agreements(found, each))
             )
             raise Refusal(
-                f"{each.question.id}: answers without knowledge ({names}) get every hidden case right; add one."
+                f"{each.question.id}: answers that know nothing ({names}) get every hidden case right; add other cases."
             )
         if not all(informative):
             cases = ", ".join(str(i) for i, tell in enumerate(informative, 1) if not tell)
             uncounted.append(
-                f"{each.question.id}: an answer without knowledge gets hidden case {cases} right, so it earns nothing."
+                f"{each.question.id}: hidden case {cases} earns nothing: an answer that knows nothing gets it right."
             )
         for name, found in each.mistakes.items():
             if set(agreements(found, each)) == {Agreement(True)} and not any(message["changed"] for message in found):
-                raise Refusal(f"{each.question.id}: the known mistake {name} would earn full marks; add a hidden case.")
+                raise Refusal(f"{each.question.id}: the known mistake {name} would earn full marks; add other cases.")
     return uncounted
 
 

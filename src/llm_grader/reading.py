@@ -72,7 +72,7 @@ def _decode(data: bytes, size_limit: int) -> str:
     data = data.removeprefix(b"\xef\xbb\xbf")
     beginning = data[:2000].strip().lower()
     if not beginning:
-        raise NeedsAttention("The file is empty." if not data.strip() else "The file begins with 2000 blanks.")
+        raise NeedsAttention("The file is empty." if not data.strip() else "The file begins with 2000 spaces.")
     if beginning.startswith(b"<"):
         raise NeedsAttention(f"The file is a web page, not a notebook: {DOWNLOAD_HINT}.")
     if b"\0" in beginning:

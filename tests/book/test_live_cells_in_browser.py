@@ -169,7 +169,7 @@ def test_all_above_runs_folded_cells_too_and_renews_figures(connected):
     folded = page.locator("div.cell.tag_hide-input").first
     alt = boxes.nth(has_picture).locator(".la-figure").get_attribute("aria-label")
     panel.button(f"Run cell {last}").click()
-    panel.says("“Run all above” runs the cells above it first.")
+    panel.says("“Run all above” runs the cells that come before it.")
     assert "Traceback" in panel.cell(last).locator(".traceback").inner_text()
     panel.button(f"Run all above cell {last}").click()
     panel.says(f"Cell {last - 1} of {boxes.count()} has run.")
@@ -196,8 +196,8 @@ def test_what_goes_wrong_is_said(site, visit, start):
 
     panel.code(1).fill("import os\nos._exit(1)")
     panel.button("Run cell 1").click()
-    panel.says("Python stopped, for instance because memory ran out. Connected")
-    assert "What the cells had computed is gone." in panel.cell(1).locator(".cell_output").inner_text()
+    panel.says("Python stopped, perhaps because it ran out of memory. Connected")
+    assert "The variables of the cells that had run are lost." in panel.cell(1).locator(".cell_output").inner_text()
 
     server.terminate()
     panel.says("The connection to the server was lost. Waiting for the server")
@@ -235,14 +235,14 @@ def test_another_origin_is_refused(site_folder, visit, connected):
         page = visit(f"http://127.0.0.1:{elsewhere.server_port}/{EXERCISES}")
         assert page.evaluate(ASK, [port, token]) == ["TypeError", "TypeError"]
         page.evaluate("server => sessionStorage.setItem('la-live', server)", f'{{"port": {port}, "token": "{token}"}}')
-        Panel(page).says("does not answer to pages of http://127.0.0.1:")
+        Panel(page).says("does not answer pages of http://127.0.0.1:")
         elsewhere.shutdown()
 
 
 def test_a_page_that_is_a_file_runs_its_cells(site_folder, visit, start):
     panel = Panel(visit((site_folder / "book/attention/exercises.html").as_uri(), width=390))
     assert "--ServerApp.allow_origin=null " in panel.command
-    assert "All files have the same origin" in panel.box.inner_text()
+    assert "All such pages have the origin" in panel.box.inner_text()
     start(panel.command)
     panel.says(CONNECTED)
     assert panel.run(1, "6 * 7").strip() == "42"

@@ -14,7 +14,7 @@ BLOCKED = """for (const name of ["getItem", "setItem"]) {
         return native.call(this, key, ...rest);
     };
 }"""
-ALL, AGAIN = "Show all answers at once, on all pages", "Fold answers again"
+ALL, AGAIN = "Show all answers on all pages", "Fold the answers again"
 
 
 @pytest.fixture
@@ -46,7 +46,10 @@ def test_an_answer_is_folded_until_the_reader_commits(chapter):
     questions, notes = page.locator(".la-prediction"), page.locator(".la-note")
     assert stretches(page) == [False] * 4 + [None] * 2
     for number in range(4):
-        assert "The answer is folded until you commit to a guess or skip." in notes.nth(number).inner_text()
+        assert (
+            "The answer stays folded until you commit to a guess or skip the question."
+            in notes.nth(number).inner_text()
+        )
         assert questions.nth(number).get_by_text("the answer", exact=True).count() == 0
         commit(questions.nth(number))
         assert questions.nth(number).locator("p").inner_text()
@@ -67,7 +70,7 @@ def test_skipping_shows_the_answer_by_keyboard(chapter):
     estimate.get_by_role("button", name=SKIP).press("Enter")
     assert estimate.get_by_text("The answer is 0.92.").is_visible()
     assert stretches(page)[:3] == [True, True, False]
-    assert "You predicted 0 of 6. You skipped 2." in page.locator(".la-record").inner_text()
+    assert "You made 0 of 6 predictions. You skipped 2." in page.locator(".la-record").inner_text()
 
 
 def test_a_guess_is_made_by_keyboard(chapter):
@@ -76,7 +79,7 @@ def test_a_guess_is_made_by_keyboard(chapter):
     for key in ("ArrowDown", "Tab", "Enter"):
         page.keyboard.press(key)
     assert stretches(page)[:2] == [True, False]
-    assert "0 of 1 choice right" in page.locator(".la-record").inner_text()
+    assert "your choice was wrong" in page.locator(".la-record").inner_text()
 
 
 def test_all_answers_are_shown_on_all_pages_until_they_are_folded_again(chapter, site):
@@ -110,9 +113,9 @@ def test_a_link_into_a_fold_opens_it(chapter, older):
         follow()
         heading.wait_for()
         page.wait_for_function("h => Math.abs(h.getBoundingClientRect().top) < 300", arg=heading.element_handle())
-        assert stretches(page) == [False, False, False, False, True, None, None, None]
+        assert stretches(page) == [False, False, False, False, True, None]
         assert not page.locator(".la-note").nth(4).is_visible()
-        assert page.get_by_role("button", name=COMMIT).count() == 8  # the question may still be answered
+        assert page.get_by_role("button", name=COMMIT).count() == 6  # the question may still be answered
 
 
 def test_a_search_in_the_page_opens_a_fold(chapter):
@@ -127,8 +130,8 @@ def test_a_search_in_the_page_opens_a_fold(chapter):
 def test_the_record_is_summed_up_and_stays_until_it_is_forgotten(chapter):
     page = chapter()
     record = page.locator(".la-record")
-    assert record.inner_text().startswith("This page asks for 6 predictions. How you did will stand here;")
-    assert not record.get_by_role("button", name="Forget how I did").is_visible()
+    assert record.inner_text().startswith("This page asks for 6 predictions. Your results will appear here.")
+    assert not record.get_by_role("button", name="Delete my results").is_visible()
     questions = page.locator(".la-prediction")
     questions.nth(0).get_by_role("radio", name="about (0.3, 1)").check()
     questions.nth(0).get_by_role("button", name=COMMIT).click()
@@ -137,16 +140,16 @@ def test_the_record_is_summed_up_and_stays_until_it_is_forgotten(chapter):
     commit(questions.nth(2))
     questions.nth(3).get_by_role("button", name=SKIP).click()
     words = (
-        "You predicted 3 of 6: 1 of 2 choices right; your estimate was off by 30 % of its scale. You skipped 1. "
-        "This stays in your browser and goes nowhere."
+        "You made 3 of 6 predictions: 1 of 2 choices was right; your estimate was off by 30 % of its scale. "
+        "You skipped 1. Your results stay in this browser and are sent nowhere."
     )
     assert record.locator("p").first.inner_text() == words
     page.reload()
     assert record.locator("p").first.inner_text() == words
     assert stretches(page) == [True] * 4 + [None] * 2
-    assert questions.nth(0).get_by_text("your guess, and right").is_visible()
+    assert questions.nth(0).get_by_text("your guess, which is right").is_visible()
     assert questions.nth(1).get_by_text("You guessed 0.62; the answer is 0.92.").is_visible()
-    record.get_by_role("button", name="Forget how I did").press("Enter")
+    record.get_by_role("button", name="Delete my results").press("Enter")
     assert stretches(page) == [False] * 4 + [None] * 2
     assert page.get_by_role("button", name=COMMIT).count() == 6
     assert page.evaluate("localStorage[`la-predictions ${location.pathname}`]") == "{}"
@@ -158,7 +161,7 @@ def test_two_estimates_are_averaged(chapter):
     estimates = page.locator(".la-prediction:has([type=range])")
     for number in range(estimates.count()):
         commit(estimates.nth(number))
-    assert "You predicted 2 of 8: your estimates were off by" in page.locator(".la-record").inner_text()
+    assert "You made 2 of 6 predictions: your estimates were off by" in page.locator(".la-record").inner_text()
     assert re.search(r"by \d+ % of their scales on average\.", page.locator(".la-record").inner_text())
 
 
@@ -169,7 +172,7 @@ def test_a_plain_file_in_a_browser_that_stores_nothing(site_folder, visit):
     commit(page.locator(".la-prediction").first)
     page.get_by_role("button", name=ALL).first.click()
     assert stretches(page) == [True] * 4 + [None] * 2
-    assert "You predicted 1 of 6" in page.locator(".la-record").inner_text()
+    assert "You made 1 of 6 predictions" in page.locator(".la-record").inner_text()
 
 
 def test_on_paper_nothing_is_folded(chapter):

@@ -10,7 +10,7 @@ from bookbinder import ROOT, solutions, sphinx_ext
 from bookbinder.masters import chapters
 
 MASTERS = {chapter: masters for chapter, (_, masters) in chapters().items()}
-NOTE = "The solution appears when you have passed the exercise, or skip it."
+NOTE = "The solution appears when you have passed or skipped the exercise."
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def test_a_written_chapter_lights_up_and_the_others_are_to_come(book):
     waiting = drawing.select(".la-to-come")
     assert len(waiting) == len(anatomy.PARTS) - 2
     assert all(part["aria-label"].endswith(" (to come)") and part["role"] == "img" for part in waiting)
-    assert "dashed line are to come" in drawing.figcaption.get_text()
+    assert "dashed parts are still to come" in drawing.figcaption.get_text()
 
 
 def test_when_all_is_written_nothing_is_to_come(book):

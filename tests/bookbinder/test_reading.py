@@ -35,9 +35,10 @@ def test_a_chapter_says_what_it_takes_and_what_was_counted(book):
     for name, minutes in {"one": 10, "two": 25, "three": 40}.items():
         book.write(f"exercises/small/{name}/exercise.md", f"---\nminutes: {minutes}\n---\n")
     assert reading.note(page) == (
-        ":::{div} la-reading\n**3 minutes to read**: 400 words at 200 a minute, and 2 cells of code at 2 a minute. "
-        "**2 predictions** to make on the way, not counted. "
-        "The core of the [exercises](exercises) takes **35 minutes more**.\n:::\n"
+        ":::{div} la-reading\n**3 minutes to read**: 400 words at 200 words a minute "
+        "and 2 code cells at 2 cells a minute. "
+        "The time for the **2 predictions** on the way is not included. "
+        "The core [exercises](exercises) take **35 minutes more**.\n:::\n"
     )
 
 
@@ -49,3 +50,24 @@ def test_what_a_chapter_lacks_is_not_said(book):
 
 def test_other_pages_say_nothing(book):
     assert reading.note(book.page("word " * 200)) == ""
+
+
+def test_a_finished_chapter_is_not_too_long(book):
+    book.write("exercises/small/chapter.yml", "title: small\ncore: [one]\noptional: [two]\n")
+
+    def problems(text, minutes, status="finished"):
+        for name, n in {"one": minutes, "two": 40}.items():
+            book.write(f"exercises/small/{name}/exercise.md", f"---\nminutes: {n}\n---\n")
+        page = chapter(book, text)
+        page.text.write_text(page.text.read_text().replace("chapter: 3\n", f"chapter: 3\nstatus: {status}\n"))
+        return reading.problems(page)
+
+    text = "word " * 3500 + "\n\n" + CODE % "1" * 28 + HIDDEN % "2" * 27
+    longer = text + "One more.\n\n" + CODE % "3"
+    where = "book/small/small.nb.md: the chapter has"
+    assert problems(text, 90) == problems(longer, 91, "draft") == []
+    assert problems(longer, 91) == [
+        f"{where} 3502 words; at most 3500 are allowed",
+        f"{where} 56 code cells; at most 55 are allowed",
+        f"{where} 91 minutes of core exercises; at most 90 are allowed",
+    ]

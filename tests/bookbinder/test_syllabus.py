@@ -138,9 +138,9 @@ def test_each_item_leads_to_its_section_source_test_and_exercise(book, tmp_path)
 
 def test_coverage_is_stated_first(book, tmp_path):
     page = lecture_pages.page("book/lecture_map", tmp_path)
-    assert page.index("**2 of 3 items are covered**, and 0 more are begun.") < page.index("## ")
+    assert page.index("**2 of 3 items are covered**.") < page.index("## ")
     assert "| UCLouvain | 2 | 2 | 0 |" in page and "| CMU | 1 | 0 | 0 |" in page
-    assert "is a draft: 2 of its 2 items covered, 0 begun." in page
+    assert "is a draft. It covers 2 of its 2 items.\n" in page
     assert "## Chapters to come\n\n- **4** The Transformer: 1 item\n" in page
 
 
@@ -159,7 +159,7 @@ def test_what_is_missing_is_to_come_or_has_a_reason(book, tmp_path):
     page = lecture_pages.page("book/lecture_map", tmp_path)
     assert facts(page, "UCL-17")[3] == r": *Test:* — (it is a \*definition\*)"
     assert facts(page, "UCL-18")[3] == ": *Test:* to come"
-    assert "**1 of 3 items are covered**, and 1 more are begun." in page
+    assert "**1 of 3 items are covered**, and 1 more is begun." in page
 
 
 def test_errata_that_a_chapter_treats_stand_in_full(book, tmp_path):
@@ -167,20 +167,36 @@ def test_errata_that_a_chapter_treats_stand_in_full(book, tmp_path):
     assert "1 of 2 errata and 1 of 2 disagreements" in page
     assert facts(page, "E-83") == [
         "**E-83:** subtract the maximum",
-        r": *Shown:* softmax as $\frac{a_i}{b_*}$, d\_ff \| x",
-        r": *Right:* subtract \*max\*",
+        r": *In the lecture:* softmax as $\frac{a_i}{b_*}$, d\_ff \| x",
+        r": *Correct:* subtract \*max\*",
         ": *Evidence:* exp(1000).",
-        ': *Where:* chapter 3, <a href="attention/attention.html#large-scores">Large scores</a>',
+        ': *Shown in:* chapter 3, <a href="attention/attention.html#large-scores">Large scores</a>',
     ]
-    assert facts(page, "D-20")[1:4] == [": *Topic:* Layout", ": *Positions:* UCL: columns.", ": *This book:* Rows."]
+    assert facts(page, "D-20")[1:4] == [
+        ": *Topic:* Layout",
+        ": *In the lectures:* UCL: columns.",
+        ": *In this book:* Rows.",
+    ]
     assert '### Errata to come\n\n- Chapter 4: <span class="la-whole">E-32</span>\n' in page
     assert '### Disagreements to come\n\n- Chapter 3: <span class="la-whole">D-08</span>\n' in page
+
+
+def test_a_slip_that_a_finished_chapter_leaves_out_stands_on_the_errata_page_alone(book, tmp_path):
+    text = finished(CHAPTER).replace("Erratum E-83", "A slip")
+    book("book/attention/attention.nb.md", text)
+    page = lecture_pages.page("book/errata", tmp_path)
+    assert "0 of 2 errata" in page
+    assert facts(page, "E-83")[0] == "**E-83**" and "*Shown in:*" not in "".join(facts(page, "E-83"))
+    assert '### Errata to come\n\n- Chapter 4: <span class="la-whole">E-32</span>\n' in page
+    book("book/attention/attention.nb.md", text.replace("status: finished", "status: draft"))
+    page = lecture_pages.page("book/errata", tmp_path)
+    assert "**E-83**" not in page and '- Chapter 3: <span class="la-whole">E-83</span>\n' in page
 
 
 def test_a_slip_without_evidence_has_no_empty_line(book, tmp_path):
     book("book/attention/attention.nb.md", CHAPTER.replace("Erratum E-83", "Erratum E-32"))
     labels = [line.split(":*")[0] for line in facts(lecture_pages.page("book/errata", tmp_path), "E-32")[1:]]
-    assert labels == [": *Shown", ": *Right", ": *Where"]
+    assert labels == [": *In the lecture", ": *Correct", ": *Shown in"]
 
 
 def test_a_draft_says_what_is_to_come(book, tmp_path):
@@ -189,7 +205,7 @@ def test_a_draft_says_what_is_to_come(book, tmp_path):
     note = lecture_pages.draft_note("book/attention/attention", tmp_path)
     assert note.startswith(":::{admonition} This chapter is a draft\n") and note.endswith(":::\n")
     assert "\n- UCL-18 A soft \\| dictionary with W\\^O\n" in note
-    assert "Begun, and still without: UCL-17 (test)." in note
+    assert "what is missing is in brackets: UCL-17 (test)." in note
     assert lecture_pages.draft_note("book/attention/exercises", tmp_path) == ""
     book("book/attention/attention.nb.md", finished(CHAPTER))
     assert lecture_pages.draft_note("book/attention/attention", tmp_path) == ""

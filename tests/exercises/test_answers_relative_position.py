@@ -58,7 +58,7 @@ def test_alibi_in_double_precision_is_told_its_dtype():
 
     result = check("relative_position/alibi_bias", answer)
     assert result.status == "failed"
-    assert "torch.float64 where torch.float32 is expected, as the exercise says" in result.message
+    assert "torch.float64 instead of torch.float32, which the exercise asks for" in result.message
 
 
 def test_short_buckets_are_told_their_dtype():
@@ -70,7 +70,7 @@ def test_short_buckets_are_told_their_dtype():
         return bucket.to(torch.int32)
 
     result = check("relative_position/t5_bucket", answer)
-    assert result.status == "failed" and "torch.int32 where torch.int64 is expected" in result.message
+    assert result.status == "failed" and "torch.int32 instead of torch.int64" in result.message
 
 
 def shaw(query, key, value, key_vectors, value_vectors, key_rows, value_rows, mask):

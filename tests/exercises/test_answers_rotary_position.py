@@ -88,7 +88,7 @@ def test_a_dtype_that_is_stated_is_asked_for():
         return positions.double()[:, None] * frequencies(d_head, base)
 
     result = check("rotary_position/frequencies_and_angles", in_float64)
-    assert result.status == "failed" and "torch.float64 where torch.float32 is expected" in result.message
+    assert result.status == "failed" and "torch.float64 instead of torch.float32" in result.message
 
 
 # Wrong answers

@@ -240,7 +240,7 @@ def test_a_broken_sandbox_grades_nobody(folder, out, before, message):
         (
             {"hidden": "import torch\ndef hidden_cases(generator):\n"
              "    return [{name: torch.zeros(2, 2) for name in ('queries', 'keys', 'values')}]"},
-            r"answers without knowledge \(zeros, .*\) get every hidden case right",
+            r"answers that know nothing \(zeros, .*\) get every hidden case right",
         ),
         ({"mistakes": f"{QUESTIONS[0].mistakes}\n{QUESTIONS[0].solution}\nworst_fit = hard_lookup"},
          "the known mistake worst_fit would earn full marks"),

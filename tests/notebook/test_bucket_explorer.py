@@ -27,17 +27,18 @@ def test_offsets_that_share_a_bucket_are_the_schemes(sizes, causal):
 def test_words_say_who_shares():
     widget = BucketExplorer()
     assert repr(widget) == (
-        "Both directions, farthest 128. Offset −20: bucket 10 of 32, shared by the offsets −22 to −16."
+        "Both directions, largest distance 128. Offset −20: bucket 10 of 32, shared by the offsets −22 to −16."
     )
     ends = {
-        3: "Offset 3: bucket 19 of 32, which it has to itself.",
+        3: "Offset 3: bucket 19 of 32, which no other offset shares.",
         -300: "bucket 15 of 32, shared by all offsets up to −91.",
         300: "bucket 31 of 32, shared by all offsets from 91 on.",
     }
     for widget.offset, words in ends.items():
         assert widget.text().endswith(words)
     widget.offset, widget.direction = 5, "Past only"
-    assert widget.text() == "Past only, farthest 128. Offset 5: bucket 0 of 32, shared by all offsets from 0 on."
+    words = "Past only, largest distance 128. Offset 5: bucket 0 of 32, shared by all offsets from 0 on."
+    assert widget.text() == words
 
 
 @pytest.mark.syllabus("IITD-21")
@@ -49,7 +50,7 @@ def test_one_of_t5s_32_buckets_is_never_used():
 def test_the_farthest_distance_is_beyond_those_with_a_bucket_of_their_own():
     widget = BucketExplorer()
     widget.n_buckets, widget.max_distance, widget.direction = 64, 32, "Past only"
-    assert widget.text().startswith("Past only, farthest 33.")
+    assert widget.text().startswith("Past only, largest distance 33.")
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def told(answer, status="failed"):
     return result.message
 
 
-FIRST = "Not yet: in case 1 (x (2, 3), factor 2.0) scaled_sums "
+FIRST = "Not yet: in case 1 (x of shape (2, 3), factor 2.0), scaled_sums "
 
 
 def test_passed():
@@ -133,10 +133,10 @@ def test_what_is_observed_is_compared_in_place_of_what_is_returned(observed):
     assert told(lambda x, factor: (factor * x, x[:, 0]), "passed") == "Passed: 2 cases and 1 property."
     assert check("demo/scaled_sums", lambda x, factor: (x, x[:, 0])).mistake == "factor_forgotten"
     assert told(lambda x, factor: (3 * x, x)) == (
-        f"{FIRST}leads to [2, 3, 3, 3, 3, 3] where [2, 2, 2, 2, 2, 2] is expected. "
+        f"{FIRST}leads to [2, 3, 3, 3, 3, 3] instead of [2, 2, 2, 2, 2, 2]. "
         "We compare what remains of the factor, and whether each row has a sum."
     )
-    assert told(lambda x, factor: (factor * x, x[0])).startswith(f"{FIRST}leads to False where True is expected.")
+    assert told(lambda x, factor: (factor * x, x[0])).startswith(f"{FIRST}leads to False instead of True.")
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_what_is_observed_is_compared_in_place_of_what_is_returned(observed):
         (lambda x: 7, "returns something that cannot be used: TypeError."),
         (lambda x: None, "returns nothing (None): a `return` may be missing."),
         (lambda x: x.nothing, "raises AttributeError in line"),
-        (lambda x: (2 * x, x.add_(1)), "changes its argument x;"),
+        (lambda x: (2 * x, x.add_(1)), "changes its argument x."),
     ],
 )
 def test_what_cannot_be_observed_is_said(observed, returned, words):
@@ -189,24 +189,24 @@ def test_known_mistake_with_an_exception_in_some_case():
 def test_unknown_exercise():
     assert check("demo/scaled_sum", right).message == (
         'There is no exercise "demo/scaled_sum"; did you mean "demo/scaled_sums"? '
-        "There are: demo/other, demo/scaled_sums."
+        "The exercises are demo/other, demo/scaled_sums."
     )
-    assert check("zzz", right).message == 'There is no exercise "zzz". There are: demo/other, demo/scaled_sums.'
+    assert check("zzz", right).message == 'There is no exercise "zzz". The exercises are demo/other, demo/scaled_sums.'
 
 
 def test_arguments_of_check_in_the_wrong_order():
-    assert check(right, "demo/scaled_sums").message.startswith("The name of the exercise comes first and in quotes")
+    assert check(right, "demo/scaled_sums").message.startswith("Give the name of the exercise first, in quotes")
 
 
 def test_not_callable():
     assert check("demo/scaled_sums", right(torch.ones(2, 3), 1.0)).message == (
-        'Give the function itself, without brackets: check("demo/scaled_sums", scaled_sums); '
-        "this is a value of type tuple."
+        'Pass the function itself, without brackets: check("demo/scaled_sums", scaled_sums). '
+        "You passed a value of type tuple."
     )
 
 
 def test_wrong_number_of_arguments():
-    assert told(lambda x: x) == "Not yet: scaled_sums must take 2 arguments, x, factor."
+    assert told(lambda x: x) == "Not yet: scaled_sums must take the arguments x, factor."
 
 
 def test_exception_with_its_line():
@@ -249,14 +249,14 @@ def test_long_messages_of_many_lines_are_cut():
     ("returned", "words"),
     [
         (lambda x: None, "returns nothing (None): a `return` may be missing"),
-        (lambda x: x, "returns a value of type tensor where a tuple is expected"),
-        (lambda x: (x, x.sum(-1), x), "returns 3 values where 2 are expected"),
+        (lambda x: x, "returns a value of type tensor instead of type tuple"),
+        (lambda x: (x, x.sum(-1), x), "returns 3 values instead of 2"),
         (lambda x: (2 * x, None), "returns, as value 2, nothing (None): a `return` may be missing"),
-        (lambda x: ((2 * x).numpy(), x), "returns, as value 1, a value of type ndarray where a tensor is expected"),
-        (lambda x: (2 * x, 3.0), "returns, as value 2, shape () where (2,) is expected"),
-        (lambda x: (2 * x, x), "returns, as value 2, shape (2, 3) where (2,) is expected"),
+        (lambda x: ((2 * x).numpy(), x), "returns, as value 1, a value of type ndarray instead of type tensor"),
+        (lambda x: (2 * x, 3.0), "returns, as value 2, shape () instead of (2,)"),
+        (lambda x: (2 * x, x), "returns, as value 2, shape (2, 3) instead of (2,)"),
         (lambda x: (2 * x, x.sum(-1) / 0), "returns, as value 2, an infinite number"),
-        (lambda x: (x.add_(1), x.sum(-1)), "changes its argument x; it must leave what it is given as it was"),
+        (lambda x: (x.add_(1), x.sum(-1)), "changes its argument x. It must leave its arguments as they are"),
     ],
 )
 def test_wrong_results(returned, words):
@@ -268,8 +268,8 @@ def test_a_large_difference_is_a_number_and_a_broken_property_helps(use):
     noise = torch.rand(40, 7, generator=torch.Generator().manual_seed(0))[:4]
     assert "off by up to 238." in told(lambda x, factor: (factor * x + 250 * noise, x.sum(-1)))
     assert told(lambda x, factor: (factor * x + noise[: len(x), : x.shape[1]], x.sum(-1) ** 2)) == (
-        "Not yet: in case 1 (x (4, 7), factor 1.0) scaled_sums is wrong in value 1: it returns numbers that are off by "
-        "up to 0.95. Twice the input should give twice the sums."
+        "Not yet: in case 1 (x of shape (4, 7), factor 1.0), scaled_sums is wrong in value 1: it returns numbers that "
+        "are off by up to 0.95. Twice the input should give twice the sums."
     )
 
 
@@ -282,7 +282,7 @@ def test_whole_numbers_and_booleans_are_told_by_their_position(use):
     wrong[1, 0] = wrong[0, 2] = False
     wrong[0, 3] = wrong[2, 1] = True
     wrong[2, 2] = False
-    assert told(lambda x, factor: wrong).startswith(f"{FIRST}returns True at [0, 3] where False is expected (3 of 12")
+    assert told(lambda x, factor: wrong).startswith(f"{FIRST}returns True instead of False at [0, 3] (3 of 12")
 
 
 def test_a_dtype_is_looked_at_after_all_values(use):
@@ -293,12 +293,12 @@ def test_a_dtype_is_looked_at_after_all_values(use):
         return (factor * x).double(), factor * x.sum(-1)
 
     assert told(precise, "passed")
-    start = "The values are right, but in case 1 (x (2, 3), factor 2.0) scaled_sums returns, as value 1, "
-    assert told(whole) == f"{start}integers where floats are expected."
+    start = "The values are right, but in case 1 (x of shape (2, 3), factor 2.0), scaled_sums returns, as value 1, "
+    assert told(whole) == f"{start}integers instead of floats."
     assert not told(lambda x, factor: whole(3 * x, factor)).startswith("The values are right")
     doubles = [{"x": CASES[0]["x"].double(), "factor": 2.0}, CASES[1]]
     use(described(right, doubles, dtype="x"))
-    assert "torch.float32 where torch.float64 is expected, as the exercise says." in told(
+    assert "torch.float32 instead of torch.float64, which the exercise asks for." in told(
         lambda x, factor: right(x.float(), factor)
     )
 
@@ -320,7 +320,9 @@ def test_a_case_that_breaks_by_its_dtype_hides_no_other(use):
     def answer(x, factor):
         return x @ torch.eye(x.shape[1]) + 1.7 * x[0, 0] + x * x, x.sum(-1)
 
-    assert told(answer).startswith("Not yet: in case 2 (x (2, 3), factor 2.0) scaled_sums is wrong in value 1")
+    assert told(answer).startswith(
+        "Not yet: in case 2 (x of shape (2, 3), factor 2.0), scaled_sums is wrong in value 1"
+    )
     assert "raises RuntimeError" in told(lambda x, factor: right(x @ torch.eye(x.shape[1]), factor))
 
 
@@ -340,8 +342,8 @@ def test_a_forbidden_function_is_named_at_once(use):
         for answer in (doubled_softmax, lambda x, factor: 2 * x.softmax(-1), lambda x, f: 2 * x.log_softmax(1).exp()):
             result = check("demo/scaled_sums", answer)
             assert result.status == "forbidden"
-            assert result.message == "Right, but this exercise asks you to do without torch.softmax."
-    assert told(lambda x, f: x.softmax(-1) + x).endswith(". This exercise asks you to do without torch.softmax.")
+            assert result.message == "Right, but this exercise asks you not to use torch.softmax."
+    assert told(lambda x, f: x.softmax(-1) + x).endswith(". This exercise asks you not to use torch.softmax.")
 
 
 def test_what_is_shown_is_not_said_again():
@@ -399,7 +401,7 @@ def test_right_in_all_cases_without_the_property():
         return right(x, x.abs().max() if factor == 3.0 else factor)
 
     assert told(remembered) == (
-        "Not yet, although all cases come out right: Twice the input should give twice the sums."
+        "Not yet. All cases are right, but a property does not hold: Twice the input should give twice the sums."
     )
 
 
@@ -409,7 +411,7 @@ def test_exceptions_within_a_property_are_the_students():
         return right(x, factor)
 
     message = told(answer)
-    assert "Tested for the property “doubling”, it raises AssertionError in line" in message
+    assert "When we test the property “doubling”, your function raises AssertionError in line" in message
     assert message.endswith("an assertion of the student's own.")
 
 
@@ -417,7 +419,10 @@ def test_a_property_that_cannot_use_the_result():
     def answer(x, factor):
         return right(x, factor) if factor == 2.0 else None
 
-    assert "Tested for the property “doubling”, it returns something that cannot be used (TypeError)." in told(answer)
+    assert (
+        "When we test the property “doubling”, your function returns something that cannot be used (TypeError)."
+        in told(answer)
+    )
 
 
 def endless(x, factor):
@@ -435,7 +440,7 @@ def endless_with_handler(x, factor):
 def test_an_endless_loop_is_given_up_and_stopped(answer, monkeypatch):
     monkeypatch.setattr(checks, "TIME_LIMIT", 0.3)
     threads = threading.active_count()
-    assert told(answer) == "Not yet: scaled_sums is not done after 0.3 seconds. Is there a loop that never ends?"
+    assert told(answer) == "Not yet: scaled_sums has not finished after 0.3 seconds. Is there a loop that never ends?"
     for _ in range(100):
         if threading.active_count() == threads:
             return
@@ -445,7 +450,7 @@ def test_an_endless_loop_is_given_up_and_stopped(answer, monkeypatch):
 
 def test_an_endless_loop_met_only_by_a_property(monkeypatch):
     monkeypatch.setattr(checks, "TIME_LIMIT", 0.3)
-    assert "not done after" in told(lambda x, factor: right(x, factor) if factor == 2.0 else endless(x, factor))
+    assert "has not finished after" in told(lambda x, factor: right(x, factor) if factor == 2.0 else endless(x, factor))
 
 
 def test_arguments_are_fresh_each_time():
@@ -568,17 +573,23 @@ def texts(use):
         (lambda w: ({"text": "a b a", "ids": [1, 2, 1]}, None), None),
         (lambda w: ({"text": "a b a", "ids": (1, 2, 1)}, None), None),
         (lambda w: ({"text": "a-b", "ids": [1, 2, 1]}, None), "wrong in value 1: it is wrong in value 'text': it"),
-        (lambda w: ({"text": "a-b", "ids": [1, 2, 1]}, None), "returns 'a-b' where 'a b a' is expected"),
-        (lambda w: ({"text": "a b a", "ids": [1, 2, 3]}, None), "it is wrong in value 3: it returns 3 where 1 is"),
-        (lambda w: ({"text": "a b a", "ids": [1, 2]}, None), "as value 1, as value 'ids', 2 values where 3 are"),
-        (lambda w: ({"text": "a b a"}, None), "as value 1, a dictionary with the names ['text'] where ['ids', 'text']"),
-        (lambda w: ({"text": None, "ids": []}, None), "as value 'ids', 0 values where 3 are expected"),
+        (lambda w: ({"text": "a-b", "ids": [1, 2, 1]}, None), "returns 'a-b' instead of 'a b a'"),
+        (lambda w: ({"text": "a b a", "ids": [1, 2, 3]}, None), "it is wrong in value 3: it returns 3 instead of 1"),
+        (lambda w: ({"text": "a b a", "ids": [1, 2]}, None), "as value 1, as value 'ids', 2 values instead of 3"),
+        (
+            lambda w: ({"text": "a b a"}, None),
+            "as value 1, a dictionary with the keys ['text'] instead of ['ids', 'text']",
+        ),
+        (lambda w: ({"text": None, "ids": []}, None), "as value 'ids', 0 values instead of 3"),
         (lambda w: ({"text": None, "ids": [1, 2, 1]}, None), "as value 'text', nothing (None): a `return`"),
-        (lambda w: ({"text": 3, "ids": [1, 2, 1]}, None), "value 'text', a value of type int where a str is expected"),
-        (lambda w: (["a b a", [1, 2, 1]], None), "as value 1, a value of type list where a dict is expected"),
-        (lambda w: ({1: 2}, None), "as value 1, a dictionary whose names are not all texts"),
-        (lambda w: ({"text": "a b a", "ids": [1, 2, 1]}, 1), "as value 2, a value of type int where a NoneType is"),
-        (lambda w: ({"text": "a b a", "ids": w.pop() and [1, 2, 1]}, None), "changes its argument words; it must"),
+        (lambda w: ({"text": 3, "ids": [1, 2, 1]}, None), "value 'text', a value of type int instead of type str"),
+        (lambda w: (["a b a", [1, 2, 1]], None), "as value 1, a value of type list instead of type dict"),
+        (lambda w: ({1: 2}, None), "as value 1, a dictionary whose keys are not all strings"),
+        (
+            lambda w: ({"text": "a b a", "ids": [1, 2, 1]}, 1),
+            "as value 2, a value of type int instead of type NoneType",
+        ),
+        (lambda w: ({"text": "a b a", "ids": w.pop() and [1, 2, 1]}, None), "changes its argument words. It must"),
     ],
 )
 def test_texts_lists_and_dictionaries(texts, returned, words):
@@ -586,7 +597,7 @@ def test_texts_lists_and_dictionaries(texts, returned, words):
         told(lambda words, table: returned(words), "passed")
     else:
         message = told(lambda words, table: returned(words))
-        assert message.startswith("Not yet: in case 1 (words of length 3, table of length 2) words_and_table ")
+        assert message.startswith("Not yet: in case 1 (words of length 3, table of length 2), words_and_table ")
         assert words in message
 
 
@@ -608,7 +619,7 @@ def test_checks_that_are_brought_along_need_no_file(brought):
     for name in brought:
         assert check(name, right).message == "Passed: 2 cases and 2 properties."
         assert check(name, factor_forgotten).mistake == "factor_forgotten"
-    assert check("mine/sum", right).message.endswith("There are: demo/other, demo/scaled_sums, mine/sums.")
+    assert check("mine/sum", right).message.endswith("The exercises are demo/other, demo/scaled_sums, mine/sums.")
 
 
 DAMAGED = {

@@ -30,7 +30,7 @@ def test_a_digit_is_1_in_the_second_half_of_its_turn():
             assert digit == (sine < -1e-4 or cosine < -0.9999)
 
 
-def test_words_say_when_the_counter_starts_anew():
+def test_words_say_when_the_counter_starts_again():
     widget = CounterAndSinusoids()
     widget.number, widget.paper = 22, True
     assert repr(widget).startswith(

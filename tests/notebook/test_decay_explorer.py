@@ -19,10 +19,20 @@ def test_at_all_settings_the_bound_bounds_and_only_equal_vectors_peak_at_once():
         assert shown["curves"] == pytest.approx(curve.tolist(), rel=1e-3)
         bounds = [value * shown["bound"] / shown["curve"] for value in shown["curves"]]
         assert all(abs(product) <= 1.0001 * bound for product, bound in zip(shown["products"], bounds, strict=True))
-        if widget.vectors.startswith("random"):
-            assert shown["peak"] > 0
+        if widget.vectors.startswith("random pair"):
+            assert shown["peak"] not in (0, 40)
         else:
             assert shown["peak"] == (40 if widget.vectors.startswith("aimed") else 0)
+
+
+@pytest.mark.parametrize("d_head", [4, 6, 22, 90, 256])
+@pytest.mark.parametrize("base", [1.0001, 3.5, 10000.0, 1e9])
+def test_the_hint_holds_at_all_widths_and_bases(d_head, base):
+    """Equal vectors peak at distance 0, the aimed query at 40."""
+    widget = DecayExplorer(d_head, base)
+    for kind, peak in {"ones": 0, "random, equal": 0, "aimed 40 back": 40}.items():
+        widget.vectors = kind
+        assert widget.outputs()["peak"] == peak
 
 
 @pytest.mark.syllabus("IITD-29", "GT-36")
@@ -39,7 +49,7 @@ def test_the_numbers_of_the_lectures():
 
 def test_products_are_those_of_rotated_vectors():
     widget = DecayExplorer(22, 77.5)
-    widget.vectors = "random B"
+    widget.vectors = "random pair B"
     query, key, theta = widget.drawn[2, :22], widget.drawn[5, :22], Frequencies()(22, 77.5)
     far = rotate_complex(torch.stack((query, key)), torch.tensor([[300.0], [50.0]]) * theta)
     assert widget.outputs()["products"][250] == pytest.approx((far[0] @ far[1]).item(), abs=1e-3)

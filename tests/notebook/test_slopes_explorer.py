@@ -29,12 +29,12 @@ def test_words_are_rounded_and_complete():
     widget = SlopesExplorer()
     assert repr(widget) == (
         "8 heads, head 4: slope 0.0625, bias −1 after 16.0 tokens, weight halved after 11.1. "
-        "8 is a power of two: each slope is the one before times 0.5000."
+        "8 is a power of two: each slope is 0.5000 times the previous one."
     )
     widget.n_heads, widget.head = 12, 9
     assert widget.text() == (
         "12 heads, head 9: slope 0.7071, bias −1 after 1.4 tokens, weight halved after 1.0. "
-        "12 is no power of two: the first 8 heads have the slopes of 8 heads, the other 4 every second one of 16."
+        "12 is not a power of two: first come the slopes of 8 heads, then every second slope of 16."
     )
     widget.n_heads = 1  # the ninth head is no more
     assert widget.text() == (

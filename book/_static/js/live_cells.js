@@ -53,7 +53,7 @@
       copy.textContent = "Copied";
     } catch {
       getSelection().selectAllChildren(shown);
-      copy.textContent = "Selected, for you to copy";
+      copy.textContent = "Selected: copy it now";
     }
   });
   const install = el("input", { type: "checkbox", checked: !recall("localStorage", "la-live-installed", false) });
@@ -63,20 +63,20 @@
   };
   install.onchange();
   const notes = {
-    "file:": "This page is a file. All files have the same origin, “null”, and any site can make a page that has " +
-      "it too: here the token alone keeps others out.",
-    "https:": "Your browser may ask whether this site may reach your own machine: allow it. Safari does not let a " +
-      "page with https do so; Chrome, Edge and Firefox do.",
+    "file:": "You opened this page as a file. All such pages have the origin “null”, and any website can make a page " +
+      "that has it too, so only the token keeps others out.",
+    "https:": "If your browser asks whether this site may reach your own machine, allow it. Chrome, Edge and Firefox " +
+      "let an https page do so; Safari does not.",
   };
   const how = el("div", {},
-    el("p", {}, "Paste this command into a terminal of your machine", windows ? " (PowerShell)" : "", ". It starts a " +
-      "Jupyter server for this site alone, and the page connects as soon as the server is up. The machine needs " +
-      "Python 3.11, 3.12 or 3.13."),
+    el("p", {}, "Paste this command into a terminal on your machine", windows ? " (PowerShell)" : "", ". It starts a " +
+      "Jupyter server that answers this site only, and the page connects when the server is ready. You need Python " +
+      "3.11, 3.12 or 3.13."),
     el("pre", { tabIndex: 0, role: "group", "aria-label": "The command" }, shown),
-    el("p", {}, copy, el("label", {}, install, " Install what the cells need first, into the folder llm-anatomy of " +
-      "your home. Once is enough; PyTorch takes some minutes.")),
-    el("p", { className: "la-live-note" }, notes[location.protocol] ?? "", " Whoever has the token can run code on " +
-      "your machine: keep the command to yourself, and press Ctrl+C in the terminal when you are done."));
+    el("p", {}, copy, el("label", {}, install, " First install what the cells need, into the folder llm-anatomy in " +
+      "your home folder. You do this only once; PyTorch takes a few minutes.")),
+    el("p", { className: "la-live-note" }, notes[location.protocol] ?? "", " Anyone who has the token can run code on " +
+      "your machine, so keep the command to yourself, and press Ctrl+C in the terminal when you have finished."));
   const status = el("p", { role: "status" });
   const say = (text) => { if (status.textContent !== text) status.textContent = text; };
   const all = button("Run all cells", () => enqueue(cells), { disabled: true });
@@ -95,16 +95,16 @@
   async function connect(news = "") {
     how.hidden = false;
     while (!closed && !await succeeds(request("/api/status"))) { // what is refused may not be read, and so fails too
-      const other = "It was started by another command: stop it, and start it with the command above.";
+      const other = "It was started by another command: stop it and start it again with the command above.";
       if (await succeeds(fetch(`${address}/api`))) {
-        say(`The server at port ${port} refuses the token of this page. ${other}`);
+        say(`The server on port ${port} refuses the token of this page. ${other}`);
       } else if (await succeeds(fetch(`${address}/api`, { mode: "no-cors" }))) {
-        say(`The server at port ${port} does not answer to pages of ${origin}. ${other}`);
-      } else say(`${news}Waiting for the server at port ${port} of this machine …`);
+        say(`The server on port ${port} does not answer pages of ${origin}. ${other}`);
+      } else say(`${news}Waiting for the server on port ${port} of this machine …`);
       await new Promise((done) => setTimeout(done, 1000));
     }
     if (closed) return;
-    say("The server is up. Python is starting …");
+    say("The server is ready. Python is starting …");
     const answer = await request("/api/kernels", { method: "POST", body: "{}" });
     const made = await answer.json();
     if (!answer.ok) throw new Error(made.message);
@@ -120,16 +120,16 @@
     how.hidden = true;
     all.disabled = false;
     for (const cell of cells) cell.open();
-    say(`${news}Connected: click into a cell to change it. Ctrl+Enter runs it; Shift+Enter also goes to the next.`);
+    say(`${news}Connected. Click into a cell to change it. Ctrl+Enter runs it; Shift+Enter runs it and goes to the next cell.`);
   }
 
   function start(news) {
-    connect(news).catch(({ message }) => say(`Python does not start: ${message}. Close this panel, and begin again.`));
+    connect(news).catch(({ message }) => say(`Python does not start: ${message}. Close this panel and try again.`));
   }
 
   function lose(reason) {
     if (closed) return;
-    disconnect(`${reason}What the cells had computed is gone.`);
+    disconnect(`${reason}The variables of the cells that had run are lost.`);
     all.disabled = true;
     start(reason);
   }
@@ -144,7 +144,7 @@
   }
 
   function leave() { // a page that the browser brings back begins again
-    if (socket) lose("The page was left. ");
+    if (socket) lose("You left the page. ");
   }
 
   function close() {
@@ -162,7 +162,7 @@
 
   function receive({ header, parent_header: parent, content }) {
     if (header.msg_type === "status" && ["restarting", "dead"].includes(content.execution_state)) {
-      lose("Python stopped, for instance because memory ran out. ");
+      lose("Python stopped, perhaps because it ran out of memory. ");
     } else running.get(parent.msg_id)?.hear(header.msg_type, content);
   }
 
@@ -305,7 +305,7 @@
       } else {
         const early = ename === "NameError" && cells.slice(0, this.number - 1).some(({ ran }) => !ran);
         const error = reason ?? [ename, evalue].filter(Boolean).join(": ");
-        say(`${this.name} stopped. ${error}${early ? ". “Run all above” runs the cells above it first." : ""}`);
+        say(`${this.name} stopped. ${error}${early ? ". “Run all above” runs the cells that come before it." : ""}`);
       }
       return this.ran;
     }

@@ -2,6 +2,7 @@
 // answers at once, on all pages. The page ends with a summary of how the reader did. All of it stays in the browser.
 // A prediction announces itself by the event la:prediction; without scripts there is none, and nothing is folded.
 (() => {
+  const PRIVATE = "Your results stay in this browser and are sent nowhere.";
   const SWITCH = "la-answers", RECORD = `la-predictions ${location.pathname}`;
   const predictions = new Map(); // by their questions
   const memory = {}; // stands in where the browser stores nothing
@@ -47,14 +48,14 @@
   }
 
   const result = el("p", { tabindex: -1 }), all = switchAll();
-  const forget = button("Forget how I did", () => { foldAgain(RECORD, {}); result.focus(); });
+  const forget = button("Delete my results", () => { foldAgain(RECORD, {}); result.focus(); });
   const summary = el("div", { class: "la-record", role: "group", "aria-label": "Your predictions" }, result, el("p", {}, forget, all));
 
   // Makes everything on the page agree with what is stored.
   function settle() {
     if (document.readyState === "loading") return;
     const opened = read(SWITCH) === true, record = read(RECORD) ?? {};
-    const wording = opened ? "Fold answers again" : "Show all answers at once, on all pages";
+    const wording = opened ? "Fold the answers again" : "Show all answers on all pages";
     for (const [question, prediction] of predictions) {
       const known = record[question] ?? (opened ? {} : undefined), shown = JSON.stringify(known);
       if (shown !== prediction.shown) prediction.show(known);
@@ -66,7 +67,7 @@
       if (folded) fold.setAttribute("hidden", "onbeforematch" in fold ? "until-found" : "");
       else fold.removeAttribute("hidden");
       note.node.hidden = !folded && !(opened && !record[question]);
-      note.words.textContent = folded ? "The answer is folded until you commit to a guess or skip." : "";
+      note.words.textContent = folded ? "The answer stays folded until you commit to a guess or skip the question." : "";
       note.all.textContent = wording;
     }
     if (!predictions.size) return;
@@ -81,15 +82,16 @@
     const among = name => answers.filter(answer => answer && name in answer);
     const [guessed, choices, estimates] = ["guess", "right", "off"].map(among);
     const skipped = answers.filter(answer => answer?.state === "skipped").length;
-    if (!guessed.length && !skipped) return `This page asks for ${answers.length} predictions. How you did will stand here; it stays in your browser and goes nowhere.`;
+    if (!guessed.length && !skipped) return `This page asks for ${answers.length} prediction${answers.length === 1 ? "" : "s"}. Your results will appear here. ${PRIVATE}`;
     const right = choices.filter(answer => answer.right).length;
     const off = Math.round(100 * estimates.reduce((sum, answer) => sum + answer.off, 0) / estimates.length);
     const parts = [];
-    if (choices.length) parts.push(`${right} of ${choices.length} choice${choices.length === 1 ? "" : "s"} right`);
+    if (choices.length === 1) parts.push(`your choice was ${right ? "right" : "wrong"}`);
+    if (choices.length > 1) parts.push(`${right} of ${choices.length} choices ${right === 1 ? "was" : "were"} right`);
     if (estimates.length === 1) parts.push(`your estimate was off by ${off} % of its scale`);
     if (estimates.length > 1) parts.push(`your estimates were off by ${off} % of their scales on average`);
     const how = parts.length ? `: ${parts.join("; ")}` : "";
-    return `You predicted ${guessed.length} of ${answers.length}${how}.${skipped ? ` You skipped ${skipped}.` : ""} This stays in your browser and goes nowhere.`;
+    return `You made ${guessed.length} of ${answers.length} predictions${how}.${skipped ? ` You skipped ${skipped}.` : ""} ${PRIVATE}`;
   }
 
   document.addEventListener("la:prediction", ({ target, detail: { state, question, show, ...guess } }) => {

@@ -9,7 +9,7 @@ addEventListener("DOMContentLoaded", () => {
     const section = solution.closest("section"), name = section.id;
     const note = document.createElement("p");
     note.className = "la-note";
-    note.append("The solution appears when you have passed the exercise, or skip it.", document.createElement("br"));
+    note.append("The solution appears when you have passed or skipped the exercise.", document.createElement("br"));
     for (const [words, open] of [["I have passed it", false], ["Skip this exercise", true]]) {
       const button = document.createElement("button");
       button.type = "button";

@@ -17,13 +17,13 @@ from llm_anatomy.shapes import Bool, Float, Int, Tensor
 
 
 class MultiHeadAttention(nn.Module):
-    r"""What self-attention and cross-attention share: four projections, and what happens between them.
+    r"""The part that self-attention and cross-attention share: four projections, and attention between them.
 
     .. math:: \mathrm{MultiHead}(X, C) = \mathrm{Concat}(\mathrm{head}_1, \dots, \mathrm{head}_h)\, W^O, \quad
         \mathrm{head}_i = \mathrm{Attention}(X W_i^Q, C W_i^K, C W_i^V)
 
-    Self-attention has C = X. With ``n_kv_heads`` equal to ``n_heads`` this is multi-head attention, with fewer it is
-    grouped-query attention, and with one multi-query attention.
+    In self-attention, C = X. If ``n_kv_heads`` equals ``n_heads``, this is multi-head attention; with fewer key-value
+    heads it is grouped-query attention, and with a single one multi-query attention.
 
     Args:
         d_model: width of the tokens that attend, and of the output.
@@ -33,15 +33,16 @@ class MultiHeadAttention(nn.Module):
         d_value: width of a value, ``d_head`` by default.
         d_context: width of the tokens that are attended to, ``d_model`` by default.
         position: the position scheme; without one, attention does not depend on the order of the tokens.
-        query_norm, key_norm: modules for queries and keys (batch, heads, tokens, d_head) before they are rotated, such
-            as ``nn.RMSNorm(d_head)``; none by default.
-        scale: factor of the scores, instead of the position scheme's.
+        query_norm, key_norm: modules that normalize queries and keys (batch, heads, tokens, d_head) before they are
+            rotated, such as ``nn.RMSNorm(d_head)``; none by default.
+        scale: factor of the scores, by default the position scheme's.
         score_mod: as in :func:`~llm_anatomy.layers.functional.scaled_dot_product_attention`.
         bias: whether the four projections have biases.
-        output_bias: whether the last projection has one, if that differs from the others.
+        output_bias: whether the output projection has a bias, if it differs from the others.
 
     Raises:
-        ValueError: for sizes below one, or sizes that do not divide.
+        ValueError: for sizes below one; if ``n_kv_heads`` does not divide ``n_heads``; if ``d_head`` is not given and
+            ``n_heads`` does not divide ``d_model``.
 
     Source: Vaswani et al. (2017), section 3.2.2; Ainslie et al. (2023); CMU-11, CMU-12, UCL-22.
 
@@ -82,7 +83,7 @@ class MultiHeadAttention(nn.Module):
         self.score_mod = score_mod
 
     def new_cache(self, batch: int, n_slots: int, kind: type[KVCache] = KVCache) -> KVCache:
-        """Make a cache that fits: for ``n_slots`` tokens, or, with ``RollingKVCache``, for a window of that width."""
+        """Make a cache of the right sizes for ``n_slots`` tokens or, with ``RollingKVCache``, for such a window."""
         shapes = [(self.n_kv_heads, self.d_head), (self.n_kv_heads, self.d_value)]
         return kind(batch, n_slots, shapes, dtype=self.w_key.weight.dtype, device=self.w_key.weight.device)
 
@@ -147,9 +148,10 @@ class SelfAttention(MultiHeadAttention):
         Args:
             x: the tokens.
             mask, return_weights: as in :func:`~llm_anatomy.layers.functional.scaled_dot_product_attention`.
-            positions: those of the tokens, -1 for padding, which a :class:`~llm_anatomy.layers.masks.Mask` hides and a
-                boolean tensor does not. By default 0, 1, 2, … or, with a cache, the positions after its last token.
-            cache: keeps keys and values from call to call.
+            positions: the positions of the tokens, -1 for padding. A :class:`~llm_anatomy.layers.masks.Mask` hides
+                padding, and a boolean tensor does not. By default 0, 1, 2, … or, with a cache, the positions that
+                follow its last token.
+            cache: stores keys and values from one call to the next.
             fused: True requires the fused path, and raises a ValueError with the reason if there is none; False takes
                 the explicit path; None, the default, takes the fused path if there is one.
         """
@@ -167,7 +169,7 @@ class SelfAttention(MultiHeadAttention):
         cache: KVCache | None = None,
         explicit: bool = False,
     ) -> tuple[Float[Tensor, "batch queries d_model"], Float[Tensor, "batch heads queries keys"] | None]:
-        """Compute the output, and the weights if they were formed, with positions that are already worked out."""
+        """Compute the output, and the weights if the explicit path is taken, for given positions."""
         _check_cache(cache, self.position)
         tables = position_context.tables(self.position, x.dtype)
         query = self._queries(x, position_context.query_positions, tables)
@@ -212,10 +214,10 @@ class CrossAttention(MultiHeadAttention):
         Args:
             x, context: the tokens that attend, and those that are attended to.
             mask, fused, return_weights: as in :class:`SelfAttention`.
-            positions, context_positions: those of the tokens, -1 for padding, which a
+            positions, context_positions: the positions of the tokens, -1 for padding, which a
                 :class:`~llm_anatomy.layers.masks.Mask` hides; by default 0, 1, 2, …
-            cache: keeps the keys and values of the context. The first call fills it; later calls take keys, values and
-                positions from there.
+            cache: stores the keys and values of the context. The first call fills it; later calls take keys, values and
+                positions from it.
         """
         explicit = _takes_explicit_path(fused, return_weights, self.position, self.score_mod)
         if cache is not None and cache.length:
@@ -234,7 +236,7 @@ class CrossAttention(MultiHeadAttention):
         cache: KVCache | None = None,
         explicit: bool = False,
     ) -> tuple[Float[Tensor, "batch queries d_model"], Float[Tensor, "batch heads queries keys"] | None]:
-        """Compute the output, and the weights if they were formed, with positions that are already worked out."""
+        """Compute the output, and the weights if the explicit path is taken, for given positions."""
         _check_cache(cache, self.position)
         query = self._queries(x, position_context.query_positions)
         if cache is not None and cache.length:

@@ -40,16 +40,17 @@ def scaled_dot_product_attention(
 
     .. math:: \mathrm{Attention}(Q, K, V) = \mathrm{softmax}(Q K^\top \cdot \mathrm{scale} + \mathrm{bias})\, V
 
-    There are two paths, which the tests compare. The fused path computes the output alone, with PyTorch's kernel. The
-    explicit path forms the weights, which takes memory for queries x keys numbers, and can return them.
+    There are two paths, and the tests compare them. The fused path calls PyTorch's kernel, which computes only the
+    output. The explicit path computes the weights, which takes memory for queries x keys numbers per head, and can
+    return them.
 
     Args:
         query, key, value: the query has as many heads as key and value, or a multiple of that number: query head i
             reads key-value head ``i // (heads / kv_heads)``.
         mask: boolean, True = may attend, broadcast to (batch, heads, queries, keys); or a rule over positions, such as
             ``CausalMask()``. A query that may attend to no key gets zeros for weights and output.
-        position_context: the positions of queries and keys, for a rule. By default the tokens follow each other, and
-            the last query is at the position of the last key.
+        position_context: the positions of queries and keys, which a rule needs. By default the tokens follow each
+            other without gaps, and the last query is at the position of the last key.
         bias: is added to the scaled scores, such as the bias of a position scheme.
         scale: factor of the scores, :math:`1/\sqrt{d_\mathrm{head}}` by default.
         score_mod: changes the scores after the bias was added, with the signature of PyTorch's FlexAttention, such as
@@ -60,7 +61,8 @@ def scaled_dot_product_attention(
         The output, or output and weights.
 
     Raises:
-        ValueError: if numbers of heads do not divide, widths or lengths disagree, or mask or bias do not broadcast.
+        ValueError: if the key-value heads do not divide the query heads, if widths or lengths disagree, or if mask or
+            bias do not broadcast.
         TypeError: if the mask is not boolean.
 
     Source: Vaswani et al. (2017), section 3.2.1; UCL-18, UCL-19, UCL-20.
@@ -123,13 +125,13 @@ def attention_weights(
     scale: float | None = None,
     score_mod: ScoreMod | None = None,
 ) -> Float[Tensor, "batch heads queries keys"]:
-    r"""Compute how much each query attends to each key: the explicit path up to the average of the values.
+    r"""Compute the attention weights: how much each query attends to each key.
 
     .. math:: \mathrm{softmax}(Q K^\top \cdot \mathrm{scale} + \mathrm{bias})
 
     Args:
-        query, key: with equally many heads.
-        mask, bias, scale, score_mod: as in :func:`scaled_dot_product_attention`; the mask is a tensor.
+        query, key: with the same number of heads.
+        mask, bias, scale, score_mod: as in :func:`scaled_dot_product_attention`, but the mask must be a tensor.
 
     Source: Vaswani et al. (2017), section 3.2.1; UCL-19, UCL-20.
 

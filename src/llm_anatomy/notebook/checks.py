@@ -70,25 +70,26 @@ def check(exercise_id: object, answer: object) -> Result:
     """
     known = {name: entry for path in sorted(FOLDER.glob("*.txt")) for name, entry in _shipped(path).items()} | _brought
     if not isinstance(exercise_id, str):
-        return Result("failed", f'The name of the exercise comes first and in quotes: check("{min(known)}", …).')
+        return Result("failed", f'Give the name of the exercise first, in quotes: check("{min(known)}", …).')
     if exercise_id not in known:
         matches = difflib.get_close_matches(exercise_id, known, n=1, cutoff=0.5)
         hint = f'; did you mean "{matches[0]}"?' if matches else "."
-        return Result("failed", f'There is no exercise "{exercise_id}"{hint} There are: {", ".join(sorted(known))}.')
+        listed = ", ".join(sorted(known))
+        return Result("failed", f'There is no exercise "{exercise_id}"{hint} The exercises are {listed}.')
     exercise = known[exercise_id]
     function, names = exercise["function"], exercise["arguments"]
     if not callable(answer):
         return Result(
             "failed",
-            f'Give the function itself, without brackets: check("{exercise_id}", {function}); '
-            f"this is a value of type {type(answer).__name__}.",
+            f'Pass the function itself, without brackets: check("{exercise_id}", {function}). '
+            f"You passed a value of type {type(answer).__name__}.",
         )
     if not _takes(answer, len(names)):
-        wanted = f"{len(names)} arguments, {', '.join(names)}" if names else "no arguments"
+        wanted = f"the argument{'s' if len(names) > 1 else ''} {', '.join(names)}" if names else "no arguments"
         return Result("failed", f"Not yet: {function} must take {wanted}.")
     result = _within(TIME_LIMIT, _Trial(exercise, answer).result)
     return result or Result(
-        "failed", f"Not yet: {function} is not done after {TIME_LIMIT:g} seconds. Is there a loop that never ends?"
+        "failed", f"Not yet: {function} has not finished after {TIME_LIMIT:g} seconds. Is there a loop that never ends?"
     )
 
 
@@ -170,7 +171,7 @@ def _n_entries(encoded: dict) -> int:
 
 NOT_ATTEMPTED = "Not attempted yet: write your code in place of `raise NotImplementedError` and run the cell again."
 UNCHANGED = "Not attempted yet: this code still does what the code you were given does. Find the mistake in it."
-NOT_THE_VALUE = "Not yet: this is not the right value. The hints say how to get to it."
+NOT_THE_VALUE = "Not yet: this is not the right value. The hints tell you how to find it."
 
 
 class _Trial:
@@ -208,18 +209,18 @@ class _Trial:
 
     @property
     def without(self) -> str:
-        return f"This exercise asks you to do without {' and '.join(sorted(self.forbidden.used))}."
+        return f"This exercise asks you not to use {' or '.join(sorted(self.forbidden.used))}."
 
     def where(self, case: _Case) -> str:
         function = self.exercise["function"]
-        return f"in case {case.number} ({described(case.arguments)}) {function}" if case.arguments else function
+        return f"in case {case.number} ({described(case.arguments)}), {function}" if case.arguments else function
 
     def of_right_values(self) -> Result:
         for case in self.cases:
             if wrong := dtype_fault(*case.values, self.exercise["dtype"]):
                 return Result("failed", f"The values are right, but {self.where(case)} {wrong}.")
         if broken := broken_property(self.properties, self.answer):
-            return Result("failed", f"Not yet, although all cases come out right: {broken}")
+            return Result("failed", f"Not yet. All cases are right, but a property does not hold: {broken}")
         if self.forbidden.used:
             return Result("forbidden", f"Right, but {self.without[0].lower()}{self.without[1:]}")
         n, more = len(self.properties), f"{len(self.cases)} case{'s' if len(self.cases) != 1 else ''}"
@@ -251,8 +252,8 @@ class _Trial:
         if "changed" in case.found:
             names = " and ".join(case.found["changed"])
             return (
-                f"Not yet: {where} changes its argument {names}; it must leave what it is given as it was, so beware "
-                "of operators such as += and of methods whose names end in an underscore."
+                f"Not yet: {where} changes its argument {names}. It must leave its arguments as they are, so do not "
+                "apply operators such as += to them, or methods whose names end in an underscore."
             )
         if self.exercise["kind"] == "predict":
             return NOT_THE_VALUE
@@ -346,11 +347,11 @@ def broken_property(properties: list[Callable], answer: Callable, stated: bool =
             return str(e)
         except _AnswerRaised as e:
             if not stated:
-                return f"Tested for the property “{name}”, it {raised(e.__cause__ or e, answer)}."
+                return f"When we test the property “{name}”, your function {raised(e.__cause__ or e, answer)}."
         except Exception as e:  # the property could not handle what the answer returned
             if not stated:
-                what = f"it returns something that cannot be used ({type(e).__name__})"
-                return f"Tested for the property “{name}”, {what}."
+                what = f"returns something that cannot be used ({type(e).__name__})"
+                return f"When we test the property “{name}”, your function {what}."
     return None
 
 

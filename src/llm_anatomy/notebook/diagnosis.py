@@ -1,4 +1,4 @@
-"""How a result is wrong, where no known mistake matches: a sign, a factor, a transpose, a shifted row, a masked entry.
+"""How a result is wrong if no known mistake matches: a sign, a factor, a transpose, a shifted row, a masked entry.
 
 A hypothesis is a function that yields, for one case, each sentence that is true there and what it is worth: the bits
 of evidence for it. A sentence is told if it is true in all cases that came out wrong and if its evidence adds up to
@@ -168,7 +168,7 @@ def _line(axis: int, rank: int, plural: bool = False) -> str:
 
 
 def _axis(axis: int, rank: int) -> str:
-    names = {-1: "the last axis", -2: "the last axis but one"}
+    names = {-1: "the last axis", -2: "the second-to-last axis"}
     return f"axis {axis + rank} of {rank} (counted from 0)" if rank else names.get(axis, f"axis {axis}")
 
 
@@ -226,7 +226,7 @@ def _values(case: Case) -> Claims:
         return
     yield from ((predicate, case.worth) for predicate, function in FUNCTIONS.items() if _same(f, function(e)))
     if _same(f * f, 1 - e * e):
-        yield "is a sine where a cosine is expected, or the reverse", case.worth
+        yield "is a sine where a cosine is expected, or the other way round", case.worth
     usable = f.isfinite() & e.isfinite()
     x, y = e[usable], f[usable]
     factor, gap = ((x * y).sum() / (x * x).sum()).item(), (y - x).mean().item()
@@ -241,7 +241,7 @@ def _values(case: Case) -> Claims:
             yield "is right up to a factor, which is not the same in all cases", case.worth - PER_NUMBER
     if math.isfinite(gap) and gap and _same(f - gap, e):
         for name, cost in _named(abs(gap), case):
-            ask = ": does a count begin at 0 where it should begin at 1, or the reverse?" if name == "1" else ""
+            ask = ": does a count begin at 0 where it should begin at 1, or the other way round?" if name == "1" else ""
             yield f"is too {'large' if gap > 0 else 'small'} by {name}{ask}", case.worth - cost
         yield "is right up to an added number, which is not the same in all cases", case.worth - PER_NUMBER
 
@@ -249,7 +249,7 @@ def _values(case: Case) -> Claims:
 def _constant(case: Case) -> Claims:
     first = case.found.flatten()[0]
     if _same(case.found, first.expand_as(case.found)):
-        ask = ": 0 / 0, ∞ − ∞ and 0 · ∞ all give it" if first.isnan() else ""
+        ask = ": 0 / 0, ∞ − ∞ and 0 · ∞ all give NaN" if first.isnan() else ""
         yield f"is always {_shown(first.item(), case.boolean)}{ask}", _bits(case.expected) + 20 * first.isnan().item()
 
 
@@ -270,7 +270,7 @@ def _wrong_numbers(case: Case) -> Claims:
 def _inverted(case: Case) -> Claims:
     if case.binary and _same(case.found, 1 - case.expected):
         no, yes = (_shown(x, case.boolean) for x in (0.0, 1.0))
-        yield f"Your result is inverted: it is {yes} where {no} is expected, and the reverse.", case.worth
+        yield f"Your result is inverted: it is {yes} where {no} is expected, and the other way round.", case.worth
 
 
 # Where the numbers went
@@ -295,12 +295,12 @@ def _moves(x: Tensor, rank: int) -> Iterator[tuple[str, Tensor]]:
         if axis == -2:
             yield "with its last two axes both in reverse order", x.flip(-1, -2)
         if x.shape[axis] > 2:
-            yield f"with its {lines} moved by one towards the end, the last to the front", x.roll(1, axis)
-            yield f"with its {lines} moved by one towards the start, the first to the end", x.roll(-1, axis)
+            yield f"with its {lines} moved by one towards the end and the last one put first", x.roll(1, axis)
+            yield f"with its {lines} moved by one towards the start and the first one put last", x.roll(-1, axis)
     if x.dim() and x.shape[-1] >= 4 and x.shape[-1] % 2 == 0:
         lines, pairs, halves = _line(-1, rank, plural=True), x.unflatten(-1, (-1, 2)), x.unflatten(-1, (2, -1))
         for moved in (pairs.mT.flatten(-2), halves.mT.flatten(-2)):
-            yield f"with its {lines} in two halves where they should alternate, or the reverse", moved
+            yield f"with its {lines} in two halves where they should alternate, or the other way round", moved
         yield f"with the two halves of its {lines} swapped", halves.flip(-2).flatten(-2)
         yield f"with its {lines} swapped in pairs", pairs.flip(-1).flatten(-2)
 
@@ -312,9 +312,9 @@ def _moved(case: Case) -> Claims:
             yield f"Your result is the expected one {how}.", case.worth
     if f.shape != e.shape and _same(f.flatten(), e.flatten()):
         squeezed = f.squeeze().shape == e.squeeze().shape and f.dim() != e.dim()
-        one = f"an axis of size 1 is {'too many' if f.dim() > e.dim() else 'missing'}"
+        one = "there is one axis of size 1 too many" if f.dim() > e.dim() else "an axis of size 1 is missing"
         yield (
-            f"Your numbers are right and in the right order, but {one if squeezed else 'the shape is not'}.",
+            f"Your numbers are right and in the right order, but {one if squeezed else 'the shape is wrong'}.",
             case.worth,
         )
 
@@ -333,27 +333,27 @@ def _argument_moved(case: Case) -> Claims:
                 if _same(case.found, y):
                     yield f"Your result is the argument `{name}` {how}.", case.worth
             if _same(case.found.flatten(), x.flatten()):
-                text = f"Your result has the numbers of the argument `{name}` in their old order, in another shape"
-                yield f"{text}: a reshape moves no number. Is a transpose missing?", case.worth
+                text = f"Your result has the numbers of the argument `{name}` in the same order, but in another shape"
+                yield f"{text}. A reshape does not move any number: is a transpose missing?", case.worth
 
 
 def _reshaped(case: Case) -> Claims:
     for how, y in _orders(case.expected):
         if _same(case.found.flatten(), y.flatten()):
-            text = f"Your result has the right numbers in another order: it is the expected one {how}, reshaped"
-            yield f"{text}. A reshape moves no number: is a transpose missing, or at the wrong moment?", case.worth
+            text = f"Your result has the right numbers in another order: it is the expected one {how} and then reshaped"
+            yield f"{text}. A reshape does not move any number: is a transpose missing or misplaced?", case.worth
 
 
 def _overlapping(case: Case) -> Claims:
     f, e = case.found, case.expected
     for axis in range(-f.dim(), 0) if f.dim() == e.dim() else ():
         lines, m, n = _line(axis, _rank(case, e), plural=True), f.shape[axis], e.shape[axis]
-        size, more = min(m, n) - (m == n), "has more than is expected of" if m > n else "lacks some of"
+        size, more = min(m, n) - (m == n), "has too many" if m > n else "has too few"
         for end, i, j in (("end", 1, 0), ("start", 0, 1)) if m == n else (("end", 0, 0), ("start", m - size, n - size)):
             x, y = (z.narrow(axis, min(start, z.shape[axis] - size), size) for z, start in ((f, i), (e, j)))
             if size and _same(x, y):
                 shift = f"is the expected one with its {lines} moved by one towards the {end}: is a count off by one?"
-                cut = f"{more} its {lines} at the {end}; the others are right."
+                cut = f"{more} {lines} at the {end}; the others are right."
                 yield f"Your result {shift if m == n else cut}", min(case.worth, _bits(x))
 
 
@@ -411,7 +411,7 @@ def _lines_scaled(case: Case) -> Claims:
         gap = (f - e).mean(axis, keepdim=True)
         for what, fitted, back in (("a factor", factor, f / factor), ("an added number", gap, f - gap)):
             if f.shape[axis] > 2 and len(fitted.flatten().round(decimals=4).unique()) > 2 and _same(back, e):
-                text = f"Your result is right up to {what} of its own{_in_each(axis, _rank(case, e))}."
+                text = f"Your result is right up to {what} that is different{_in_each(axis, _rank(case, e))}."
                 yield text, case.worth - PER_NUMBER * gap.numel()
 
 

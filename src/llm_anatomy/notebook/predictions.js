@@ -50,10 +50,10 @@ function question(data) {
       compare(guess) {
         const chosen = data.choices.indexOf(guess);
         if (chosen >= 0) inputs[chosen].checked = true;
-        nodes[chosen]?.append(el("b", {}, chosen === answer ? "your guess, and right" : "your guess"));
+        nodes[chosen]?.append(el("b", {}, chosen === answer ? "your guess, which is right" : "your guess"));
         if (chosen !== answer) nodes[answer].append(el("b", {}, "the answer"));
         nodes[answer].classList.add("la-answer");
-        return guess === right ? "As you predicted." : chosen < 0 ? "" : "Not as you predicted.";
+        return guess === right ? "You predicted this." : chosen < 0 ? "" : "You predicted something else.";
       },
     };
   }

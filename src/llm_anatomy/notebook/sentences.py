@@ -5,7 +5,6 @@ import math
 import textwrap
 import traceback
 from collections.abc import Callable
-from typing import Any
 
 from llm_anatomy.notebook.outcomes import Unusable, agree, close, decode
 
@@ -17,10 +16,10 @@ def described(case: dict) -> str:
     return ", ".join(f"{name} {_brief(value)}" for name, value in case.items())
 
 
-def _brief(value: dict) -> Any:
+def _brief(value: dict) -> str:
     if "items" in value:
         return f"of length {len(value['items'])}"
-    return tuple(value["shape"]) if value["type"] == "tensor" else repr(decode(value))
+    return f"of shape {tuple(value['shape'])}" if value["type"] == "tensor" else repr(decode(value))
 
 
 def example(function: str, case: dict, found: dict, expected: dict) -> str:
@@ -77,22 +76,22 @@ def fault(found: dict, right: dict, what: str = "returns") -> str | None:
     several = "items" in found and "items" in right and ("names" in found) == ("names" in right)
     number = "data" in found and "data" in right and "str" not in (found["type"], right["type"])
     if found["type"] != right["type"] and not several and not number:  # a list will do for a tuple
-        return f"{what} a value of type {found['type']} where a {right['type']} is expected"
+        return f"{what} a value of type {found['type']} instead of type {right['type']}"
     if several:
         if found.get("names") != right.get("names"):
-            return f"{what} a dictionary with the names {found['names']} where {right['names']} are expected"
+            return f"{what} a dictionary with the keys {found['names']} instead of {right['names']}"
         if len(found["items"]) != len(right["items"]):
-            return f"{what} {len(found['items'])} values where {len(right['items'])} are expected"
+            return f"{what} {len(found['items'])} values instead of {len(right['items'])}"
         pairs = zip(_locations(right), found["items"], right["items"], strict=True)
         faults = (fault(f, r, f"{what.rstrip(',')}, as value {location},") for location, f, r in pairs)
         return next(filter(None, faults), None)
     if "data" not in found:
-        return f"{what} a dictionary whose names are not all texts" if "items" in right else None
+        return f"{what} a dictionary whose keys are not all strings" if "items" in right else None
     if found["shape"] != right["shape"]:
-        return f"{what} shape {tuple(found['shape'])} where {tuple(right['shape'])} is expected"
+        return f"{what} shape {tuple(found['shape'])} instead of {tuple(right['shape'])}"
     for bad, name in ((math.isnan, "NaN (not a number)"), (math.isinf, "an infinite number")):
         if _any(bad, found) and not _any(bad, right):
-            return f"{what} {name} where every number should be finite"
+            return f"{what} {name}, but every number should be finite"
     return None
 
 
@@ -105,9 +104,9 @@ def dtype_fault(found: dict, right: dict, stated: str, what: str = "returns") ->
     if "dtype" not in found or "dtype" not in right:  # a tensor of one number will do for a number
         return None
     if stated and found["dtype"] != right["dtype"]:
-        return f"{what} {found['dtype']} where {right['dtype']} is expected, as the exercise says"
+        return f"{what} {found['dtype']} instead of {right['dtype']}, which the exercise asks for"
     kinds = [_kind(each["dtype"]) for each in (found, right)]
-    return f"{what} {kinds[0]} where {kinds[1]} are expected" if kinds[0] != kinds[1] else None
+    return f"{what} {kinds[0]} instead of {kinds[1]}" if kinds[0] != kinds[1] else None
 
 
 def _kind(dtype: str) -> str:
@@ -126,22 +125,22 @@ def _locations(encoded: dict) -> list:
 def difference(found: dict, right: dict, verb: str = "returns") -> str:
     if "items" in right:
         if len(found.get("items", ())) != len(right["items"]):
-            return f"{verb} something else than is expected"
+            return f"{verb} something other than what is expected"
         entries = zip(_locations(right), found["items"], right["items"], strict=True)
         location, found, right = next(entry for entry in entries if not agree(*entry[1:]))
         within = difference(found, right, verb)
         return within if verb == "leads to" else f"is wrong in value {location}: it {within}"
     if "data" not in found or found["shape"] != right["shape"]:
-        return f"{verb} something else than is expected"
+        return f"{verb} something other than what is expected"
     if len(right["data"]) <= 6:
-        return f"{verb} {_written(found, 5)} where {_written(right, 5)} is expected"
+        return f"{verb} {_written(found, 5)} instead of {_written(right, 5)}"
     pairs = list(zip(found["data"], right["data"], strict=True))
     if isinstance(right["data"][0], float):
         gap = max(abs(x - y) for x, y in pairs)
         return f"{verb} numbers that are off by up to {gap:{'.2g' if gap < 100 else '.0f'}}"
     wrong = [i for i, pair in enumerate(pairs) if not close(*pair)]
     (x, y), location = pairs[wrong[0]], _index_of(wrong[0], right["shape"])
-    return f"{verb} {x} at {location} where {y} is expected ({len(wrong)} of {len(pairs)} entries are wrong)"
+    return f"{verb} {x} instead of {y} at {location} ({len(wrong)} of {len(pairs)} entries are wrong)"
 
 
 def _index_of(i: int, shape: list[int]) -> list[int]:

@@ -46,7 +46,8 @@ def train(
         The loss of each batch before its step, in nats per token.
 
     Raises:
-        ValueError: if ``n_steps`` is below 1, or there are too few batches; if a loss is not finite, before its step.
+        ValueError: if ``n_steps`` is below 1, or there are too few batches.
+        FloatingPointError: if a loss is not finite, before its step.
 
     Source: Loshchilov and Hutter (2019); Radford et al. (2018), section 4.1; UCL-03, GT-37.
 
@@ -74,7 +75,9 @@ def train(
         )
         losses.append(loss.item())
         if not math.isfinite(losses[-1]):
-            raise ValueError(f"the loss of step {step} is {losses[-1]}, not finite; max_lr={max_lr} may be too high")
+            raise FloatingPointError(
+                f"the loss of step {step} is {losses[-1]}, not finite; max_lr={max_lr} may be too high"
+            )
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), max_grad_norm)

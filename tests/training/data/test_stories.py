@@ -30,7 +30,7 @@ def all_of_it():
 
 
 def of(plot):
-    return [told for told in told_stories() if told.plot == plot]
+    return [told for told in told_stories() if told.plots == (plot,)]
 
 
 def test_the_same_seed_gives_the_same_text_on_every_machine():
@@ -63,7 +63,7 @@ def test_every_line_of_the_grammar_can_be_told():
     for rule in grammar.RULES:
         for _ in range(60):
             assert not re.search(r"[\[\]{}]|\bNone\b", expand(rule, plan(rng), rng))
-    assert {told.plot for told in told_stories()} == set(grammar.PLOTS)
+    assert {plot for told in told_stories() for plot in told.plots} == set(grammar.PLOTS)
     with pytest.raises(ValueError, match="rule='nothing'"):
         expand("nothing", plan(rng), rng)
 
@@ -185,6 +185,25 @@ def test_the_winner_is_the_faster_one():
         winner, loser = told.facts["winner"], told.facts["loser"]
         assert re.search(rf"{winner} reached|{winner} has won|{winner} won", told.text)
         assert not re.search(rf"{loser} (reached|has won|won)\b", told.text)
+
+
+def test_a_long_story_keeps_its_facts_from_plot_to_plot():
+    for index in range(40):
+        long, short = story(3, index, n_plots=8), story(3, index)
+        assert set(long.plots) == set(grammar.PLOTS) and len(long.plots) == 8 and long.plots[0] == short.plots[0]
+        assert long.facts == short.facts  # the same plan, told in more events
+        opening, *events, _ = long.text.split("\n")
+        assert len(events) == 8 and long.facts["hero"] in opening
+        of_plot = dict(zip(long.plots, events, strict=True))
+        assert long.facts["thing"] in of_plot["lost"] and long.facts["winner"] in of_plot["race"]
+        assert all(long.facts["hero"] in event for event in events)
+    assert next(stories(3, n_plots=2, first=5)) == story(3, 5, n_plots=2).text
+
+
+@pytest.mark.parametrize("n_plots", [0, 9])
+def test_a_number_of_plots_that_there_are_not_is_refused(n_plots):
+    with pytest.raises(ValueError, match=f"n_plots={n_plots} must be from 1 to 8"):
+        story(n_plots=n_plots)
 
 
 def test_bad_numbers_are_refused():

@@ -201,15 +201,15 @@ class SingleSine(AbsoluteScheme):
 
 
 class Sinusoidal(AbsoluteScheme):
-    r"""Sinusoidal encoding: a sine and a cosine for each of many frequencies, the highest one radian per position.
+    r"""Sinusoidal encoding: a sine and a cosine for each of many frequencies, from one radian per position down.
 
     .. math:: p_{i,2t} = \sin\left(i / \mathrm{base}^{2t/d_\mathrm{model}}\right), \quad
         p_{i,2t+1} = \cos\left(i / \mathrm{base}^{2t/d_\mathrm{model}}\right)
 
-    Coordinates 2t and 2t + 1 form pair t. If the width is odd, the last sine has no cosine. The tables of Marian and
-    RoFormer hold all sines first, followed by all cosines: a fixed reordering of the same numbers.
+    Coordinates 2t and 2t + 1 form pair t. If the width is odd, the last sine has no cosine. Marian and RoFormer store
+    all sines first and then all cosines, which are the same numbers in another order.
 
-    The encoding is defined at any position. It does not follow that a model trained on short texts works on longer ones
+    The encoding is defined at every position, but a model that was trained on short texts may still fail on longer ones
     (erratum E-21).
 
     Args:
@@ -248,9 +248,9 @@ class Learned(AbsoluteScheme):
 
     .. math:: p_i = P_{:,i}, \quad P \in \mathbb{R}^{d_\mathrm{model} \times n_\mathrm{ctx}}
 
-    ``table`` is the transpose of P, with the positions as rows. The scheme is equivalent to a linear layer on one-hot
-    positions, :math:`p_i = P e_i`. The table is initialized from a normal distribution with standard deviation 0.02, as
-    in BERT.
+    ``table`` is the transpose of P: its rows belong to positions. The scheme is equivalent to a linear layer on one-hot
+    positions, :math:`p_i = P e_i`. As in BERT, the table is initialized from a normal distribution with a standard
+    deviation of 0.02.
 
     Args:
         n_ctx: number of positions, at least 1.
@@ -258,7 +258,7 @@ class Learned(AbsoluteScheme):
 
     Raises:
         ValueError: in addition to those of ``AbsoluteScheme``, if ``n_ctx`` is below 1; in ``embed`` and ``encoding``,
-            for positions outside 0 to n_ctx - 1. A compiled graph omits this check.
+            for positions outside 0 to n_ctx - 1. A compiled graph skips this check.
 
     Source: Gehring et al. (2017), section 3.1; Devlin et al. (2019), section 3; IITD-13, IITD-16, CMU-24, GT-28,
     GT-29 (erratum E-99), UCL-23.

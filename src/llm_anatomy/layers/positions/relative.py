@@ -35,7 +35,7 @@ class ScalarBias(PositionScheme):
 
     .. math:: s_{ij} = \frac{q_i^\top k_j}{\sqrt{d_\mathrm{head}}} + b_{p_j - p_i}
 
-    If all positions follow each other, the matrix of b is a Toeplitz matrix, constant along each diagonal.
+    If the positions follow each other without gaps, b forms a Toeplitz matrix: it is constant along each diagonal.
 
     Args:
         n_heads: number of query heads.
@@ -160,13 +160,14 @@ class ALiBi(PositionScheme):
 
 
 class Shaw(PositionScheme):
-    r"""Trained vectors per offset, one added to the keys and one to the values, shared by all heads.
+    r"""Two trained vectors for each offset, one added to the keys and one to the values; all heads share them.
 
     .. math:: s_{ij} = \frac{q_i^\top (k_j + a^K_r)}{\sqrt{d_\mathrm{head}}}, \quad
         o_i = \sum_j w_{ij} (v_j + a^V_r), \quad r = \mathrm{clip}(p_j - p_i, r_\mathrm{min}, r_\mathrm{max})
 
-    The sums of vectors are never computed. :math:`q_i^\top a^K_r` is computed once for each row r and added for all
-    keys of this row; the weights of all keys of a row are summed before they are multiplied by :math:`a^V_r`.
+    The code never adds a vector to each key or value. It computes :math:`q_i^\top a^K_r` once for each row r and adds
+    it to the scores of all keys in that row; it sums the weights of all keys in a row and multiplies the sum by
+    :math:`a^V_r`.
 
     Args:
         buckets: maps offsets to rows, ``Clip(-k, k)`` in the paper; offsets in one row share their vectors.
@@ -214,13 +215,13 @@ class Shaw(PositionScheme):
 
 
 class TransformerXL(PositionScheme):
-    r"""Scores of Transformer-XL: the key's position becomes an offset, and the query's position two trained vectors.
+    r"""Scores of Transformer-XL: a distance replaces the key's position, and trained vectors replace the query's.
 
     .. math:: s_{ij} = \frac{q_i^\top k_j + q_i^\top W_R\, R_{p_i - p_j} + u^\top k_j + v^\top W_R\, R_{p_i - p_j}}
         {\sqrt{d_\mathrm{head}}}
 
-    The four terms are content with content, content with position, a bias of each key and a bias of each distance. R
-    holds first the sines, then the cosines of the distance: :math:`R_t = (\sin t\omega_c, \cos t\omega_c)_c` with
+    The four terms compare content with content and content with position, and give each key and each distance a bias. R
+    holds first the sines and then the cosines of the distance: :math:`R_t = (\sin t\omega_c, \cos t\omega_c)_c` with
     :math:`\omega_c = 10000^{-2c/d_\mathrm{model}}`. It is not computed for each pair of tokens: by the angle difference
     identities, each projected query is rotated by its own position and multiplied by the sinusoids of the keys'
     positions.
@@ -348,7 +349,7 @@ class ReleasedDeBERTa(DeBERTa):
     .. math:: s_{ij} = \frac{q_i^\top k_j + q_i^\top W_{K,r} P_{\delta(i,j)} + k_j^\top W_{Q,r} P_{\delta(i,j)}}
         {\sqrt{3\, d_\mathrm{head}}}
 
-    Since both terms share the table P, no change of the weights turns this formula into the paper's.
+    Weights that were trained with this formula give other scores in the paper's.
 
     Args:
         table, buckets, projections: as ``DeBERTa``.

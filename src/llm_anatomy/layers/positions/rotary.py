@@ -142,20 +142,24 @@ class _ScaledByTurns(_Scaled):
 
 @dataclass(frozen=True)
 class YaRNScaling(_ScaledByTurns):
-    r"""YaRN: the ramp runs over the index of the plane, and the scores get a temperature.
+    r"""YaRN: fast planes keep their frequency, slow planes are interpolated, and the scores get a temperature.
 
     .. math:: k_i = 1 - \mathrm{clamp}\left(
         \frac{i - i(\mathrm{fast})}{i(\mathrm{slow}) - i(\mathrm{fast})}, 0, 1\right),
         \quad i(\mathrm{turns}) = \frac{d_\mathrm{rotary}}{2\ln\mathrm{base}}
         \ln\frac{n_\mathrm{trained}}{2\pi\,\mathrm{turns}}
 
-    i(turns) is the index of the plane that makes this many turns in the trained length, rounded down for fast and up
-    for slow. The paper writes a ramp over turns; its code, and the models that use it, take the index, as we do here.
+    i(turns) is the index of the plane that makes this many full turns within the trained length, rounded down for fast
+    and up for slow. The paper blends by the number of turns. Its code and the models that use it blend by the index of
+    the plane, and so do we.
 
     Args:
-        factor, original_max_position_embeddings, beta_fast, beta_slow: as above.
-        attention_factor: :math:`\sqrt{1/t}`, which multiplies rotated queries and rotated keys, so that scores are
-            divided by the temperature t; :math:`0.1 \ln(\mathrm{factor}) + 1` by default.
+        factor: how many times longer than in training a text may be, at least 1.
+        original_max_position_embeddings: the length on which the model was trained.
+        beta_fast, beta_slow: a plane with more than ``beta_fast`` full turns in that length keeps its frequency, and
+            one with fewer than ``beta_slow`` is interpolated.
+        attention_factor: :math:`\sqrt{1/t}`. It multiplies rotated queries and rotated keys, so that the scores are
+            divided by the temperature t. By default :math:`0.1 \ln(\mathrm{factor}) + 1`.
 
     Source: Peng et al. (2023), "YaRN", sections 3.2 to 3.4.
 
@@ -187,7 +191,7 @@ class YaRNScaling(_ScaledByTurns):
 
 @dataclass(frozen=True)
 class Llama3Scaling(_ScaledByTurns):
-    r"""Llama 3: the ramp runs over the number of turns in the trained length, and there is no temperature.
+    r"""Llama 3: planes are blended by their number of turns in the trained length, and there is no temperature.
 
     .. math:: k_i = \mathrm{clamp}\left(
         \frac{\mathrm{turns}_i - \mathrm{slow}}{\mathrm{fast} - \mathrm{slow}}, 0, 1\right),
@@ -355,12 +359,12 @@ def decay_bound(frequencies: Float[Tensor, "pairs"], distances: Int[Tensor, "dis
 
 
 class Rotary(PositionScheme):
-    r"""Rotary position embedding: what both pairings share.
+    r"""Rotary position embedding: the part that both ways of pairing share.
 
     .. math:: q_m' = R_m q_m, \quad k_n' = R_n k_n, \quad {q_m'}^\top k_n' = q_m^\top R_{n-m} k_n
 
-    The rotation keeps lengths; YaRN also multiplies the result by ``attention_scaling``. A rotated vector depends on
-    its position, and the product of two of them on the difference alone.
+    The rotation preserves lengths; YaRN also multiplies the result by ``attention_scaling``. A rotated vector depends
+    on its position, but the product of two of them depends only on the difference of their positions.
     The rotation is applied to queries and keys after their projections, never to values. Any integer position is
     allowed. Angles are computed in float32 at least, whatever the dtype of the model; ``.to(dtype)`` does not touch the
     frequencies.
@@ -400,7 +404,7 @@ class Rotary(PositionScheme):
         positions: Int[Tensor, "#batch tokens"],
         tables: tuple[Tensor, ...] | None = None,
     ) -> Float[Tensor, "batch heads tokens d_head"]:
-        """Rotate the first ``d_rotary`` entries of each query, or key, by its position; the others stay."""
+        """Rotate the first ``d_rotary`` entries of each query, or key, by its position; the others do not change."""
         self._check_shapes(x, positions)
         tables = self.tables(positions, x.dtype) if tables is None else tables
         if self.d_rotary == x.shape[-1]:
@@ -442,9 +446,10 @@ class Rotary(PositionScheme):
 
 
 class InterleavedRotary(Rotary):
-    r"""RoPE with interleaved pairs: entries 0 and 1, 2 and 3, … As in the paper, GPT-J, RoFormer and Cohere.
+    r"""RoPE with interleaved pairs: entries 0 and 1, 2 and 3, and so on.
 
-    The complex form is the fastest for this pairing: a pair lies in memory as a complex number does.
+    The paper, GPT-J, RoFormer and Cohere use this pairing. The complex form is the fastest for it, since a pair is
+    stored in memory like a complex number.
 
     .. math:: (x_{2i} + \mathrm{i}\, x_{2i+1}) \, e^{\mathrm{i} m \theta_i}
 
@@ -466,9 +471,10 @@ class InterleavedRotary(Rotary):
 
 
 class HalfSplitRotary(Rotary):
-    r"""RoPE with half-split pairs: entry i of the first half and entry i of the second. As in GPT-NeoX and Llama.
+    r"""RoPE with half-split pairs: entry i of the first half and entry i of the second.
 
-    The efficient form is the fastest for this pairing: the halves are exchanged, and the sign goes with the sine.
+    GPT-NeoX and Hugging Face's Llama use this pairing. The efficient form is the fastest for it: the halves are
+    exchanged, and the sine carries the sign.
 
     .. math:: x \odot (c, c) + (x_\mathrm{second}, x_\mathrm{first}) \odot (-s, s), \quad
         c_i = \cos m\theta_i, \; s_i = \sin m\theta_i

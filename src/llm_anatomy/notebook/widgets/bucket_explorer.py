@@ -12,7 +12,7 @@ from llm_anatomy.notebook.widgets.controls import Choice, Slider
 
 MOST_BUCKETS, FARTHEST = 64, 256
 SAID = [
-    "which it has to itself", "shared by the offsets {first} to {last}", "shared by all offsets up to {last}",
+    "which no other offset shares", "shared by the offsets {first} to {last}", "shared by all offsets up to {last}",
     "shared by all offsets from {first} on",
 ]  # fmt: skip
 
@@ -28,8 +28,8 @@ class BucketExplorer(Widget):
 
     Args:
         n_buckets: initial number of buckets, even, 4 to 64.
-        max_distance: the distance from which on all offsets share a bucket; at most 256, and above n_buckets / 4, below
-            which each distance has a bucket of its own.
+        max_distance: the distance up to which the buckets divide the logarithm; the last one begins before it. At most
+            256, and above n_buckets / 4, up to which each distance has a bucket of its own.
         caption: one sentence that says what to look for.
 
     Raises:
@@ -38,10 +38,12 @@ class BucketExplorer(Widget):
     Source: Raffel et al. (2020), section 2.1, and T5's code; IITD-21.
 
     >>> BucketExplorer()
-    Both directions, farthest 128. Offset −20: bucket 10 of 32, shared by the offsets −22 to −16.
+    Both directions, largest distance 128. Offset −20: bucket 10 of 32, shared by the offsets −22 to −16.
     """
 
-    sentence = "{direction}, farthest {farthest}. Offset {offset}: bucket {bucket} of {n_buckets}, {said[case]}."
+    sentence = (
+        "{direction}, largest distance {farthest}. Offset {offset}: bucket {bucket} of {n_buckets}, {said[case]}."
+    )
     direction = Choice(["Both directions", "Past only"], label="offsets")
 
     def __init__(self, n_buckets=32, max_distance=128, *, caption: str = ""):
@@ -52,7 +54,7 @@ class BucketExplorer(Widget):
         self.sizes, self.farthest, self.ends = torch.tensor(sizes), torch.tensor(farthest), torch.tensor(both)
         reach, start = FARTHEST + FARTHEST // 4, -min(20, max_distance)
         controls = {"n_buckets": Choice(sizes, n_buckets, label="buckets")}
-        controls["max_distance"] = Choice(farthest, max_distance, label="farthest")
+        controls["max_distance"] = Choice(farthest, max_distance, label="largest distance")
         offset = Slider(start, -reach, reach, hue="position", ends=("past", "future"))
         super().__init__(caption=caption, data={"said": SAID}, offset=offset, **controls)
 
@@ -77,7 +79,8 @@ class BucketExplorer(Widget):
         axes = {"x": m.axis("low", "high", "offset: key − query", ticks="ticks"), "y": m.axis(0, "top", "bucket")}
         title = "Offset {offset}: bucket {bucket} of {n_buckets}"
         chart = m.plot(*layers, **axes, title=title, hint="{said[case]}", height=300, pick={"x": "offset"})
-        return [chart, "offset", m.note("{idle|Each bucket is used.|Never used: }[[{unused}]]{idle||.}"), "direction"]
+        idle = m.note("{idle|Every bucket is used.|Buckets that are never used: }[[{unused}]]{idle||.}")
+        return [chart, "offset", idle, "direction"]
 
 
 def _ends(causal: bool, n: int, farthest: int) -> list:

@@ -16,7 +16,7 @@ class CounterAndSinusoids(Widget):
 
     Digit k of i, :math:`\lfloor i / 2^k \rfloor \bmod 2`, has period :math:`P_k = 2^{k+1}`. The pair
     :math:`(\sin, \cos)(2\pi i / P_k)` is a hand that turns once in that period: the digit is 1 during the second half
-    of its turn. The counter starts anew after :math:`2^n` numbers. The paper's periods,
+    of its turn. The counter starts again after :math:`2^n` numbers. The paper's periods,
     :math:`2\pi \cdot 10000^{k/n}`, are not whole numbers, and the slowest is far longer.
 
     Args:
@@ -44,7 +44,7 @@ class CounterAndSinusoids(Widget):
         data = {"digits": [f"digit {k}" for k in range(n_bits)], "half": self.cycle}
         data["hands"] = [f"{name}, period {{periods}}" for name in data["digits"]]
         number = Slider(6, 0, 2 * self.cycle - 1, hue="position")
-        paper = Tick(label="the paper's periods, 2π to almost 2π · 10000")
+        paper = Tick(label=f"the paper's periods, 6.28 to {self.periods[1, -1]:,.0f}")
         super().__init__(caption=caption, data=data, number=number, paper=paper)
 
     def compute(self, number, paper):
@@ -77,9 +77,10 @@ class CounterAndSinusoids(Widget):
         hands = m.plot(
             m.line("ring_y", "ring_x", width=1, faint=True), m.arrows("cosine", "sine", hue="position"),
             m.line("half_y", "half_x", hue="position", width=5, faint=True),
-            m.words(0, -1.45, "sin {sine:.2f}, cos {cosine:.2f}"), title="The same as hands", repeat="hands", **dial,
+            m.words(0, -1.45, "sin {sine:.2f}, cos {cosine:.2f}"), repeat="hands",
+            title="The same waves as hands of a clock", **dial,
         )  # fmt: skip
-        again = "At {half}, counter and hands start anew."
-        never = "The counter starts anew at {half}. The paper's hands never all return to where they were."
-        words = f"{{paper|A digit is 1 while its hand is in the thick half of its turn. {again}|{never}}}"
+        again = "At {half}, counter and hands start again."
+        never = "The counter starts again at {half}. The paper's hands never all return to where they began."
+        words = f"{{paper|A digit is 1 while its hand points to the thick half of the circle. {again}|{never}}}"
         return [digits, waves, hands, m.note(words)]

@@ -11,7 +11,7 @@ from llm_anatomy.notebook.widgets.controls import Choice, Slider
 from llm_anatomy.notebook.widgets.encoding_explorer import first_rise
 
 FARTHEST, AIM = 256, 40
-KINDS = ("q = k = 1", "q = k random", "random A", "random B", "random C", f"aimed {AIM} back")
+KINDS = ("ones", "random, equal", "random pair A", "random pair B", "random pair C", f"aimed {AIM} back")
 
 
 class DecayExplorer(Widget):
@@ -33,15 +33,16 @@ class DecayExplorer(Widget):
     Source: Su et al. (2021), section 3.4.3; IITD-29, GT-36, CMU-28 (erratum E-72).
 
     >>> DecayExplorer(128, 10000.0)  # doctest: +NORMALIZE_WHITESPACE
-    A head 128 wide, base 10000, q = k = 1, distance 100: the paper's curve is 10.23, its bound 1309.10, the product
-    61.09. The curve first rises at distance 19, the product first rises at distance 12. The product is largest at
-    distance 0.
+    A head of width 128, base 10000, query and key: ones. At distance 100 the paper's curve is 10.23, its bound 1309.10,
+    and the product 61.09. The curve first rises at distance 19, the product first rises at distance 12. The product is
+    largest at distance 0.
     """
 
     sentence = (
-        "A head {d_head} wide, base {base}, {vectors}, distance {distance}: the paper's curve is {curve:.2f}, its "
-        "bound {bound:.2f}, the product {product:.2f}. The curve {curve_rises|never rises|first rises at distance "
-        "{curve_rise}}, the product {product_rises|never rises|first rises at distance {product_rise}}. "
+        "A head of width {d_head}, base {base}, query and key: {vectors}. At distance {distance} the paper's curve is "
+        "{curve:.2f}, its bound {bound:.2f}, and the product {product:.2f}. "
+        "The curve {curve_rises|never rises|first rises at distance {curve_rise}}, "
+        "the product {product_rises|never rises|first rises at distance {product_rise}}. "
         "The product is largest at distance {peak}."
     )
 
@@ -50,7 +51,7 @@ class DecayExplorer(Widget):
         bases = [int(b) if b == int(b) else b for b in sorted({100.0, 10000.0, 500000.0, above_one("base", base)})]
         self.frequencies = {width: torch.stack([Frequencies()(width, float(b)) for b in bases]) for width in widths}
         self.drawn = (100 * torch.randn(7, 256, generator=torch.Generator().manual_seed(0))).round() / 100
-        distance, vectors = Slider(100, 0, FARTHEST), Choice(KINDS, label="q and k")
+        distance, vectors = Slider(100, 0, FARTHEST), Choice(KINDS, label="query and key")
         width, base = Choice(widths, d_head, fixed=True), Choice(bases, base)
         super().__init__(caption=caption, distance=distance, vectors=vectors, d_head=width, base=base)
 
@@ -75,16 +76,17 @@ class DecayExplorer(Widget):
         curve = m.plot(
             m.rule(x="curve_rise", label="first rises at {curve_rise}"), m.line("curves", hue="position"),
             m.dots("distance", "curve", hue="position", label="{curve:.2f}"), y=m.axis(0, "highest"), height=180,
-            title="The paper's curve", hint="the mean of |Sᵢ|, part of an upper bound", **across,
+            title="The paper's curve", hint="the mean of |Sᵢ|; it enters an upper bound", **across,
         )  # fmt: skip
         product = m.plot(
             m.rule(x="product_rise", label="first rises at {product_rise}"), m.line("products"),
             m.dots("distance", "product", label="{product:.2f}"), y=m.axis("low", "high"),
-            title="The product itself", hint="of the query and a key so many positions back", **across,
+            title="The product of query and key", **across,
+            hint=f"equal vectors peak at distance 0, the aimed query at {AIM}, random pairs anywhere",
         )  # fmt: skip
         facts = {
             "the paper's curve": "{curve:.2f}",
-            "what the bound allows": "{bound:.2f}",
+            "the paper's bound": "{bound:.2f}",
             "the product": "{product:.2f}",
         }
-        return [curve, product, m.facts(**facts, **{"the product is largest at": "distance {peak}"})]
+        return [curve, product, m.facts(**facts, **{"the product is largest at distance": "{peak}"})]

@@ -13,7 +13,7 @@ class EncodingExplorer(Widget):
     r"""Compare two positions of the encoding: their dot product depends on their distance alone.
 
     With the frequencies :math:`\omega_t = 10000^{-2t/d}` of the pairs, two positions k apart have the dot product
-    :math:`\sum_t \cos \omega_t k`, and pair t of theirs differs by :math:`2 \left|\sin(\omega_t k / 2)\right|`.
+    :math:`\sum_t \cos \omega_t k`, and their pairs t are :math:`2 \left|\sin(\omega_t k / 2)\right|` apart.
 
     Args:
         n_positions: number of rows of the picture, 2 to 200.
@@ -67,13 +67,13 @@ class EncodingExplorer(Widget):
         )  # fmt: skip
         pairs = m.plot(
             m.bars("differences", hue="position"), x=m.axis(-0.5, "columns", ticks=[]), y=m.axis(0, 2), height=100,
-            title="Difference of the two rows", hint="in each pair of these coordinates",
+            title="Difference of the two rows", hint="how far apart they are, pair by pair",
         )  # fmt: skip
         products = m.plot(
             m.rule(x="rise", label="first rises at {rise}"), m.line("products", hue="position"),
             m.dots("apart", "product", label="{product:.2f}"), x=m.axis(0, last, "distance / positions"),
-            y=m.axis("lowest", "most"), title="Dot product against distance", hint="of any two positions so far apart",
-            pick={"x": "distance"},
+            y=m.axis("lowest", "most"), pick={"x": "distance"}, title="Dot product against distance",
+            hint="the same for all pairs of positions at a distance",
         )  # fmt: skip
         names = ("distance", "dot product, at most {most}", "fastest pair differs by", "slowest pair differs by")
         values = ("{apart}", "{product:.2f}", "{fastest:.4f}", "{slowest:.6f}")

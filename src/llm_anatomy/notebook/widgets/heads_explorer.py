@@ -65,18 +65,20 @@ class HeadsExplorer(Widget):
         data = {"tokens": n_tokens, "width": width, "rows": rows, "columns": columns, "cells": cells, "names": names}
         heads = Choice([n for n in range(1, width + 1) if width % n == 0], n_heads, fixed=True)
         token, column = Slider(min(1, n_tokens - 1), 0, n_tokens - 1), Slider(min(d_head + 1, width - 1), 0, width - 1)
-        controls = {"heads": heads, "plain": Tick(fixed=True, label=PLAIN), "token": token, "column": column}
+        controls = {"heads": heads, "plain": Tick(label=PLAIN), "token": token, "column": column}
         super().__init__(caption=caption, data=data | {"count": len(cells)}, **controls)
 
     def compute(self, step, heads, plain, token, column):
         x, w, d, joined = self.numbers, self.width, self.width // heads, step == 2
         split = rearrange(x, "tokens (heads d_head) -> heads tokens d_head", heads=heads)
-        apart = rearrange(x.reshape(split.shape) if plain else split, "heads tokens d_head -> tokens (heads d_head)")
+        apart = rearrange(
+            torch.where(plain, x.reshape(split.shape), split), "heads tokens d_head -> tokens (heads d_head)"
+        )
         spot = (apart == token * w + column).flatten().int().argmax()
         row, across = spot // w, spot % w
         sources = apart.index_select(1, across[None])[:, 0]  # the numbers that its head mixes
         mixed, shown = (x[..., None] == sources).any(-1) & (step > 0), torch.where(joined, x, apart)
-        wrong = torch.where(step > 0, (sources % w != column).any(), torch.tensor(plain))
+        wrong = torch.where(step > 0, (sources % w != column).any(), plain)
         words = {
             "at": step,
             "d_head": torch.tensor(d),

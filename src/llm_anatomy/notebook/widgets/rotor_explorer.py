@@ -31,13 +31,14 @@ class RotorExplorer(Widget):
     Source: Su et al. (2021), section 3.2; IITD-25 to IITD-28, CMU-28, CMU-29, CMU-32, GT-34.
 
     >>> RotorExplorer(8)  # doctest: +NORMALIZE_WHITESPACE
-    Query at position 2, key at 5, offset 3, q and k alike. The planes are 171.9°, 17.2°, 1.7°, 0.2° apart and give
-    −0.99, 0.96, 1.00, 1.00: the product is 1.96, the score 0.69.
+    The query is at position 2, the key at 5, offset 3, and their vectors are alike. In the planes they are 171.9°,
+    17.2°, 1.7°, 0.2° apart. The planes add −0.99, 0.96, 1.00, 1.00: the product is 1.96, the score 0.69.
     """
 
     sentence = (
-        "Query at position {query_at}, key at {key_at}, offset {offset}, q and k {vectors}. The planes are "
-        "[[{apart:.1f}°]] apart and give [[{shares:.2f}]]: the product is {product:.2f}, the score {score:.2f}."
+        "The query is at position {query_at}, the key at {key_at}, offset {offset}, and their vectors are {vectors}. "
+        "In the planes they are [[{apart:.1f}°]] apart. The planes add [[{shares:.2f}]]: the product is {product:.2f}, "
+        "the score {score:.2f}."
     )
 
     def __init__(self, d_head=8, base=10000.0, query_position=2, key_position=5, *, caption: str = ""):
@@ -53,7 +54,7 @@ class RotorExplorer(Widget):
         self.starts = torch.tensor([[[1.0, 0.0] * len(planes)] * 2, unlike])  # (alike or unlike, query and key, d_head)
         names = [f"plane {i}, θ = {theta:.3g}" for i, theta in enumerate(self.frequencies.tolist())]
         data = {"names": names, "planes": [str(i) for i in planes]}
-        both, vectors = Slider(0, 0, 100, label="move both by"), Choice(["alike", "unlike"], label="q and k")
+        both, vectors = Slider(0, 0, 100, label="move both by"), Choice(["alike", "unlike"], label="vectors")
         super().__init__(caption=caption, data=data, query=query, key=key, both=both, vectors=vectors)
 
     def compute(self, query, key, both, vectors):
@@ -78,11 +79,11 @@ class RotorExplorer(Widget):
             m.arrows("q_x", "q_y", hue="query", width=4), m.arrows("k_x", "k_y", hue="key"),
             m.words(0, -1.45, "{apart:.1f}° apart"), repeat="names", aspect=1, widest=150,
             x=m.axis(-1.4, 1.4, ticks=[]), y=m.axis(-1.6, 1.2, ticks=[]),
-            title="Query at {query_at}, key at {key_at}", hint="rings: before the rotation",
+            title="Query at {query_at}, key at {key_at}", hint="small rings: before the rotation",
         )  # fmt: skip
         shares = m.plot(
             m.bars("shares", hue="signed", text="{value:.2f}"), x=m.axis(labels="planes", name="plane"),
-            y=m.axis(-1.8, 1.8, ticks=[-1, 0, 1]), title="Share of each plane in the product", height=190,
+            y=m.axis(-1.8, 1.8, ticks=[-1, 0, 1]), title="What each plane adds to the product", height=190,
         )  # fmt: skip
-        values = {"offset, key − query": "{offset}", "product, the sum of the shares": "{product:.2f}"}
+        values = {"offset, key − query": "{offset}", "product, the sum over the planes": "{product:.2f}"}
         return [dials, shares, m.facts(**values, **{"score, product / √d": "{score:.2f}"})]

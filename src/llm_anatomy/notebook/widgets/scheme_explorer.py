@@ -23,27 +23,27 @@ SCHEMES = {  # what the second control chooses, the formula (_(…) is an index)
     "none": ("", "0",
         "Nothing is added. The score of two tokens does not depend on their positions."),
     "sinusoidal": ("", "p_(i)·p_(j) / √d",
-        "Added to the embeddings. You see the products of the codes themselves, 64 wide, without projections."),
+        "Sinusoids are added to the embeddings. You see their own dot products, for width 64 and without projections."),
     "learned": ("", "cos(p_(i), p_(j))",
-        "Added to the embeddings. You see the cosines between the trained vectors of a small model."),
+        "Trained vectors are added to the embeddings. You see the cosines between those of a small model."),
     "clipped bias": ("head", "b_(clip(j − i, −3, 3))",
-        "Added to the scores: a number per offset; offsets beyond three share the last one. They are made up."),
+        "A number per offset is added to the scores; offsets beyond three share the last. All are invented."),
     "T5": ("head", "b_(row(j − i))",
-        "Added to the scores: a number per bucket, trained under the mask, with all of the future in bucket 0."),
+        "A number per bucket is added to the scores. It was trained under the mask; the whole future is in bucket 0."),
     "ALiBi": ("head", "−m·|j − i|",
-        "Added to the scores, and nothing is trained: the slopes m are 1/4, 1/16, 1/64 and 1/256."),
+        "A line is added to the scores, and nothing is trained. The slopes m are 1/4, 1/16, 1/64 and 1/256."),
     "Shaw": ("head", "q·a_(clip(j − i, −3, 3)) / √d",
-        "Added to the keys: a vector per offset, which meets the query. Vectors and query are made up."),
+        "A vector per offset is added to the keys and multiplied by the query. Vectors and query are invented."),
     "Transformer-XL": ("head", "(q + v)·W R_(i − j) / √d",
-        "Added to the scores: sinusoids of the distance meet the query and a shared vector. All are made up."),
+        "Sinusoids of the distance are multiplied by the query and by a shared vector. All vectors are invented."),
     "TUPE": ("head", "U p_(i)·V p_(j) / √(2d)",
-        "Added to the scores: a product of two absolute positions. Vectors and projections are made up."),
+        "A product of two absolute positions is added to the scores. Vectors and projections are invented."),
     "DeBERTa": ("head", "(q·W p_(i − j) + k·U p_(j − i)) / √(3d)",
-        "Added to the scores: the query meets the offset, and the reverse offset meets the key. All are made up."),
+        "The query is multiplied by a vector of the offset, the key by one of the reverse offset. All are invented."),
     "RoPE": ("", "q·R_(j − i) k / √d",
-        "Queries and keys are rotated. You see the score of q = k = (1, …, 1), 8 wide: a cosine for each plane."),
+        "Queries and keys are rotated. You see the score of q = k = (1, …, 1), width 8: a sum of a cosine per plane."),
     "RoPE by plane": ("plane", "q·R_(j − i) k / √d",
-        "Queries and keys are rotated. You see the share of one plane in the score of q = k = (1, …, 1)."),
+        "Queries and keys are rotated. You see what one plane contributes to the score of q = k = (1, …, 1)."),
 }  # fmt: skip
 
 
@@ -54,7 +54,7 @@ class SchemeExplorer(Widget):
     of two trained vectors; :math:`b_{\mathrm{clip}(j - i)}`; T5's trained :math:`b_{\mathrm{row}(j - i)}`; ALiBi's
     :math:`-m_h |j - i|`; what Shaw, Transformer-XL, TUPE and DeBERTa add for one query and one key; and RoPE's
     :math:`q^\top R_{j - i} k / \sqrt d` for :math:`q = k = \mathbf 1`, d = 8, or the share of one plane. Numbers that
-    are neither fixed nor trained are made up.
+    are neither fixed nor trained are invented.
 
     Args:
         n_positions: number of positions, 2 to 24.
@@ -87,7 +87,7 @@ class SchemeExplorer(Widget):
         for kind, formula, note in SCHEMES.values():
             data["which"].append(f", {kind} {{part}}" if kind else "")
             data["formulas"].append(formula)
-            data["notes"].append(note if kind else f"{note} All heads are alike.")
+            data["notes"].append(note if kind else f"{note} All heads see the same.")
         start = Slider(2 * n // 3, 0, n - 1, hue="query")  # a query with keys on both sides
         super().__init__(caption=caption, data=data, scheme=Choice(SCHEMES, scheme), query=start)
 

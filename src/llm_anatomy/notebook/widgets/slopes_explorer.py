@@ -12,9 +12,8 @@ from llm_anatomy.notebook.widgets.controls import Slider
 
 MOST_HEADS = 128
 SAID = [
-    "{n_heads} is a power of two: each slope is the one before times {factor:.4f}.",
-    "{n_heads} is no power of two: the first {lower} heads have the slopes of {lower} heads, the other {more} every "
-    "second one of {upper}.",
+    "{n_heads} is a power of two: each slope is {factor:.4f} times the previous one.",
+    "{n_heads} is not a power of two: first come the slopes of {lower} heads, then every second slope of {upper}.",
     "One head has the flattest slope, 1/256.",
 ]
 
@@ -36,8 +35,8 @@ class SlopesExplorer(Widget):
     Source: Press et al. (2022), section 3, and its code for other numbers of heads; GT-31.
 
     >>> SlopesExplorer(3)  # doctest: +NORMALIZE_WHITESPACE
-    3 heads, head 2: slope 0.0039, bias −1 after 256.0 tokens, weight halved after 177.4. 3 is no power of two: the
-    first 2 heads have the slopes of 2 heads, the other 1 every second one of 4.
+    3 heads, head 2: slope 0.0039, bias −1 after 256.0 tokens, weight halved after 177.4. 3 is not a power of
+    two: first come the slopes of 2 heads, then every second slope of 4.
     """
 
     sentence = (
@@ -65,7 +64,6 @@ class SlopesExplorer(Widget):
             "case": (lower < n_heads) + 2 * (n_heads == 1),
             "lower": lower,
             "upper": upper,
-            "more": n_heads - lower,
         }
         facts |= {"factor": 2 ** (-8 / n_heads), "back": 1 / slopes, "heads": heads, "beyond": heads > lower}
         facts |= {"x": ends, "y": -ends * slopes, "x_now": ends[at - 1], "y_now": -ends[at - 1] * slope}

@@ -152,17 +152,17 @@ class Story:
 
     Args:
         text: the text, one paragraph to a line.
-        plot: the chain of events, one of ``story_grammar.PLOTS``.
+        plots: the chains of events, each one of ``story_grammar.PLOTS``.
         facts: the text of each slot of the plan.
 
     Source: written for this course.
 
-    >>> Story("Mia had a red kite.", "lost", {"hero": "Mia", "thing": "red kite"}).facts["thing"]
+    >>> Story("Mia had a red kite.", ("lost",), {"hero": "Mia", "thing": "red kite"}).facts["thing"]
     'red kite'
     """
 
     text: str
-    plot: str
+    plots: tuple[str, ...]
     facts: dict[str, str]
 
 
@@ -245,18 +245,21 @@ def expand(rule: str, facts: dict[str, object], rng: Random) -> str:
     return line.format_map(facts)
 
 
-def story(seed: int = 0, index: int = 0) -> Story:
+def story(seed: int = 0, index: int = 0, n_plots: int = 1) -> Story:
     """Generate one story of a corpus.
 
     The stories before it need not be generated. So workers can share the corpus by index, and training and test
-    stories are separated by index.
+    stories are separated by index. A long story has several plots: the same characters, things and places in one chain
+    of events after the other. With all eight it has about 4,000 characters, and its last paragraphs need facts from the
+    first.
 
     Args:
         seed: seed of the corpus.
         index: index of the story, from 0.
+        n_plots: number of plots in the story, all different, from 1 to 8.
 
     Raises:
-        ValueError: if ``index`` is below 0.
+        ValueError: if ``index`` is below 0, or there are not so many plots.
 
     Source: written for this course.
 
@@ -266,26 +269,29 @@ def story(seed: int = 0, index: int = 0) -> Story:
     """
     if index < 0:
         raise ValueError(f"{index=} must be at least 0")
+    if not 1 <= n_plots <= len(grammar.PLOTS):
+        raise ValueError(f"{n_plots=} must be from 1 to {len(grammar.PLOTS)}")
     rng = Random(f"{seed}/{index}")
-    facts, plot = plan(rng), rng.choice(list(grammar.PLOTS))
+    facts, plots = plan(rng), _different(rng, list(grammar.PLOTS), n_plots)
     beginning = [expand("opening", facts, rng), *_different(rng, [expand(r, facts, rng) for r in grammar.FACTS], 2)]
-    events = [expand(rule, facts, rng) for rule in grammar.PLOTS[plot]]
-    paragraphs = [beginning, events, [expand("moral", facts, rng)]]
+    events = [[expand(rule, facts, rng) for rule in grammar.PLOTS[plot]] for plot in plots]
+    paragraphs = [beginning, *events, [expand("moral", facts, rng)]]
     text = "\n".join(" ".join(sentences) for sentences in paragraphs)
     text = re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", text)
-    return Story(text, plot, {slot: f"{value}" for slot, value in facts.items()})
+    return Story(text, tuple(plots), {slot: f"{value}" for slot, value in facts.items()})
 
 
-def stories(seed: int = 0, n: int | None = None, first: int = 0) -> Iterator[str]:
+def stories(seed: int = 0, n: int | None = None, first: int = 0, n_plots: int = 1) -> Iterator[str]:
     """Generate the stories of a corpus one after the other.
 
     Args:
         seed: seed of the corpus.
         n: number of stories; None for no end.
         first: index of the first story.
+        n_plots: number of plots in each story.
 
     Raises:
-        ValueError: if ``n`` or ``first`` is below 0.
+        ValueError: if ``n`` or ``first`` is below 0, or as in :func:`story`.
 
     Source: written for this course.
 
@@ -295,7 +301,7 @@ def stories(seed: int = 0, n: int | None = None, first: int = 0) -> Iterator[str
     if n is not None and n < 0:
         raise ValueError(f"{n=} must be at least 0, or None for no end")
     for index in count(first) if n is None else range(first, first + n):
-        yield story(seed, index).text
+        yield story(seed, index, n_plots).text
 
 
 def story_text(n_characters: int, seed: int = 0) -> str:

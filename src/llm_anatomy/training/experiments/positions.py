@@ -2,19 +2,25 @@
 
     python -m llm_anatomy experiment positions
 
-Everything but the scheme is the same: the model, the corpus and the order of the batches. The command writes the tables
-``position_losses``, ``position_curves``, ``position_heads``, ``learned_positions``, ``t5_biases`` and
-``position_experiment`` of :mod:`llm_anatomy.data`.
+Everything but the scheme and its learning rate is the same: the model, the corpus and the order of the batches. The
+learning rate of each scheme is chosen from ``MAX_LRS`` with a seed and stories of their own. A test compares lengths on
+the same tokens, each with at least 32 tokens before it, and every test window lies inside one story. The command writes
+the tables ``position_tuning``, ``position_losses``, ``losses_by_position``, ``position_control``, ``position_curves``,
+``position_heads``, ``learned_positions``, ``t5_biases`` and ``position_experiment`` of :mod:`llm_anatomy.data`.
 """
 
 import csv
 import dataclasses
 import io
+import math
 import platform
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 
 import regex
@@ -25,22 +31,32 @@ from torch import nn
 from tqdm import tqdm
 
 from llm_anatomy.config import ModelConfig, RopeConfig, RopeScaling
-from llm_anatomy.evaluation.perplexity import next_token_loss
+from llm_anatomy.data import table
+from llm_anatomy.evaluation.perplexity import next_token_loss, token_losses
 from llm_anatomy.files import write_atomically
 from llm_anatomy.layers.attention import SelfAttention
 from llm_anatomy.layers.linear_attention import EluPlusOne, causal_linear_attention
 from llm_anatomy.layers.positions.base import PositionContext, PositionScheme
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.shapes import Float, Int, Tensor
-from llm_anatomy.training.data.stories import story_text
+from llm_anatomy.training.data.stories import stories
+from llm_anatomy.training.data.story_grammar import PLOTS
 from llm_anatomy.training.data.windows import random_windows, windows_ending_at
 from llm_anatomy.training.trainer import train
 
 N_TRAINED = 64
 LENGTHS = (64, 128, 256, 512)
-N_STEPS, BATCH_SIZE, MAX_LR, WARMUP_STEPS = 1000, 16, 5e-3, 50
-N_TRAINING_CHARACTERS, N_HELD_OUT_CHARACTERS = 4_000_000, 400_000
-N_WINDOWS = 256
+N_SCORED = 32
+"""Losses of different lengths are compared on the last tokens of the windows: each has at least 32 tokens before it."""
+N_STEPS, BATCH_SIZE, WARMUP_STEPS = 1000, 16, 50
+MAX_LRS = (5e-3, 1e-2, 2e-2, 4e-2, 8e-2)
+TUNING_SEED = 5
+N_TRAINING_STORIES, N_VALIDATION_STORIES, N_TEST_STORIES = 1000, 64, 256
+N_OPENING = 64
+"""Test windows start behind the opening of a story, which has at most so many tokens and introduces the characters."""
+POSITIONS_IN_A_ROW = 16
+CONTROL, N_CONTROL = "transformer_xl", 256
+"""The control: a scheme that is trained on longer windows as well, to see what the text before them is worth."""
 
 SCHEMES = {
     "none": {},
@@ -102,23 +118,54 @@ class LinearSelfAttention(SelfAttention):
 def corpus() -> tuple[list[str], Int[Tensor, "training"], Int[Tensor, "held_out"]]:
     """Load the corpus of the experiment: the vocabulary, the training ids and the held-out ids.
 
-    A token is a run of letters and digits, a single sign, or the empty line between two stories. The ids follow the
-    frequency in the training text: id 0 is the most frequent token.
+    The stories are long, about 820 tokens each. A token is a run of letters and digits, a single sign, or the empty
+    line between two stories. The ids follow the frequency in the training text: id 0 is the most frequent token.
 
     Source: the package's own stories, seeds 0 and 1; IITD-17.
 
     >>> vocabulary, training, held_out = corpus()
-    >>> len(vocabulary) < 1000 and len(training) > 900_000 and int(held_out.max()) < len(vocabulary)
+    >>> len(vocabulary) < 1000 and len(training) > 800_000 and int(held_out.max()) < len(vocabulary)
     True
     """
+    sizes = N_TRAINING_STORIES, N_VALIDATION_STORIES + N_TEST_STORIES
     training, held_out = (
-        regex.findall(r"\w+|\n\n|[^\w\s]", story_text(n, seed))
-        for seed, n in enumerate((N_TRAINING_CHARACTERS, N_HELD_OUT_CHARACTERS))
+        regex.findall(r"\w+|\n\n|[^\w\s]", "".join(f"{text}\n\n" for text in stories(seed, n, n_plots=len(PLOTS))))
+        for seed, n in enumerate(sizes)
     )
     vocabulary = [token for token, _ in Counter[str](training).most_common()]
     id_of = {token: i for i, token in enumerate(vocabulary)}
     training_ids, held_out_ids = (torch.tensor([id_of[token] for token in text]) for text in (training, held_out))
     return vocabulary, training_ids, held_out_ids
+
+
+def held_out_windows(n_tokens: int, *, validation: bool = False) -> Int[Tensor, "windows window"]:
+    """Cut one window from each held-out story. Windows of different lengths end with the same tokens.
+
+    Where a window ends is drawn at random, but so that the 512 tokens before lie inside the story, behind its opening.
+
+    Args:
+        n_tokens: number of tokens in the model's input, from 1 to 512.
+        validation: cut the windows from the stories that learning rates are chosen on, and not from those of the test.
+
+    Raises:
+        ValueError: if ``n_tokens`` is not from 1 to 512.
+
+    Source: Press et al. (2022), section 2, who compare lengths on the same tokens; IITD-17.
+
+    >>> short, long = held_out_windows(64), held_out_windows(512)
+    >>> short.shape, torch.equal(short, long[:, -65:])
+    (torch.Size([256, 65]), True)
+    """
+    if not 1 <= n_tokens <= LENGTHS[-1]:
+        raise ValueError(f"{n_tokens=} must be from 1 to {LENGTHS[-1]}")
+    vocabulary, _, held_out = corpus()
+    after_story = (held_out == vocabulary.index("\n\n")).nonzero().flatten()
+    before_story = F.pad(after_story[:-1], (1, 0), value=-1)
+    earliest = before_story + 1 + N_OPENING + LENGTHS[-1]
+    free = torch.rand(len(earliest), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    ends = (earliest + (free * (after_story - earliest)).long()).tolist()
+    chosen = ends[:N_VALIDATION_STORIES] if validation else ends[N_VALIDATION_STORIES:]
+    return windows_ending_at(held_out, chosen, n_tokens)
 
 
 def small_config(scheme: str, n_vocab: int, **changes) -> ModelConfig:
@@ -185,16 +232,20 @@ def _attention(block: nn.Module) -> SelfAttention:
     return block.attention
 
 
-def run(scheme: str, seed: int, n_steps: int = N_STEPS) -> tuple[Transformer, list[tuple[int, float]]]:
+def run(
+    scheme: str, seed: int, n_steps: int = N_STEPS, max_lr: float = MAX_LRS[2], n_tokens: int = N_TRAINED
+) -> tuple[Transformer, list[tuple[int, float]]]:
     """Train one model of the experiment.
 
     Args:
         scheme: one of ``SCHEMES``.
         seed: seed of the weights and the batches.
         n_steps: number of training steps.
+        max_lr: the maximum learning rate.
+        n_tokens: length of the windows, at most 1024. A batch has 1024 tokens in all.
 
     Returns:
-        The model, and its learning curve: about 20 pairs (step, held-out loss).
+        The model, and its learning curve: about 20 pairs (step, loss on the validation stories).
 
     Source: IITD-17, CMU-33.
 
@@ -202,27 +253,22 @@ def run(scheme: str, seed: int, n_steps: int = N_STEPS) -> tuple[Transformer, li
     >>> [step for step, _ in curve]
     [1]
     """
-    _, training, held_out = corpus()
+    _, training, _ = corpus()
     model = small_model(scheme, seed)
-    windows, curve = _test_windows(held_out, N_TRAINED), []
+    windows, curve = held_out_windows(N_TRAINED, validation=True), []
 
     def watch(step: int) -> None:
         if step % (n_steps // 20 or 1) == 0:
             curve.append((step, next_token_loss(model, windows)))
 
-    batches = random_windows(training, N_TRAINED, BATCH_SIZE, torch.Generator().manual_seed(seed))
-    train(model, batches, n_steps=n_steps, max_lr=MAX_LR, warmup_steps=min(WARMUP_STEPS, n_steps - 1), after_step=watch)
+    batch_size = BATCH_SIZE * N_TRAINED // n_tokens
+    batches = random_windows(training, n_tokens, batch_size, torch.Generator().manual_seed(seed))
+    train(model, batches, n_steps=n_steps, max_lr=max_lr, warmup_steps=min(WARMUP_STEPS, n_steps - 1), after_step=watch)
     return model, curve
 
 
-def _test_windows(held_out: Tensor, n_tokens: int) -> Tensor:
-    """Windows of the held-out text. Their last tokens are the same at every length."""
-    step = (len(held_out) - max(LENGTHS) - 1) // N_WINDOWS
-    return windows_ending_at(held_out, [max(LENGTHS) + i * step for i in range(N_WINDOWS)], n_tokens)
-
-
 def losses_by_length(model: Transformer, scheme: str) -> Iterator[tuple[str, int, float]]:
-    """Measure the loss on the last 64 tokens of the held-out windows, at each length that the model can read.
+    """Measure the loss on the last 32 tokens of the test windows, at each length that the model can read.
 
     Args:
         model: the trained model.
@@ -236,18 +282,33 @@ def losses_by_length(model: Transformer, scheme: str) -> Iterator[tuple[str, int
     >>> [length for _, length, _ in losses_by_length(small_model("learned"), "learned")]
     [64]
     """
-    _, _, held_out = corpus()
     for n_tokens in LENGTHS:
         if model.config.n_ctx is not None and n_tokens > model.config.n_ctx:
             continue
-        windows = _test_windows(held_out, n_tokens)
-        yield "", n_tokens, next_token_loss(model, windows, last=N_TRAINED)
+        windows = held_out_windows(n_tokens)
+        yield "", n_tokens, next_token_loss(model, windows, last=N_SCORED)
         if scheme == "rope" and n_tokens > N_TRAINED:
             for name, scaling in SCALINGS.items():
                 rope = RopeConfig(scaling=scaling(n_tokens / N_TRAINED))
                 scaled = Transformer(dataclasses.replace(model.config, rope=rope))
                 scaled.load_state_dict(model.state_dict())
-                yield name, n_tokens, next_token_loss(scaled, windows, last=N_TRAINED)
+                yield name, n_tokens, next_token_loss(scaled, windows, last=N_SCORED)
+
+
+def losses_by_position(model: Transformer) -> Float[Tensor, "rows"]:
+    """Measure the loss in the longest window that the model can read, each mean over 16 positions in a row.
+
+    Args:
+        model: the trained model.
+
+    Source: Press et al. (2022), appendix B; IITD-17, GT-52.
+
+    >>> losses_by_position(small_model("learned")).shape
+    torch.Size([4])
+    """
+    n_tokens = min(LENGTHS[-1], model.config.n_ctx or LENGTHS[-1])
+    losses = token_losses(model, held_out_windows(n_tokens)).mean(0)
+    return losses.unflatten(0, (-1, POSITIONS_IN_A_ROW)).mean(1)
 
 
 @torch.no_grad()
@@ -263,20 +324,36 @@ def mean_attention_weights(model: Transformer, n_distances: int = 32) -> Float[T
     >>> mean_attention_weights(small_model("rope"), n_distances=3).shape
     torch.Size([2, 4, 3])
     """
-    _, _, held_out = corpus()
-    _, records = model(_test_windows(held_out, N_TRAINED)[:, :-1], return_records=True)
+    _, records = model(held_out_windows(N_TRAINED)[:, :-1], return_records=True)
     weights = torch.stack([record.attention_weights for record in records])  # (layers, batch, heads, queries, keys)
     back = [weights.diagonal(-d, -2, -1)[..., n_distances - 1 - d :] for d in range(n_distances)]
     return torch.stack([w.mean((1, 3)) for w in back], -1)
 
 
-def experiment(out: Path, seeds: Iterable[int] = range(5), n_steps: int = N_STEPS) -> None:
+COLUMNS = {
+    "position_tuning": ["scheme", "max_lr", "loss"],
+    "position_losses": ["scheme", "scaling", "seed", "n_tokens", "loss"],
+    "losses_by_position": ["scheme", "seed", "position", "loss"],
+    "position_control": ["seed", "n_trained", "n_tokens", "loss"],
+    "position_curves": ["scheme", "seed", "step", "loss"],
+    "position_heads": ["scheme", "layer", "head", "distance", "weight"],
+    "learned_positions": ["position", *range(N_TRAINED)],
+    "t5_biases": ["head", "distance", "bias"],
+}
+"""The columns of each table."""
+
+
+def experiment(out: Path, seeds: Iterable[int] = range(5), n_steps: int = N_STEPS, n_workers: int = 1) -> None:
     """Run the experiment and write its tables.
 
     Args:
         out: folder of the tables; it is created if it does not exist.
         seeds: one model is trained for each scheme and seed.
         n_steps: number of training steps of each model.
+        n_workers: number of processes, each with one thread. It does not change the tables.
+
+    Raises:
+        ValueError: if ``n_workers`` is below 1.
 
     Source: IITD-17, IITD-31, CMU-24, CMU-33.
 
@@ -284,30 +361,112 @@ def experiment(out: Path, seeds: Iterable[int] = range(5), n_steps: int = N_STEP
     >>> signature(experiment).parameters["n_steps"].default
     1000
     """
-    torch.set_num_threads(1)  # one order of summation, so that a run can be repeated exactly
+    if n_workers < 1:
+        raise ValueError(f"{n_workers=} must be at least 1")
     out.mkdir(parents=True, exist_ok=True)
     seeds, began = list(seeds), time.monotonic()
-    losses, curves, heads = [], [], []
-    for seed, scheme in tqdm([(seed, scheme) for seed in seeds for scheme in SCHEMES], desc="models", disable=None):
-        model, curve = run(scheme, seed, n_steps)
-        curves += [[scheme, seed, step, f"{loss:.4f}"] for step, loss in curve]
-        losses += [[scheme, scaling, seed, n, f"{loss:.4f}"] for scaling, n, loss in losses_by_length(model, scheme)]
-        _write(out / "position_curves.csv", ["scheme", "seed", "step", "loss"], curves)
-        _write(out / "position_losses.csv", ["scheme", "scaling", "seed", "n_tokens", "loss"], losses)
-        if seed == seeds[0] and not scheme.startswith("linear"):
-            heads += _rows([scheme], mean_attention_weights(model))
-            _write(out / "position_heads.csv", ["scheme", "layer", "head", "distance", "weight"], heads)
-        if seed == seeds[0] and scheme == "learned":
-            table = F.normalize(model.position.get_parameter("table").detach(), dim=-1)
-            rows = [[i, *(f"{x:.2f}" for x in row)] for i, row in enumerate((table @ table.T).tolist())]
-            _write(out / "learned_positions.csv", ["position", *range(len(table))], rows)
-        if seed == seeds[0] and scheme == "t5":
-            context = PositionContext(torch.arange(N_TRAINED)[None])
-            any_heads = torch.zeros(1, model.config.n_heads, N_TRAINED, 1)
-            bias = _attention(model.stack.blocks[0]).position.bias(any_heads, any_heads, context)
-            assert bias is not None
-            _write(out / "t5_biases.csv", ["head", "distance", "bias"], _rows([], bias[0, :, -1].flip(-1).detach()))
+    tables: dict[str, list[list]] = {name: [] for name in COLUMNS}
+    with _pool(n_workers) as run_all:
+        tuned = [(scheme, max_lr, n_steps) for scheme in SCHEMES for max_lr in MAX_LRS]
+        for rows in tqdm(run_all(_tuning, tuned), desc="learning rates", total=len(tuned), disable=None):
+            _add(tables, rows, out)
+        best: dict[str, tuple[float, float]] = {}
+        for scheme, max_lr, loss in tables["position_tuning"]:
+            best[scheme] = min(best.get(scheme, (math.inf, max_lr)), (float(loss), max_lr))
+        jobs = [(scheme, seed, n_steps, best[scheme][1], seed == seeds[0]) for seed in seeds for scheme in SCHEMES]
+        for rows in tqdm(run_all(_trained, jobs), desc="models", total=len(jobs), disable=None):
+            _add(tables, rows, out)
+        controls = [(seed, n_steps, best[CONTROL][1]) for seed in seeds]
+        for rows in tqdm(run_all(_control, controls), desc="control", total=len(controls), disable=None):
+            _add(tables, rows, out)
     _write(out / "position_experiment.csv", ["field", "value"], _settings(seeds, n_steps, time.monotonic() - began))
+
+
+@contextmanager
+def _pool(n_workers: int) -> Iterator[Callable[[Callable, list], Iterable]]:
+    """A map over jobs, in this process or in several: each of one thread, so that a run can be repeated exactly."""
+    n_threads = torch.get_num_threads()
+    if n_workers > 1:
+        with ProcessPoolExecutor(n_workers, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
+            yield pool.map
+    else:
+        torch.set_num_threads(1)
+        try:
+            yield map
+        finally:
+            torch.set_num_threads(n_threads)
+
+
+def _add(tables: dict[str, list[list]], rows: dict[str, list[list]], out: Path) -> None:
+    for name, more in rows.items():
+        tables[name] += more
+        _write(out / f"{name}.csv", COLUMNS[name], tables[name])
+
+
+def _tuning(job: tuple[str, float, int]) -> dict[str, list[list]]:
+    scheme, max_lr, n_steps = job
+    try:
+        _, curve = run(scheme, TUNING_SEED, n_steps, max_lr)
+        loss = curve[-1][1]
+    except FloatingPointError:  # the learning rate was too high
+        loss = math.inf
+    return {"position_tuning": [[scheme, max_lr, f"{loss:.4f}"]]}
+
+
+def _trained(job: tuple[str, int, int, float, bool]) -> dict[str, list[list]]:
+    """Train and measure one model; the rows of each table. The first seed is looked into as well."""
+    scheme, seed, n_steps, max_lr, first = job
+    model, curve = run(scheme, seed, n_steps, max_lr)
+    by_position = enumerate(losses_by_position(model).tolist())
+    rows = {
+        "position_losses": [
+            [scheme, scaling, seed, n, f"{x:.4f}"] for scaling, n, x in losses_by_length(model, scheme)
+        ],
+        "losses_by_position": [[scheme, seed, i * POSITIONS_IN_A_ROW, f"{x:.4f}"] for i, x in by_position],
+        "position_curves": [[scheme, seed, step, f"{x:.4f}"] for step, x in curve],
+    }
+    if first and not scheme.startswith("linear"):
+        rows["position_heads"] = _rows([scheme], mean_attention_weights(model))
+    if first and scheme == "learned":
+        vectors = F.normalize(model.position.get_parameter("table").detach(), dim=-1)
+        cosines = enumerate((vectors @ vectors.T).tolist())
+        rows["learned_positions"] = [[i, *(f"{x:.2f}" for x in row)] for i, row in cosines]
+    if first and scheme == "t5":
+        context = PositionContext(torch.arange(N_TRAINED)[None])
+        any_heads = torch.zeros(1, model.config.n_heads, N_TRAINED, 1)
+        bias = _attention(model.stack.blocks[0]).position.bias(any_heads, any_heads, context)
+        assert bias is not None
+        rows["t5_biases"] = _rows([], bias[0, :, -1].flip(-1).detach())
+    return rows
+
+
+def _control(job: tuple[int, int, float]) -> dict[str, list[list]]:
+    seed, n_steps, max_lr = job
+    model, _ = run(CONTROL, seed, n_steps, max_lr, N_CONTROL)
+    return {"position_control": [[seed, N_CONTROL, n, f"{x:.4f}"] for _, n, x in losses_by_length(model, CONTROL)]}
+
+
+def results(name: str, **wanted: str | int | None) -> Float[Tensor, "rows"]:
+    """Read the losses of a table that the experiment has written, in its order: seed by seed.
+
+    Args:
+        name: ``position_losses``, ``losses_by_position``, ``position_curves`` or ``position_tuning``.
+        wanted: columns and the values that they must have.
+
+    Raises:
+        ValueError: if there is no such table, or no row has these values.
+
+    Source: the package's own experiment; IITD-17, CMU-33.
+
+    >>> results("position_losses", scheme="sinusoidal", n_tokens=64).shape  # the seeds
+    torch.Size([5])
+    >>> results("losses_by_position", scheme="alibi").view(5, -1).shape  # seeds, and 16 positions in each entry
+    torch.Size([5, 32])
+    """
+    losses = [row["loss"] for row in table(name) if all(row[column] == value for column, value in wanted.items())]
+    if not losses:
+        raise ValueError(f"no row of {name} has {wanted}")
+    return torch.tensor(losses, dtype=torch.float32)
 
 
 def _rows(first: list, values: Tensor) -> list[list]:
@@ -325,10 +484,12 @@ def _settings(seeds: list[int], n_steps: int, seconds: float) -> list[list]:
         ["n_tokens", N_TRAINED],
         ["n_steps", n_steps],
         ["batch_size", BATCH_SIZE],
-        ["max_lr", MAX_LR],
+        ["max_lrs", " ".join(map(str, MAX_LRS))],
+        ["tuning_seed", TUNING_SEED],
         ["training_tokens", len(training)],
         ["held_out_tokens", len(held_out)],
-        ["held_out_windows", N_WINDOWS],
+        ["test_windows", N_TEST_STORIES],
+        ["scored_tokens", N_SCORED],
         ["seeds", " ".join(map(str, seeds))],
         ["torch", torch.__version__.partition("+")[0]],
         ["python", platform.python_version()],

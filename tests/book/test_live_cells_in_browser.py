@@ -80,7 +80,11 @@ def start(tmp_path_factory):
     yield run
     for server in servers:
         server.terminate()
-        server.wait(60)
+        try:
+            server.wait(60)
+        except subprocess.TimeoutExpired:  # it waits for a kernel that does not end; the tests are over
+            server.kill()
+            server.wait()
 
 
 @pytest.fixture(scope="module")

@@ -59,9 +59,8 @@ def problems(page: Page) -> list[str]:
     if header(page.text).get("status") != "finished":
         return []
     sizes = _n_words(page), len(page.code), _core_minutes(page) or 0
-    where = page.text.relative_to(page.book.root).as_posix()
     return [
-        f"{where}: the chapter has {size} {thing}; at most {most} are allowed"
+        f"{page.name}: the chapter has {size} {thing}; at most {most} are allowed"
         for (thing, most), size in zip(LIMITS.items(), sizes, strict=True)
         if size > most
     ]

@@ -1,12 +1,13 @@
 """The loss against the sum of logarithms of the probabilities, written out."""
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
 from torch import nn
 
-from llm_anatomy.evaluation.perplexity import next_token_loss
+from llm_anatomy.evaluation.perplexity import next_token_loss, token_losses
 
 
 class Bigrams(nn.Module):
@@ -31,6 +32,16 @@ def test_the_loss_is_the_mean_of_the_negative_logarithms(last):
     ]
     found = next_token_loss(model, windows, last=last, batch_size=3)  # the last batch is smaller
     assert found == pytest.approx(sum(logarithms) / len(logarithms), abs=1e-6)
+
+
+def test_each_token_of_each_window_has_its_own_loss():
+    torch.manual_seed(0)
+    model, windows = Bigrams(), torch.randint(5, (7, 4))
+    chances = model.table.weight.softmax(-1).tolist()
+    found = token_losses(model, windows, batch_size=3)
+    assert found.shape == (7, 3)
+    for window, losses in zip(windows.tolist(), found.tolist(), strict=True):
+        assert losses == pytest.approx([-math.log(chances[a][b]) for a, b in pairwise(window)], abs=1e-6)
 
 
 def test_nothing_is_kept_for_a_gradient():

@@ -79,6 +79,22 @@ def accepted_package_and_fused(queries, keys, values, query_positions, key_posit
     return F.scaled_dot_product_attention(turned_queries, turned_keys, values, attn_mask=mask[:, None])
 
 
+def case(generator, n_heads, d_head, d_value, key_positions, mask, base):
+    """The queries are the newest tokens, as many as the mask has rows."""
+    batch, n_queries, n_keys = mask.shape
+    shapes = (n_queries, d_head), (n_keys, d_head), (n_keys, d_value)
+    queries, keys, values = (torch.randn(batch, n_heads, *s, generator=generator) for s in shapes)
+    return {
+        "queries": queries,
+        "keys": keys,
+        "values": values,
+        "query_positions": key_positions[:, n_keys - n_queries :],
+        "key_positions": key_positions,
+        "mask": mask,
+        "base": base,
+    }
+
+
 def cases(generator):
     we, know = [1.0, 0.5, -0.4, 0.8], [0.25, 2.0, 1.0, 0.3]
     words = torch.tensor([[we, know]] * 2).unsqueeze(1)  # in "of course we know" and in "we know that"
@@ -93,21 +109,11 @@ def cases(generator):
     }
 
     def drawn(n_heads, n_queries, d_head, d_value, key_positions, visible, base):
-        """The queries are the newest tokens; the mask is causal, and padding may attend only to itself."""
-        batch, n_keys = key_positions.shape
+        """The mask is causal, and padding may attend only to itself."""
+        n_keys = key_positions.shape[1]
         mask = torch.ones(n_keys, n_keys, dtype=torch.bool).tril() & visible[:, None, :]
         mask = (mask | torch.eye(n_keys, dtype=torch.bool))[:, n_keys - n_queries :]
-        shapes = (n_queries, d_head), (n_keys, d_head), (n_keys, d_value)
-        queries, keys, values = (torch.randn(batch, n_heads, *s, generator=generator) for s in shapes)
-        return {
-            "queries": queries,
-            "keys": keys,
-            "values": values,
-            "query_positions": key_positions[:, n_keys - n_queries :],
-            "key_positions": key_positions,
-            "mask": mask,
-            "base": base,
-        }
+        return case(generator, n_heads, d_head, d_value, key_positions, mask, base)
 
     padded = torch.tensor([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])  # the first sequence is two tokens shorter
     visible = torch.ones(2, 5, dtype=torch.bool)
@@ -199,17 +205,8 @@ def hidden_cases(generator):
         positions = torch.randint(-30, 200, (batch, n_keys), generator=generator).sort(-1).values
         mask = torch.rand(batch, n_queries, n_keys, generator=generator) < 0.5
         mask[:, :, 0] = True
-        shapes = (n_queries, d_head), (n_keys, d_head), (n_keys, d_value)
-        queries, keys, values = (torch.randn(batch, n_heads, *s, generator=generator) for s in shapes)
-        return {
-            "queries": queries,
-            "keys": keys,
-            "values": values,
-            "query_positions": positions[:, n_keys - n_queries :] + 3,
-            "key_positions": positions,
-            "mask": mask,
-            "base": base,
-        }
+        found = case(generator, n_heads, d_head, d_value, positions, mask, base)
+        return found | {"query_positions": found["query_positions"] + 3}
 
     return [
         drawn(2, 3, 4, 7, 10, 8, 500),

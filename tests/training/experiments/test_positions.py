@@ -3,6 +3,7 @@
 import csv
 
 import pytest
+import regex
 import torch
 from einops import rearrange
 
@@ -56,9 +57,13 @@ def test_a_window_lies_inside_one_story_behind_its_opening():
         windows = held_out_windows(512, validation=validation)
         assert windows.shape == (len(of_its_own), 513)
         starts = []
-        for window, story in zip(windows, of_its_own, strict=True):
+        openings = [
+            " ".join(regex.findall(r"\w+|[^\w\s]", t.split("\n")[0])) for t in positions.stories(1, 320, n_plots=8)
+        ]
+        of_these = openings[:64] if validation else openings[64:]
+        for window, story, opening in zip(windows, of_its_own, of_these, strict=True):
             text = " ".join(words[i] for i in window)
-            assert text in story
+            assert text in story and story.startswith(opening) and story.index(text) > len(opening)
             starts.append(story[: story.index(text)].count(" "))
         assert min(starts) >= 64 and max(starts) > 250  # tokens of the story before the window
         assert torch.equal(held_out_windows(7, validation=validation), windows[:, -8:])

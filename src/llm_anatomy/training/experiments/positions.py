@@ -53,7 +53,7 @@ MAX_LRS = (5e-3, 1e-2, 2e-2, 4e-2, 8e-2)
 TUNING_SEED = 5
 N_TRAINING_STORIES, N_VALIDATION_STORIES, N_TEST_STORIES = 1000, 64, 256
 N_OPENING = 64
-"""Test windows start behind the opening of a story, which has at most so many tokens and introduces the characters."""
+"""Test windows start at least so many tokens into a story: behind its opening, which introduces the characters."""
 POSITIONS_IN_A_ROW = 16
 CONTROL, N_CONTROL = "transformer_xl", 256
 """The control: a scheme that is trained on longer windows as well, to see what the text before them is worth."""
@@ -367,18 +367,20 @@ def experiment(out: Path, seeds: Iterable[int] = range(5), n_steps: int = N_STEP
     seeds, began = list(seeds), time.monotonic()
     tables: dict[str, list[list]] = {name: [] for name in COLUMNS}
     with _pool(n_workers) as run_all:
-        tuned = [(scheme, max_lr, n_steps) for scheme in SCHEMES for max_lr in MAX_LRS]
-        for rows in tqdm(run_all(_tuning, tuned), desc="learning rates", total=len(tuned), disable=None):
-            _add(tables, rows, out)
+
+        def collect(work: Callable, jobs: list, what: str) -> None:
+            for rows in tqdm(run_all(work, jobs), desc=what, total=len(jobs), disable=None):
+                for name, more in rows.items():
+                    tables[name] += more
+                    _write(out / f"{name}.csv", COLUMNS[name], tables[name])
+
+        collect(_tuning, [(scheme, max_lr, n_steps) for scheme in SCHEMES for max_lr in MAX_LRS], "learning rates")
         best: dict[str, tuple[float, float]] = {}
         for scheme, max_lr, loss in tables["position_tuning"]:
             best[scheme] = min(best.get(scheme, (math.inf, max_lr)), (float(loss), max_lr))
         jobs = [(scheme, seed, n_steps, best[scheme][1], seed == seeds[0]) for seed in seeds for scheme in SCHEMES]
-        for rows in tqdm(run_all(_trained, jobs), desc="models", total=len(jobs), disable=None):
-            _add(tables, rows, out)
-        controls = [(seed, n_steps, best[CONTROL][1]) for seed in seeds]
-        for rows in tqdm(run_all(_control, controls), desc="control", total=len(controls), disable=None):
-            _add(tables, rows, out)
+        collect(_trained, jobs, "models")
+        collect(_control, [(seed, n_steps, best[CONTROL][1]) for seed in seeds], "control")
     _write(out / "position_experiment.csv", ["field", "value"], _settings(seeds, n_steps, time.monotonic() - began))
 
 
@@ -397,12 +399,6 @@ def _pool(n_workers: int) -> Iterator[Callable[[Callable, list], Iterable]]:
             torch.set_num_threads(n_threads)
 
 
-def _add(tables: dict[str, list[list]], rows: dict[str, list[list]], out: Path) -> None:
-    for name, more in rows.items():
-        tables[name] += more
-        _write(out / f"{name}.csv", COLUMNS[name], tables[name])
-
-
 def _tuning(job: tuple[str, float, int]) -> dict[str, list[list]]:
     scheme, max_lr, n_steps = job
     try:
@@ -414,7 +410,7 @@ def _tuning(job: tuple[str, float, int]) -> dict[str, list[list]]:
 
 
 def _trained(job: tuple[str, int, int, float, bool]) -> dict[str, list[list]]:
-    """Train and measure one model; the rows of each table. The first seed is looked into as well."""
+    """Train and measure one model; return the rows of each table. For the first seed, some tell what it has learned."""
     scheme, seed, n_steps, max_lr, first = job
     model, curve = run(scheme, seed, n_steps, max_lr)
     by_position = enumerate(losses_by_position(model).tolist())
@@ -450,7 +446,7 @@ def results(name: str, **wanted: str | int | None) -> Float[Tensor, "rows"]:
     """Read the losses of a table that the experiment has written, in its order: seed by seed.
 
     Args:
-        name: ``position_losses``, ``losses_by_position``, ``position_curves`` or ``position_tuning``.
+        name: a table with a column of losses, such as ``position_losses``.
         wanted: columns and the values that they must have.
 
     Raises:

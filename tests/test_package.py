@@ -92,6 +92,9 @@ WORKERS = {"torch", "IPython", "traitlets", "pyseccomp"}
 OPTIONAL = {
     "llm_anatomy.tokenizers.bpe": {"tiktoken"},
     "llm_anatomy.models.checkpoints.hub": {"huggingface_hub"},
+    "llm_anatomy.models.checkpoints.chat": {"jinja2"},
+    "llm_anatomy.models.checkpoints.gguf_files": {"gguf"},
+    "llm_anatomy.tokenizers.hugging_face": {"tokenizers"},
 }
 
 

@@ -604,7 +604,7 @@ def test_a_name_is_fetched_from_the_hub_and_a_folder_comes_first(whole, monkeypa
 
 def test_without_the_hub_or_without_the_network_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(ValueError, match=r"install huggingface_hub \(pip install 'llm_anatomy\[hub\]'\)"):
+    with pytest.raises(ValueError, match=r"install huggingface_hub \(pip install 'llm_anatomy\[checkpoints\]'\)"):
         hub.locate("owner/model")
 
     def snapshot_download(name, allow_patterns):

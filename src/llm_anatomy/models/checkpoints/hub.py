@@ -42,7 +42,7 @@ def locate(name_or_folder: str | os.PathLike) -> Path:
     except ImportError:
         raise ValueError(
             f"name_or_folder={name!r} is no folder; to fetch it by name, install huggingface_hub "
-            "(pip install 'llm_anatomy[hub]')"
+            "(pip install 'llm_anatomy[checkpoints]')"
         ) from None
     try:
         return Path(snapshot_download(name, allow_patterns=list(FILES)))

@@ -12,9 +12,9 @@ from torch import nn
 
 from llm_anatomy.layers.attention import CrossAttention, MultiHeadAttention, SelfAttention
 from llm_anatomy.layers.functional import attention_weights, scaled_dot_product_attention
-from llm_anatomy.layers.masks import CausalMask
+from llm_anatomy.layers.masks import CausalMask, Mask, SlidingWindowMask
 from llm_anatomy.layers.normalization import AcrossHeads
-from llm_anatomy.layers.positions.base import PositionScheme
+from llm_anatomy.layers.positions.base import PositionContext, PositionScheme
 from llm_anatomy.layers.positions.rotary import HalfSplitRotary
 from llm_anatomy.layers.softcapping import Softcapping
 
@@ -151,14 +151,27 @@ bare_attention = getattr(scaled_dot_product_attention, "__wrapped__", scaled_dot
 @pytest.mark.parametrize(
     ("change", "error", "sentence"),
     [
-        (dict(query=torch.zeros(5, 6)), ValueError, r"query has shape \(5, 6\)"),
+        (dict(query=torch.zeros(6)), ValueError, r"query has shape \(6,\); it must be \(..., tokens, width\)"),
+        (dict(query=torch.zeros(5, 6)), ValueError, r"query \(5, 6\), key .* must have equally many dimensions"),
         (dict(key=torch.zeros(3, 4, 7, 5)), ValueError, "query is 6 wide and key 5"),
-        (dict(key=torch.zeros(2, 4, 7, 6)), ValueError, "must agree in batch"),
-        (dict(value=torch.zeros(3, 4, 8, 9)), ValueError, "must agree in batch"),
+        (dict(key=torch.zeros(2, 4, 7, 6)), ValueError, "agree in batch"),
+        (dict(value=torch.zeros(3, 4, 8, 9)), ValueError, "agree in batch"),
+        (dict(key=torch.zeros(3, 0, 7, 6), value=torch.zeros(3, 0, 7, 9)), ValueError, "4 query heads cannot share 0"),
+        (  # without heads, sequences are not shared as heads are
+            dict(query=torch.zeros(4, 5, 6), key=torch.zeros(2, 7, 6), value=torch.zeros(2, 7, 9)),
+            ValueError,
+            r"query \(4, 5, 6\), key \(2, 7, 6\) and value \(2, 7, 9\) must have equally many dimensions and agree",
+        ),
         (
             dict(key=torch.zeros(3, 3, 7, 6), value=torch.zeros(3, 3, 7, 9)),
             ValueError,
             "4 query heads cannot share 3",
+        ),
+        (  # the sentence shows the shapes that were given
+            dict(zip(("query", "key", "value"), (x[:, 0] for x in inputs()), strict=True))
+            | dict(mask=torch.ones(2, 5, 7, dtype=torch.bool)),
+            ValueError,
+            r"mask has shape \(2, 5, 7\); it must broadcast to the scores \(3, 5, 7\)",
         ),
         (dict(mask=torch.zeros(5, 7)), TypeError, "torch.float32; it must be torch.bool"),
         (dict(mask=torch.ones(7, 5, dtype=torch.bool)), ValueError, r"mask has shape \(7, 5\)"),
@@ -170,6 +183,118 @@ def test_misfits_are_refused_in_one_sentence(change, error, sentence):
     arguments = dict(zip(("query", "key", "value"), inputs(), strict=True)) | change
     with pytest.raises(error, match=sentence):
         bare_attention(**arguments)
+
+
+LEADING = [(), (3,), (3, 4), (2, 3, 4), (2, 1, 3, 4)]
+
+
+def with_leading(leading, kv_leading=None, queries=QUERIES, keys=KEYS, seed=6):
+    g = torch.Generator().manual_seed(seed)
+    kv_leading = leading if kv_leading is None else kv_leading
+    shapes = (*leading, queries, D_HEAD), (*kv_leading, keys, D_HEAD), (*kv_leading, keys, D_VALUE)
+    return [torch.randn(shape, generator=g, dtype=torch.float64, requires_grad=True) for shape in shapes]
+
+
+@pytest.mark.parametrize("kind", ["bool", "bias", "both"])
+@pytest.mark.parametrize(("leading", "n_own"), [(leading, n) for leading in LEADING for n in range(len(leading) + 1)])
+def test_any_leading_dimensions_equal_pytorch(leading, n_own, kind):
+    """PyTorch takes any leading dimensions itself; mask and bias may lack some of them, or be 1 in some."""
+    own = leading[len(leading) - n_own :]
+    for shape in {own, (1, *own[1:])[:n_own], (*own[:-1], 1)[:n_own]}:
+        mask = random_mask(shape=(*shape, QUERIES, KEYS)) if kind != "bias" else None
+        g = torch.Generator().manual_seed(7)
+        bias = torch.randn(*shape, QUERIES, KEYS, generator=g, dtype=torch.float64) if kind != "bool" else None
+        added = bias if mask is None else (0 if bias is None else bias) + mask.double().log()
+        leaves, twins = with_leading(leading), with_leading(leading)
+        expected = F.scaled_dot_product_attention(*twins, attn_mask=added)
+        expected.square().sum().backward()
+        output = scaled_dot_product_attention(*leaves, mask, bias=bias)
+        explicit, weights = scaled_dot_product_attention(*leaves, mask, bias=bias, return_weights=True)
+        torch.testing.assert_close(output, expected)
+        torch.testing.assert_close(explicit, expected)
+        torch.testing.assert_close(weights @ leaves[2], expected)
+        torch.testing.assert_close(attention_weights(*leaves[:2], mask, bias=bias), weights)
+        for result in (output, explicit):
+            grads = torch.autograd.grad(result.square().sum(), leaves)
+            for grad, twin in zip(grads, twins, strict=True):
+                torch.testing.assert_close(grad, twin.grad)
+
+
+@pytest.mark.parametrize("rule", [CausalMask(), CausalMask() & SlidingWindowMask(3)])
+@pytest.mark.parametrize("leading", LEADING, ids=len)
+def test_a_rule_masks_any_leading_dimensions(leading, rule):
+    for n_queries in (KEYS, QUERIES, 1):
+        leaves = with_leading(leading, queries=n_queries)
+        expected = F.scaled_dot_product_attention(*leaves, attn_mask=rule.as_tensor(n_queries, KEYS))
+        torch.testing.assert_close(scaled_dot_product_attention(*leaves, rule), expected)
+        torch.testing.assert_close(scaled_dot_product_attention(*leaves, rule, return_weights=True)[0], expected)
+
+
+@pytest.mark.parametrize("leading", LEADING[1:], ids=len)
+def test_positions_of_each_sequence_mask_any_leading_dimensions(leading):
+    """All leading dimensions but the heads are the batch of the positions."""
+    batch = leading if len(leading) == 1 else leading[:-1]
+    n = math.prod(batch)
+    positions = torch.arange(KEYS).expand(n, -1) - torch.arange(n)[:, None]  # padding on the left, more in each
+    context = PositionContext(positions.clamp(min=-1))
+    leaves = with_leading(leading, queries=KEYS)
+    heads = (1,) * (len(leading) - len(batch))
+    mask = CausalMask()(context.query_positions, context.key_positions).view(*batch, *heads, KEYS, KEYS)
+    expected = attention_weights(*leaves[:2], mask) @ leaves[2]
+    for return_weights in (False, True):
+        result = scaled_dot_product_attention(
+            *leaves, CausalMask(), position_context=context, return_weights=return_weights
+        )
+        torch.testing.assert_close(result[0] if return_weights else result, expected)
+
+
+@pytest.mark.parametrize("leading", LEADING[2:], ids=len)
+@pytest.mark.parametrize("kv_heads", [2, 1])
+def test_heads_are_shared_under_any_leading_dimensions(leading, kv_heads):
+    for n_queries in (QUERIES, 1):
+        leaves = with_leading(leading, (*leading[:-1], kv_heads), queries=n_queries)
+        mask = random_mask(shape=(*leading, n_queries, KEYS))
+        repeated = [x.repeat_interleave(leading[-1] // kv_heads, -3) for x in leaves[1:]]
+        expected = F.scaled_dot_product_attention(leaves[0], *repeated, attn_mask=mask)
+        torch.testing.assert_close(scaled_dot_product_attention(*leaves, mask), expected)
+        torch.testing.assert_close(scaled_dot_product_attention(*leaves, mask, return_weights=True)[0], expected)
+
+
+@pytest.mark.parametrize("leading", LEADING, ids=len)
+def test_a_score_mod_is_told_batch_and_head_whatever_the_leading_dimensions(leading):
+    def slanted(score, batch, head, q_idx, kv_idx):
+        return score + (0.3 * batch - 0.2 * head + 0.5 * q_idx) * kv_idx
+
+    leaves = with_leading(leading)
+    batch = leading if len(leading) < 2 else leading[:-1]
+    numbers = torch.arange(math.prod(leading)).view(leading)
+    n_heads = 1 if len(leading) < 2 else leading[-1]
+    batch, head = (numbers // n_heads)[..., None, None], (numbers % n_heads)[..., None, None]
+    scores = leaves[0] @ leaves[1].mT / math.sqrt(D_HEAD)
+    expected = slanted(scores, batch, head, torch.arange(QUERIES)[:, None], torch.arange(KEYS)).softmax(-1)
+    output, weights = scaled_dot_product_attention(*leaves, score_mod=slanted, return_weights=True)
+    torch.testing.assert_close(weights, expected)
+    torch.testing.assert_close(output, expected @ leaves[2])
+    torch.testing.assert_close(attention_weights(*leaves[:2], score_mod=slanted), expected)
+
+
+@pytest.mark.parametrize("rule", [None, CausalMask(), SlidingWindowMask(2), "bool"])
+@pytest.mark.parametrize("leading", [(), (0,), (3,), (0, 4), (3, 0), (2, 0, 4)])
+def test_empty_inputs_give_empty_outputs_zeros_and_gradients_of_zero(leading, rule):
+    for n_queries, n_keys in ((QUERIES, KEYS), (0, KEYS), (0, 0), (QUERIES, 0)):
+        if math.prod(leading) and n_queries and n_keys or n_queries > n_keys and isinstance(rule, Mask):
+            continue
+        leaves = with_leading(leading, queries=n_queries, keys=n_keys)
+        mask = torch.ones(n_queries, n_keys, dtype=torch.bool) if rule == "bool" else rule
+        expected = F.scaled_dot_product_attention(*leaves)
+        for return_weights in (False, True):
+            result = scaled_dot_product_attention(*leaves, mask, return_weights=return_weights)
+            output, weights = result if return_weights else (result, None)
+            assert output.shape == expected.shape == (*leading, n_queries, D_VALUE)
+            assert output.eq(0).all() and expected.eq(0).all()
+            assert weights is None or weights.shape == (*leading, n_queries, n_keys)
+            for grad, leaf in zip(torch.autograd.grad(output.sum(), leaves), leaves, strict=True):
+                assert grad.shape == leaf.shape and grad.eq(0).all()
 
 
 def torch_twin(ours: MultiHeadAttention, d_model, d_context) -> nn.MultiheadAttention:
@@ -515,7 +640,7 @@ def test_compiles_with_its_gradients(backend, run_without_shape_checks):
     run_without_shape_checks(f"""
 import torch
 from llm_anatomy.layers.attention import SelfAttention
-from llm_anatomy.layers.masks import CausalMask
+from llm_anatomy.layers.masks import CausalMask, Mask, SlidingWindowMask
 from llm_anatomy.layers.positions.rotary import HalfSplitRotary
 norm = torch.nn.RMSNorm(6)
 attention = SelfAttention(12, 4, n_kv_heads=2, d_head=6, position=HalfSplitRotary(4), query_norm=norm)

@@ -1,14 +1,24 @@
 """Whole models: the properties that all must have. Their logits are compared in checkpoints/test_parity.py."""
 
+import copy
+import pickle
 import re
 
 import pytest
+import safetensors.torch
 import torch
 from randomness import randomize
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from llm_anatomy.config import ModelConfig
-from llm_anatomy.layers.masks import Mask
+from llm_anatomy.layers.attention import CrossAttention, SelfAttention
+from llm_anatomy.layers.feedforward import GatedFeedForward
+from llm_anatomy.layers.masks import CausalMask, Mask
+from llm_anatomy.layers.positions.base import PositionContext
 from llm_anatomy.layers.positions.rotary import HalfSplitRotary
+from llm_anatomy.layers.residual import PostNorm, PreNorm, SandwichNorm
+from llm_anatomy.models.block import Block, BlockRecord, EncoderOutput, ParallelBlock
 from llm_anatomy.models.transformer import Transformer
 
 BATCH, TOKENS, VOCAB = 3, 11, 101
@@ -237,3 +247,220 @@ def test_positions_are_worked_out_once_for_all_layers(window, monkeypatch):
         model(ids, attention_mask=attention_mask, cache=cache)
         model(ids[:, :1], cache=cache)
         assert (len(made), len(masks)) == (3, 3)
+
+
+# --- Blocks from their parts ---
+
+
+def own_block(cross_attention=False):
+    """A block that no config describes: its norms and widths differ from part to part."""
+    return Block(
+        attention=SelfAttention(24, 4, n_kv_heads=2, d_head=5, position=HalfSplitRotary(4)),
+        feedforward=GatedFeedForward(24, 36, nn.GELU()),
+        attention_residual=PreNorm(nn.RMSNorm(24)),
+        feedforward_residual=SandwichNorm(nn.LayerNorm(24), nn.RMSNorm(24)),
+        cross_attention=CrossAttention(24, 4, d_context=17) if cross_attention else None,
+        cross_attention_residual=PostNorm(nn.LayerNorm(24)) if cross_attention else None,
+    )
+
+
+def test_a_block_of_parts_computes_what_its_parts_do():
+    block = randomize(own_block(cross_attention=True)).double()
+    g = torch.Generator().manual_seed(4)
+    x = torch.randn(2, 5, 24, generator=g, dtype=torch.float64)
+    source = EncoderOutput(torch.randn(2, 3, 17, generator=g, dtype=torch.float64))
+    context = PositionContext(torch.arange(5)[None], source.key_positions)
+    result, record = block(x, mask=CausalMask(), encoder_output=source, cross_position_context=context)
+    expected = x + block.attention(block.attention_residual.norm(x), mask=CausalMask())
+    norm = block.cross_attention_residual.norm
+    expected = norm(expected + block.cross_attention(expected, source.hidden_states))
+    inner = block.feedforward(block.feedforward_residual.norm_in(expected))
+    torch.testing.assert_close(result, expected + block.feedforward_residual.norm_out(inner))
+    assert record == BlockRecord(None, None, None)
+    tensor = CausalMask().as_tensor(5)  # a mask may also be a tensor
+    alone = own_block().double()
+    torch.testing.assert_close(alone(x, mask=tensor)[0], alone(x, mask=CausalMask())[0])
+    with torch.no_grad():
+        cache, steps = alone.attention.new_cache(2, 5), []
+        for t in range(5):
+            steps.append(alone(x[:, t : t + 1], mask=CausalMask(), cache=cache)[0])
+    torch.testing.assert_close(torch.cat(steps, 1), alone(x, mask=CausalMask())[0])
+
+
+@pytest.mark.parametrize("n_norms", [1, 2])
+def test_a_parallel_block_of_parts_computes_what_its_parts_do(n_norms):
+    norms = dict(attention_norm=nn.LayerNorm(24), feedforward_norm=nn.RMSNorm(24) if n_norms == 2 else None)
+    feedforward = nn.Sequential(nn.Linear(24, 24), shared := nn.GELU(), nn.Linear(24, 24), shared)
+    block = randomize(ParallelBlock(SelfAttention(24, 4), feedforward, **norms)).double()
+    x = torch.randn(2, 5, 24, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    first, second = block.attention_norm, block.feedforward_norm if n_norms == 2 else block.attention_norm
+    expected = x + block.attention(first(x), mask=CausalMask()) + block.feedforward(second(x))
+    torch.testing.assert_close(block(x, mask=CausalMask())[0], expected)
+    assert len(block.feedforward) == 4  # a list of layers may run one of them twice
+    assert (block.feedforward_norm is block.attention_norm) == (n_norms == 1)
+
+
+def test_a_block_says_which_part_is_missing():
+    parts = dict(attention_residual=PreNorm(nn.RMSNorm(24)), feedforward_residual=PreNorm(nn.RMSNorm(24)))
+    attention, feedforward, cross = SelfAttention(24, 4), GatedFeedForward(24, 36, nn.GELU()), CrossAttention(24, 4)
+    with pytest.raises(ValueError, match="cross_attention and cross_attention_residual must be given together"):
+        Block(attention, feedforward, cross_attention=cross, **parts)
+    with pytest.raises(ValueError, match="encoder_output must be None for a block without cross_attention"):
+        source = EncoderOutput(torch.zeros(2, 3, 24))
+        Block(attention, feedforward, **parts)(torch.zeros(2, 5, 24), mask=CausalMask(), encoder_output=source)
+
+
+# --- Nothing to read ---
+
+SCHEMES = {  # in addition to those of VARIETIES
+    "deberta": {"position": "deberta", "clipping.max_distance": 3},
+    "deberta, log buckets": {"position": "deberta_v2", "norm_placement": "post"},
+    "tied, one norm": dict(position="rope", tie_embeddings=True, parallel_block=True, n_parallel_norms=1),
+}
+EMPTY = [(0, 5), (2, 0), (0, 0)]
+
+
+def any_model(name, **more):
+    return Transformer(ModelConfig.of(SIZES | (VARIETIES | SCHEMES)[name] | more))
+
+
+def check_empty(model, shape, **more):
+    for return_records in (False, True):
+        result = model(torch.zeros(shape, dtype=torch.long), return_records=return_records, **more)
+        logits, records = result if return_records else (result, [])
+        assert logits.shape == (*shape, VOCAB)
+        for record in records:
+            weights = record.attention_weights
+            assert weights.shape == (shape[0], SIZES["n_heads"], shape[1], shape[1])
+        model.zero_grad()
+        logits.sum().backward()
+        assert all(p.grad is None or p.grad.eq(0).all() for p in model.parameters())
+
+
+@pytest.mark.parametrize("shape", EMPTY)
+@pytest.mark.parametrize("kind", ["decoder", "encoder"])
+@pytest.mark.parametrize("name", VARIETIES | SCHEMES)
+def test_no_sequences_and_no_tokens_give_empty_logits(name, kind, shape):
+    if kind == "encoder" and "latent" in name:
+        kind = "decoder"
+    model = any_model(name, kind=kind)
+    check_empty(model, shape)
+    check_empty(model, shape, attention_mask=torch.ones(shape, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("position", ["t5", "rope"])
+def test_an_empty_source_and_an_empty_target(position):
+    model = Transformer(ModelConfig.of(SIZES | dict(kind="encoder-decoder", position=position)))
+    for batch, n_source, n_target in [(0, 3, 4), (2, 3, 0), (0, 0, 0)]:
+        check_empty(model, (batch, n_target), source=torch.zeros(batch, n_source, dtype=torch.long))
+    assert model(ids(), source=torch.zeros(BATCH, 0, dtype=torch.long)).isfinite().all()  # cross-attention adds zeros
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("name", ["rope, parallel", "window", "latent"])
+def test_no_new_tokens_leave_a_cache_as_it_is(name, masked):
+    model, tokens = build(name), ids()
+    nothing = torch.ones(BATCH, 0, dtype=torch.bool) if masked else None
+    found = []
+    with torch.no_grad():
+        expected, cache = model(tokens), model.new_cache(BATCH, TOKENS)
+        for part in (tokens[:, :6], tokens[:, 6:]):
+            found.append(model(part[:, :0], attention_mask=nothing, cache=cache))
+            found.append(model(part, cache=cache))
+    torch.testing.assert_close(torch.cat(found, 1), expected)
+
+
+# --- Function transforms, copies, saving and export ---
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [(name, "decoder") for name in VARIETIES | SCHEMES] + [("t5", "encoder-decoder")]
+)
+def test_function_transforms_leave_the_model_as_it_was(name, kind, tmp_path):
+    """Every tensor of the model, buffers included, is borrowed for a gradient, a Jacobian and a vectorized call."""
+    model, tokens = any_model(name, kind=kind), ids(tokens=4, batch=2)
+    more = {"source": ids(2, tokens=3, batch=2)} if kind == "encoder-decoder" else {}
+    tensors = dict(model.named_parameters()) | dict(model.named_buffers())
+    expected = model(tokens, **more)
+
+    def loss(given):
+        return torch.func.functional_call(model, given, (tokens,), more).square().mean()
+
+    floats = {name: tensor for name, tensor in tensors.items() if tensor.is_floating_point()}
+    grads = torch.func.grad(loss)(floats)
+    own = torch.autograd.grad(loss({}), list(model.parameters()), allow_unused=True, materialize_grads=True)
+    for (parameter, _), grad in zip(model.named_parameters(), own, strict=True):
+        torch.testing.assert_close(grads[parameter], grad)
+    if name != "experts":  # which tokens an expert receives depends on the data
+        both = {name: torch.stack((tensor, tensor)) for name, tensor in floats.items()}
+        with sdpa_kernel(SDPBackend.MATH):  # PyTorch vectorizes no other kernel with a bias that has a gradient
+            torch.func.jacrev(loss)(floats)
+            torch.func.vmap(loss)(both)
+    torch.func.functional_call(model, model.state_dict(), (tokens,), more)
+
+    found = dict(model.named_parameters()) | dict(model.named_buffers())
+    assert list(found) == list(tensors) and all(found[name] is tensor for name, tensor in tensors.items())
+    safetensors.torch.save_file(model.state_dict(), tmp_path / "model.safetensors")
+    torch.save(model, tmp_path / "model.pt")
+    copies = [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
+    copies += [torch.load(tmp_path / "model.pt", weights_only=False), any_model(name, kind=kind)]
+    copies[-1].load_state_dict(safetensors.torch.load_file(tmp_path / "model.safetensors"))
+    for other in copies:
+        torch.testing.assert_close(other(tokens, **more), expected)
+        assert len(list(other.parameters())) == len(list(model.parameters()))
+
+
+@pytest.mark.parametrize("position", ["t5", "tupe", "deberta"])
+def test_a_state_dict_with_a_second_name_for_a_shared_tensor_is_loaded(position):
+    """As earlier versions wrote them: each layer repeated the shared table, and the output the tied embedding."""
+    options = {"deberta": {"clipping.max_distance": 3}, "tupe": {"n_ctx": 40}}.get(position, {})
+    config = ModelConfig.of(SIZES | dict(position=position, tie_embeddings=True) | options)
+    model, other = Transformer(config), Transformer(config)
+    state = model.state_dict()
+    assert "unembedding.embedding.weight" not in state
+    repeated = {"unembedding.embedding.weight": state["embedding.weight"]}
+    first, second = "stack.blocks.0.attention.position.", "stack.blocks.1.attention.position."
+    shared = [key for key in state if key.startswith(first) and (position != "deberta" or "table" in key)]
+    repeated |= {key.replace(first, second): state[key] for key in shared}
+    assert len(state | repeated) > len(state) + 1
+    other.load_state_dict(state | repeated)
+    torch.testing.assert_close(other(ids()), model(ids()))
+    with pytest.raises(RuntimeError, match=r"Unexpected key.*stack.blocks.1.attention.position.elsewhere"):
+        other.load_state_dict(state | {"stack.blocks.1.attention.position.elsewhere": torch.zeros(1)})
+    for key, tensor in repeated.items():
+        with pytest.raises(RuntimeError, match=f"{key} differs from the tensor of which it is the second name"):
+            other.load_state_dict(state | {key: tensor + 1})
+
+
+WINDOWS = {
+    "all layers": {},
+    "every second layer": dict(layer_types=("sliding_attention", "full_attention")),
+    "both sides": dict(kind="encoder"),
+    "softcapping": dict(attn_logit_softcapping=2.0),
+    "shared heads": dict(n_kv_heads=2),
+    "latent": LATENT,
+    "alibi": dict(position="alibi"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "n_tokens"),
+    [
+        pytest.param(name, n, marks=pytest.mark.slow) for name in WINDOWS for n in (3, 7)
+    ]  # less than the window, and more
+    + [("every second layer", 6)],
+)
+def test_windows_are_exported_for_all_lengths(name, n_tokens, run_without_shape_checks):
+    config = SIZES | dict(position="rope", window=4) | WINDOWS[name]
+    code = (
+        "import torch\nfrom llm_anatomy.config import ModelConfig\n"
+        "from llm_anatomy.models.transformer import Transformer\n"
+        f"model = Transformer(ModelConfig.of({config!r}))\n"
+        "shapes = {'ids': {0: torch.export.Dim('batch'), 1: torch.export.Dim('tokens')}}\n"
+        f"ids = torch.randint(0, {VOCAB}, (2, {n_tokens}))\n"
+        "exported = torch.export.export(model, (ids,), dynamic_shapes=shapes).module()\n"
+        "for shape in ((2, 3), (3, 4), (5, 5), (3, 9), (2, 40)):\n"
+        f"    ids = torch.randint(0, {VOCAB}, shape)\n"
+        "    torch.testing.assert_close(exported(ids), model(ids))\n"
+    )
+    run_without_shape_checks(code)

@@ -2,7 +2,10 @@
 
 import io
 import json
+import random
+import re
 from collections import Counter
+from functools import cmp_to_key
 
 import pytest
 import sentencepiece
@@ -19,6 +22,7 @@ from llm_anatomy.tokenizers.bpe import (
     PairCounts,
     first_seen,
     in_letters,
+    largest_bytes,
     non_overlapping_pairs,
     overlapping_pairs,
     shortest,
@@ -142,6 +146,7 @@ TIES = {
     shortest: lambda ids, order: (
         lambda pair: (len(b"".join(pair).decode(errors="replace")), b"".join(pair).replace(b" ", "▁".encode()))
     ),
+    largest_bytes: lambda ids, order: cmp_to_key(lambda one, other: -1 if one > other else one < other),
 }
 
 
@@ -151,6 +156,105 @@ def test_merges_equal_a_slow_loop(tie_break, find_pairs, samples):
     text = samples["generated"][:600] + samples["scripts"] + samples["runs"] + LECTURE
     tokenizer = BPE.train([text], 256 + 150, pre_tokenizer=GPT2, tie_break=tie_break, find_pairs=find_pairs)
     assert merged(tokenizer) == slow_merges(GPT2(text), 150, TIES[tie_break], find_pairs.__name__)
+
+
+@pytest.mark.parametrize("find_pairs", [overlapping_pairs, non_overlapping_pairs], ids=lambda c: c.__name__)
+@pytest.mark.parametrize("tie_break", TIES, ids=lambda t: t.__name__)
+@settings(deadline=None, derandomize=True, database=None, max_examples=150)
+@given(words=st.lists(st.text(alphabet="aab", min_size=1, max_size=24), max_size=6), n=st.integers(1, 40))
+def test_merges_of_repetitive_words_equal_a_slow_loop(tie_break, find_pairs, words, n):
+    options = dict(pre_tokenizer=NoSplit(), tie_break=tie_break, find_pairs=find_pairs)
+    made = merged(BPE.train(words, 256 + n, **options))
+    assert bool(made) == any(len(word) > 1 for word in words)
+    assert made == slow_merges(words, len(made), TIES[tie_break], find_pairs.__name__)
+    counts = [step.counts for step in BPE.train(words, 256 + n, trace=True, **options)]
+    assert all(counts) and all(min(c.values()) > 0 for c in counts)
+
+
+LONG_WORDS = {
+    "one letter": "a" * 3000,
+    "two letters": "ab" * 1500 + "b",
+    "runs": "aaab" * 400 + "aab" * 300 + "a" * 777,
+    "DNA": "".join(random.Random(0).choices("ACGT", k=4000)),
+    "Chinese": "".join(map(chr, random.Random(1).choices(range(0x4E00, 0x4E80), range(128, 0, -1), k=1500))),
+    "unspaced": "".join(random.Random(1).choices(["the", "of", "and", "人", "é"], [5, 4, 3, 2, 1], k=1500)),
+}
+
+
+@pytest.mark.syllabus("UCL-07", "GT-40")
+@pytest.mark.parametrize("word", LONG_WORDS.values(), ids=LONG_WORDS)
+def test_a_long_word_is_learned_and_encoded_as_by_hugging_face(word):
+    peer = hugging_face(r"[^\n]+", [word], 700)
+    ours = BPE.train([word], 700, pre_tokenizer=NoSplit(), byte_alphabet=GPT2_BYTES)
+    assert merged(ours) == [tuple(map(gpt2_bytes, pair)) for pair in json.loads(peer.to_str())["model"]["merges"]]
+    assert ours.encode(word[7:] + word) == peer.encode(word[7:] + word).ids
+
+
+def test_a_word_of_a_hundred_thousand_equal_letters_is_learned_by_doubling():
+    tokenizer = BPE.train(["a" * 2**17], 300)
+    assert tokenizer.vocabulary[256:] == [b"a" * 2**i for i in range(1, 18)]
+
+
+def course_merges(texts, n_merges, special_tokens):
+    """From the assignment of Stanford's CS336, with tuples of bytes and ``max``."""
+    special = "|".join(re.escape(token) for token in sorted(special_tokens, key=len, reverse=True))
+    words = Counter()
+    for text in texts:
+        for part in re.split(special, text) if special else [text]:
+            words.update(tuple(bytes([byte]) for byte in piece.encode()) for piece in GPT2(part))
+    merges = []
+    for _ in range(n_merges):
+        counts = Counter()
+        for word, n in words.items():
+            for pair in zip(word, word[1:], strict=False):
+                counts[pair] += n
+        pair = max(counts, key=lambda pair: (counts[pair], pair))
+        merges.append(pair)
+        joined = Counter()
+        for word, n in words.items():
+            new = []
+            for token in word:
+                if new and (new[-1], token) == pair:
+                    new[-1] += token
+                else:
+                    new.append(token)
+            joined[tuple(new)] += n
+        words = joined
+    return merges
+
+
+SPECIAL = ["<|end|>", "<|end|>end", "<|pad|>"]
+
+
+@pytest.mark.syllabus("GT-41")
+@pytest.mark.parametrize("special_tokens", [[], SPECIAL[:1], SPECIAL], ids=len)
+def test_merges_and_ids_equal_a_courses(special_tokens, samples):
+    story = (
+        samples["english"]
+        + samples["runs"]
+        + "<|end|>"
+        + samples["scripts"]
+        + "<|end|><|end|>ended <|end|>ended<|pad|>padded"
+    )
+    texts = [story * 2, samples["generated"][:800] + "<|end|>"]
+    ours = BPE.train(
+        texts, 456, pre_tokenizer=GPT2, special_tokens=special_tokens, tie_break=largest_bytes, byte_alphabet=range(256)
+    )
+    expected = course_merges(texts, 200 - len(special_tokens), special_tokens)
+    assert merged(ours) == expected
+    assert ours.vocabulary == BYTES + [b"".join(pair) for pair in expected] + [t.encode() for t in special_tokens]
+    assert ours.special_tokens == {text: 456 - len(special_tokens) + i for i, text in enumerate(special_tokens)}
+    assert ours.decode(ours.encode(story, allowed_special="all")) == story
+
+
+@pytest.mark.parametrize("kind", [BPE, CharacterBPE])
+def test_nothing_is_learned_from_special_tokens_or_across_them(kind):
+    texts = ["ab<s>cd<s>ab<s>cd<s><s>"] * 3
+    tokenizer = kind.train(texts, 400, pre_tokenizer=NoSplit(), special_tokens=["<s>"])
+    assert {b"".join(pair) for pair in merged(tokenizer)} == {b"ab", b"cd"}
+    steps = list(kind.train(texts[:1], 400, pre_tokenizer=NoSplit(), special_tokens=["<s>"], trace=True))
+    assert [b"".join(tokens) for tokens in steps[-1].text] == [b"ab", b"cd", b"ab", b"cd"]
+    assert len(tokenizer.encode(texts[0], allowed_special="all")) == 4 + 5
 
 
 def test_planted_fault_stale_counts_are_noticed(samples, monkeypatch):
@@ -283,6 +387,25 @@ def slow_encode(tokenizer, piece):
         ids[i : i + 2] = [token_of[tokenizer.vocabulary[ids[i]] + tokenizer.vocabulary[ids[i + 1]]]]
 
 
+@pytest.mark.parametrize("short", [0, 64])
+@settings(deadline=None, derandomize=True, database=None, max_examples=300)
+@given(data=st.data())
+def test_ids_of_merges_in_any_order_equal_a_slow_loop(short, data):
+    """In released files, a merge may create a pair of a lower rank, and several pairs may form one token."""
+    longer = [a + b for a in ("a", "b", "ab", "ba", "aa") for b in ("a", "b", "bb", "aa")]
+    tokens = data.draw(st.lists(st.sampled_from(longer), unique=True, max_size=9))
+    vocabulary = BYTES + [token.encode() for token in tokens]
+    ids = {token: i for i, token in enumerate(vocabulary)}
+    splits = [(token[:k], token[k:]) for token in map(str.encode, tokens) for k in range(1, len(token))]
+    pairs = [(ids[left], ids[right]) for left, right in splits if left in ids and right in ids]
+    ranks = data.draw(st.lists(st.integers(0, 4), min_size=len(pairs), max_size=len(pairs)))
+    tokenizer = BPE(vocabulary, dict(zip(pairs, ranks, strict=True)), NoSplit())
+    text = data.draw(st.text(alphabet="ab", min_size=1, max_size=40))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bpe, "SHORT", short)
+        assert tokenizer.encode(text) == slow_encode(tokenizer, text)
+
+
 @pytest.fixture(scope="module")
 def unsplit(corpus, samples):
     return BPE.train([*corpus[:20], *samples.values()], 600, pre_tokenizer=NoSplit())
@@ -294,11 +417,14 @@ def check_ids(tokenizer, samples):
         assert fresh.encode(piece) == slow_encode(fresh, piece)
 
 
-def test_ids_equal_a_slow_loop(unsplit, samples):
+@pytest.mark.parametrize("short", [0, 64, 10**6])
+def test_ids_equal_a_slow_loop(short, unsplit, samples, monkeypatch):
+    monkeypatch.setattr(bpe, "SHORT", short)
     check_ids(unsplit, samples)
 
 
 def test_planted_fault_another_order_of_merges_is_noticed(unsplit, samples, monkeypatch):
+    monkeypatch.setattr(bpe, "SHORT", 0)
     monkeypatch.setattr(bpe, "heappop", lambda heap: heap.pop())
     with pytest.raises(AssertionError):
         check_ids(unsplit, samples)
@@ -360,6 +486,8 @@ def test_training_stops_when_no_pair_is_left():
             lambda: BPE.train(["a"], 300, byte_alphabet=[1, 2]),
             "byte_alphabet=.* contain each number from 0 to 255 once",
         ),
+        (lambda: BPE.train(["a"], 300, special_tokens=["<s>", ""]), "must not contain an empty string"),
+        (lambda: BPE.train(["a"], 300, find_pairs=zip), "find_pairs=<class 'zip'> must be overlapping_pairs or non_ov"),
         (lambda: BPE(BYTES[:-1], {}), "lacks 1 of the 256 single bytes; the first is 255"),
         (lambda: BPE(BYTES, {(97, 98): 0}), r"merges\[97, 98\] gives b'ab', which is not in the vocabulary"),
         (lambda: BPE(BYTES, {(97, 256): 0}), r"merges\[97, 256\] must have ids from 0 to 255"),

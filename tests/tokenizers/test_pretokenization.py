@@ -126,6 +126,11 @@ def test_an_unknown_pattern_promises_nothing():
     assert PreTokenizer(r"\S+").stable_pieces("two words") == NoSplit().stable_pieces("two words") == ([], "two words")
 
 
+def test_a_long_run_of_white_space_may_have_many_pieces():
+    text = " \t  \t" * 40_000
+    assert [piece for pieces in LLAMA.iter_blocks(text) for piece in pieces] == [" \t", "  \t"] * 40_000
+
+
 @pytest.mark.parametrize("pre_tokenizer", ALL.values(), ids=ALL)
 def test_blocks_hold_the_same_pieces(pre_tokenizer, samples, monkeypatch):
     monkeypatch.setattr(pretokenization, "BLOCK", 13)

@@ -2,7 +2,9 @@ r"""Scaled dot-product attention as functions: one path that forms the weights, 
 
 Legend of shapes: ``batch``, ``heads`` (of the queries), ``kv_heads`` (of keys and values), ``queries`` and ``keys``
 (numbers of tokens), ``d_head`` (width of a query or a key), ``d_value`` (width of a value). Rows are tokens. Boolean
-masks are True where a query may attend to a key.
+masks are True where a query may attend to a key. The functions of this module take any number of dimensions before
+those of tokens and width: none, ``batch``, ``batch heads``, or more, of which the last is ``heads``; all of them may be
+empty.
 """
 
 import math
@@ -22,19 +24,19 @@ once with all scores, and with indices that broadcast to them."""
 
 
 def scaled_dot_product_attention(
-    query: Float[Tensor, "batch heads queries d_head"],
-    key: Float[Tensor, "batch kv_heads keys d_head"],
-    value: Float[Tensor, "batch kv_heads keys d_value"],
+    query: Float[Tensor, "*leading queries d_head"],
+    key: Float[Tensor, "*kv_leading keys d_head"],
+    value: Float[Tensor, "*kv_leading keys d_value"],
     mask: Bool[Tensor, "*#mask"] | Mask | None = None,
     *,
     position_context: PositionContext | None = None,
-    bias: Float[Tensor, "#batch #heads queries keys"] | None = None,
+    bias: Float[Tensor, "*#bias"] | None = None,
     scale: float | None = None,
     score_mod: ScoreMod | None = None,
     return_weights: bool = False,
 ) -> (
-    Float[Tensor, "batch heads queries d_value"]
-    | tuple[Float[Tensor, "batch heads queries d_value"], Float[Tensor, "batch heads queries keys"]]
+    Float[Tensor, "*leading queries d_value"]
+    | tuple[Float[Tensor, "*leading queries d_value"], Float[Tensor, "*leading queries keys"]]
 ):
     r"""Average the values with weights that say how well each key matches the query.
 
@@ -45,13 +47,15 @@ def scaled_dot_product_attention(
     return them.
 
     Args:
-        query, key, value: the query has as many heads as key and value, or a multiple of that number: query head i
-            reads key-value head ``i // (heads / kv_heads)``.
-        mask: boolean, True = may attend, broadcast to (batch, heads, queries, keys); or a rule over positions, such as
+        query, key, value: their leading dimensions agree, with one exception. If there are at least two of them, the
+            last one counts heads, and the query may have a multiple of the heads of key and value: query head i reads
+            key-value head ``i // (heads / kv_heads)``.
+        mask: boolean, True = may attend, broadcast to (\*leading, queries, keys); or a rule over positions, such as
             ``CausalMask()``. A query that may attend to no key gets zeros for weights and output.
-        position_context: the positions of queries and keys, which a rule needs. By default the tokens follow each
-            other without gaps, and the last query is at the position of the last key.
-        bias: is added to the scaled scores, such as the bias of a position scheme.
+        position_context: the positions of queries and keys, which a rule needs; their batch holds all leading
+            dimensions but that of the heads, in their order. By default the tokens follow each other without gaps, and
+            the last query is at the position of the last key.
+        bias: is added to the scaled scores, such as the bias of a position scheme; broadcasts as the mask does.
         scale: factor of the scores, :math:`1/\sqrt{d_\mathrm{head}}` by default.
         score_mod: changes the scores after the bias was added, with the signature of PyTorch's FlexAttention, such as
             ``Softcapping(50.0)``. It takes the explicit path.
@@ -73,7 +77,8 @@ def scaled_dot_product_attention(
     >>> [round(w, 4) for w in weights.flatten().tolist()], [round(x, 4) for x in output.flatten().tolist()]
     ([0.6457, 0.3543], [0.2913, 1.0])
     """
-    output, weights = _attend(
+    attend = _attend if query.ndim == 4 else _attend_with_any_leading_dimensions
+    output, weights = attend(
         query,
         key,
         value,
@@ -85,6 +90,35 @@ def scaled_dot_product_attention(
         explicit=return_weights,
     )
     return output if weights is None or not return_weights else (output, weights)
+
+
+def _attend_with_any_leading_dimensions(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | Mask | None, *, bias: Tensor | None, **options
+) -> tuple[Tensor, Tensor | None]:
+    """The output and the weights of ``_attend``, which takes batch and heads, for other dimensions than these two."""
+    _check_shapes(query, key, value)
+    leading = query.shape[:-2]
+    tensors = {"mask": None if isinstance(mask, Mask) else mask, "bias": bias}
+    _check_broadcast((*leading, query.shape[-2], key.shape[-2]), **tensors)
+    query, key, value = (_with_batch_and_heads(x, leading) for x in (query, key, value))
+    tensors = {name: None if x is None else _with_batch_and_heads(x, leading) for name, x in tensors.items()}
+    rule = mask if isinstance(mask, Mask) else tensors["mask"]
+    output, weights = _attend(query, key, value, rule, bias=tensors["bias"], **options)
+    output = output.reshape(*leading, *output.shape[2:])
+    return output, None if weights is None else weights.reshape(*leading, *weights.shape[2:])
+
+
+def _with_batch_and_heads(x: Tensor, leading: torch.Size) -> Tensor:
+    """A tensor with these leading dimensions, or one that broadcasts to them, as (batch, heads, rows, columns)."""
+    if not leading:
+        return x[(None,) * (4 - x.ndim)]
+    if len(leading) == 1:  # there is a batch, but no heads
+        return x if x.ndim < 3 else x[:, None]
+    if x.ndim < 4:
+        return x
+    if x.shape[:-3].numel() != 1:
+        x = x.expand(*leading[:-1], *x.shape[-3:])
+    return x.flatten(0, -4)
 
 
 def _attend(
@@ -110,37 +144,37 @@ def _attend(
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     if not explicit:
         return _fused(query, key, value, mask, bias, scale, causal), None
-    n_groups = query.shape[1] // key.shape[1]
+    n_groups = query.shape[1] // max(key.shape[1], 1)
     key, value = (repeat(x, "batch heads keys d -> batch (heads group) keys d", group=n_groups) for x in (key, value))
     weights = attention_weights(query, key, mask, bias=bias, scale=scale, score_mod=score_mod)
     return weights @ value, weights
 
 
 def attention_weights(
-    query: Float[Tensor, "batch heads queries d_head"],
-    key: Float[Tensor, "batch heads keys d_head"],
+    query: Float[Tensor, "*leading queries d_head"],
+    key: Float[Tensor, "*leading keys d_head"],
     mask: Bool[Tensor, "*#mask"] | None = None,
     *,
-    bias: Float[Tensor, "#batch #heads queries keys"] | None = None,
+    bias: Float[Tensor, "*#bias"] | None = None,
     scale: float | None = None,
     score_mod: ScoreMod | None = None,
-) -> Float[Tensor, "batch heads queries keys"]:
+) -> Float[Tensor, "*leading queries keys"]:
     r"""Compute the attention weights: how much each query attends to each key.
 
     .. math:: \mathrm{softmax}(Q K^\top \cdot \mathrm{scale} + \mathrm{bias})
 
     Args:
-        query, key: with the same number of heads.
+        query, key: with the same leading dimensions, heads included.
         mask, bias, scale, score_mod: as in :func:`scaled_dot_product_attention`, but the mask must be a tensor.
 
     Source: Vaswani et al. (2017), section 3.2.1; UCL-19, UCL-20.
 
-    >>> x = torch.eye(2)[None, None]
+    >>> x = torch.eye(2)  # two tokens, neither batch nor heads
     >>> attention_weights(x, x, torch.tensor([[True, False], [True, True]]), scale=0.0).flatten().tolist()
     [1.0, 0.0, 0.5, 0.5]
     """
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    scores = query @ key.transpose(-2, -1) * scale  # (batch, heads, queries, keys)
+    scores = query @ key.transpose(-2, -1) * scale  # (*leading, queries, keys)
     if bias is not None:
         scores = scores + bias
     if score_mod is not None:
@@ -152,12 +186,17 @@ def attention_weights(
 
 
 def _indices(scores: Tensor) -> tuple[Tensor, ...]:
-    """The index along each axis (batch, head, query, key), in shapes that broadcast to the scores."""
-    n_axes = scores.ndim
-    return tuple(
-        torch.arange(n, device=scores.device).view(-1, *[1] * (n_axes - 1 - axis))
-        for axis, n in enumerate(scores.shape)
+    """The index of batch, head, query and key, in shapes that broadcast to the scores. Leading dimensions before that
+    of the heads are one batch."""
+    leading, (n_queries, n_keys) = scores.shape[:-2], scores.shape[-2:]
+    batch, n_heads = (leading, 1) if len(leading) < 2 else (leading[:-1], leading[-1])
+    shapes = (
+        (math.prod(batch), (*batch, *[1] * (scores.ndim - len(batch)))),
+        (n_heads, (n_heads, *[1] * min(2, scores.ndim - 1))),
+        (n_queries, (n_queries, 1)),
+        (n_keys, (n_keys,)),
     )
+    return tuple(torch.arange(n, device=scores.device).view(shape) for n, shape in shapes)
 
 
 def _tensor_or_mode(
@@ -185,29 +224,32 @@ def _fused(query: Tensor, key: Tensor, value: Tensor, mask, bias, scale: float, 
     if n_queries == 1 and n_kv_heads < n_heads:  # heads that share keys become the queries of one head
         query = rearrange(query, "batch (kv_heads group) 1 d -> batch kv_heads group d", kv_heads=n_kv_heads)
         if allowed is not None:
-            allowed = allowed.expand(len(query), n_heads, 1, key.shape[2])
+            allowed = allowed.expand(query.shape[0], n_heads, 1, key.shape[2])
             allowed = rearrange(
                 allowed, "batch (kv_heads group) 1 keys -> batch kv_heads group keys", kv_heads=n_kv_heads
             )
     output = F.scaled_dot_product_attention(
         query, key, value, attn_mask=allowed, scale=scale, is_causal=causal, enable_gqa=query.shape[1] != n_kv_heads
     )
-    return output.reshape(len(output), n_heads, n_queries, -1)[..., :d_value]
+    return output.reshape(output.shape[0], n_heads, n_queries, output.shape[-1])[..., :d_value]
 
 
 def _check_shapes(query: Tensor, key: Tensor, value: Tensor) -> None:
     for name, tensor in {"query": query, "key": key, "value": value}.items():
-        if tensor.ndim != 4:
-            raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must be (batch, heads, tokens, width)")
-    if query.shape[0] != key.shape[0] or key.shape[:3] != value.shape[:3]:
+        if tensor.ndim < 2:
+            raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must be (..., tokens, width)")
+    queries, keys, values = query.shape, key.shape, value.shape
+    has_heads = len(queries) >= 4
+    batch = slice(-3 if has_heads else -2)
+    if queries[batch] != keys[batch] or keys[:-1] != values[:-1]:
         raise ValueError(
-            f"query {tuple(query.shape)}, key {tuple(key.shape)} and value {tuple(value.shape)} must agree in batch, "
-            "and key and value in heads and tokens"
+            f"query {tuple(queries)}, key {tuple(keys)} and value {tuple(values)} must have equally many dimensions "
+            "and agree in batch, and key and value in heads and tokens"
         )
-    if query.shape[-1] != key.shape[-1]:
-        raise ValueError(f"query is {query.shape[-1]} wide and key {key.shape[-1]}; they must be equally wide")
-    if query.shape[1] % key.shape[1]:
-        raise ValueError(f"{query.shape[1]} query heads cannot share {key.shape[1]} key-value heads evenly")
+    if queries[-1] != keys[-1]:
+        raise ValueError(f"query is {queries[-1]} wide and key {keys[-1]}; they must be equally wide")
+    if has_heads and queries[-3] != keys[-3] and (not keys[-3] or queries[-3] % keys[-3]):
+        raise ValueError(f"{queries[-3]} query heads cannot share {keys[-3]} key-value heads evenly")
 
 
 def _check_broadcast(scores_shape: tuple[int, ...], mask: Tensor | None, bias: Tensor | None = None) -> None:

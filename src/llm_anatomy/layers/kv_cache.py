@@ -124,7 +124,8 @@ class KVCache:
             positions: of the new tokens, -1 for padding; ``next_positions`` by default.
         """
         self._check_shapes(new)
-        n_tokens, contiguous = new[0].shape[2], self.contiguous and positions is None
+        n_tokens = new[0].shape[2]
+        contiguous = self.contiguous and (positions is None or not n_tokens)
         self._check_capacity(n_tokens)
         positions = self.next_positions(n_tokens) if positions is None else positions
         cached = self._store([*new, positions[:, None, :, None].expand(len(self._positions), -1, -1, -1)])

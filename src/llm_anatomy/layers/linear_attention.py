@@ -17,9 +17,17 @@ from torch import nn
 
 from llm_anatomy.layers._checks import _check_at_least_one
 from llm_anatomy.layers._precision import _wide
-from llm_anatomy.layers.functional import _check_shapes
+from llm_anatomy.layers.functional import _check_shapes as _check_agreement
 from llm_anatomy.layers.positions.base import PositionScheme
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
+
+
+def _check_shapes(query: Tensor, key: Tensor, value: Tensor) -> None:
+    for name, tensor in {"query": query, "key": key, "value": value}.items():
+        if tensor.ndim != 4:
+            raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must be (batch, heads, tokens, width)")
+    _check_agreement(query, key, value)
+
 
 # --- Feature maps ---
 

@@ -68,7 +68,7 @@ class Mask:
             raise ValueError(f"n_queries={n_queries} must not exceed n_keys={n_keys} unless positions are given")
         positions = torch.arange(n_keys, device=device)[None]
         mask = self(positions[:, n_keys - n_queries :], positions)
-        return mask[0, 0].expand(n_queries, -1) if len(mask) == 1 else mask
+        return mask[0, 0].expand(n_queries, -1) if mask.shape[0] == 1 else mask
 
     def __and__(self, other: "Mask") -> "Mask":
         return _Both(self, other) if isinstance(other, Mask) else NotImplemented
@@ -153,7 +153,16 @@ class SlidingWindowMask(Mask):
         return offsets(query_positions, key_positions).abs() < self.width
 
     def kernel_mode(self, n_queries, n_keys):
-        return "all" if n_keys <= self.width else None
+        return "all" if _always(n_keys <= self.width) else None
+
+
+def _always(condition: bool) -> bool:
+    """Whether a condition on sizes holds; while a graph is exported, whether it holds for all sizes it is made for."""
+    if not torch.compiler.is_exporting():
+        return condition
+    from torch.fx.experimental.symbolic_shapes import statically_known_true  # takes long to import
+
+    return statically_known_true(condition)
 
 
 @dataclass(frozen=True)

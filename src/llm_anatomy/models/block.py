@@ -7,12 +7,16 @@ import torch
 from torch import nn
 
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.layers._sharing import _own_once
+from llm_anatomy.layers.attention import CrossAttention, SelfAttention
 from llm_anatomy.layers.experts import RoutingRecord
 from llm_anatomy.layers.kv_cache import KVCache, context_of_new_tokens
+from llm_anatomy.layers.latent_attention import LatentAttention
 from llm_anatomy.layers.masks import BidirectionalMask, CausalMask, Mask, SlidingWindowMask
 from llm_anatomy.layers.positions.base import PositionContext, PositionScheme
+from llm_anatomy.layers.residual import Residual
 from llm_anatomy.models import parts
-from llm_anatomy.shapes import Float, Int, Tensor
+from llm_anatomy.shapes import Bool, Float, Int, Tensor
 
 
 class EncoderOutput(NamedTuple):
@@ -69,37 +73,58 @@ class Block(nn.Module):
     .. math:: x \leftarrow x + \mathrm{Attention}(\mathrm{Norm}(x)), \quad
         x \leftarrow x + \mathrm{FFN}(\mathrm{Norm}(x))
 
-    This is the pre-norm block; ``config.norm_placement`` says where the norms are.
+    This is the pre-norm block. The residual connections own the norms, and say where they are:
+    :class:`~llm_anatomy.layers.residual.PreNorm`, ``PostNorm``, and the others in that module.
 
     Args:
-        config: of the model.
-        position: the position scheme of self-attention.
-        layer: index of the block in its stack, from 0; the first layers of some models have no experts.
-        has_cross_attention: whether the block also attends to the output of an encoder.
+        attention: the self-attention; it has its position scheme.
+        feedforward: a module from (batch, tokens, d_model) to the same shape, or a mixture of experts.
+        attention_residual, feedforward_residual: the residual connections of the two, each with its own norms.
+        cross_attention: attends to the output of an encoder; none by default.
+        cross_attention_residual: the residual connection of the cross-attention, which needs one.
+
+    Raises:
+        ValueError: if only one of ``cross_attention`` and ``cross_attention_residual`` is given; in ``forward``, for an
+            ``encoder_output`` without a ``cross_attention``.
 
     Source: Vaswani et al. (2017), section 3.1; UCL-24, UCL-26, UCL-31, IITD-42, IITD-44, IITD-45.
 
-    >>> config = ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5)
-    >>> x, record = Block(config, PositionScheme())(torch.randn(2, 3, 8), mask=CausalMask(), return_weights=True)
+    >>> from llm_anatomy.layers.feedforward import GatedFeedForward
+    >>> from llm_anatomy.layers.residual import PreNorm
+    >>> block = Block(
+    ...     attention=SelfAttention(d_model=8, n_heads=2),
+    ...     feedforward=GatedFeedForward(8, 9, nn.SiLU()),
+    ...     attention_residual=PreNorm(nn.RMSNorm(8)),
+    ...     feedforward_residual=PreNorm(nn.RMSNorm(8)),
+    ... )
+    >>> x, record = block(torch.randn(2, 3, 8), mask=CausalMask(), return_weights=True)
     >>> tuple(x.shape), tuple(record.attention_weights.shape)
     ((2, 3, 8), (2, 2, 3, 3))
     """
 
     def __init__(
-        self, config: ModelConfig, position: PositionScheme, layer: int = 0, has_cross_attention: bool = False
+        self,
+        attention: SelfAttention | LatentAttention,
+        feedforward: nn.Module,
+        *,
+        attention_residual: Residual,
+        feedforward_residual: Residual,
+        cross_attention: CrossAttention | None = None,
+        cross_attention_residual: Residual | None = None,
     ):
         super().__init__()
-        self.attention, self.attention_residual = parts.attention(config, position), parts.placement(config)
-        if has_cross_attention:
-            self.cross_attention = parts.cross_attention(config, position)
-            self.cross_attention_residual = parts.placement(config)
-        self.feedforward, self.feedforward_residual = parts.feedforward(config, layer), parts.placement(config)
+        self.attention, self.attention_residual = attention, attention_residual
+        if (cross_attention is None) != (cross_attention_residual is None):
+            raise ValueError("cross_attention and cross_attention_residual must be given together")
+        if cross_attention is not None and cross_attention_residual is not None:
+            self.cross_attention, self.cross_attention_residual = cross_attention, cross_attention_residual
+        self.feedforward, self.feedforward_residual = feedforward, feedforward_residual
 
     def forward(
         self,
         x: Float[Tensor, "batch tokens d_model"],
         *,
-        mask: Mask,
+        mask: Bool[Tensor, "*#mask"] | Mask | None,
         position_context: PositionContext | None = None,
         cache: KVCache | None = None,
         encoder_output: EncoderOutput | None = None,
@@ -111,7 +136,7 @@ class Block(nn.Module):
 
         Args:
             x: the hidden states.
-            mask: a rule for self-attention.
+            mask: of self-attention, as in :class:`~llm_anatomy.layers.attention.SelfAttention`.
             position_context: the positions of queries and keys in self-attention; by default the tokens follow each
                 other.
             cache: keys and values of self-attention.
@@ -133,6 +158,8 @@ class Block(nn.Module):
         )
         cross_weights = None
         if encoder_output is not None:
+            if not hasattr(self, "cross_attention"):
+                raise ValueError("encoder_output must be None for a block without cross_attention")
             x, cross_weights = self.cross_attention_residual(
                 x,
                 self.cross_attention.attend,
@@ -153,33 +180,40 @@ class ParallelBlock(nn.Module):
 
     .. math:: y = x + \mathrm{Attention}(\mathrm{Norm}_1(x)) + \mathrm{FFN}(\mathrm{Norm}_2(x))
 
-    With ``config.n_parallel_norms=1``, both read the output of one norm.
-
     Args:
-        config: of the model.
-        position: the position scheme of self-attention.
-        layer: index of the block in its stack, from 0.
+        attention: the self-attention; it has its position scheme.
+        feedforward: a module from (batch, tokens, d_model) to the same shape, or a mixture of experts.
+        attention_norm: the norm of which attention reads the output.
+        feedforward_norm: that of the feed-forward layer; by default both read the output of the same norm.
 
     Source: Wang and Komatsuzaki (2021), GPT-J; Black et al. (2022), "GPT-NeoX-20B", section 2.1; Chowdhery et al.
     (2022), "PaLM", section 2; GT-43.
 
-    >>> config = ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5, parallel_block=True)
-    >>> x, _ = ParallelBlock(config, PositionScheme())(torch.randn(2, 3, 8), mask=CausalMask())
+    >>> from llm_anatomy.layers.feedforward import FeedForward
+    >>> block = ParallelBlock(SelfAttention(8, n_heads=2), FeedForward(8, 9, nn.GELU()), attention_norm=nn.LayerNorm(8))
+    >>> x, _ = block(torch.randn(2, 3, 8), mask=CausalMask())
     >>> tuple(x.shape)
     (2, 3, 8)
     """
 
-    def __init__(self, config: ModelConfig, position: PositionScheme, layer: int = 0):
+    def __init__(
+        self,
+        attention: SelfAttention | LatentAttention,
+        feedforward: nn.Module,
+        *,
+        attention_norm: nn.Module,
+        feedforward_norm: nn.Module | None = None,
+    ):
         super().__init__()
-        self.attention, self.feedforward = parts.attention(config, position), parts.feedforward(config, layer)
-        self.attention_norm = parts.norm(config)
-        self.feedforward_norm = parts.norm(config) if config.n_parallel_norms == 2 else self.attention_norm
+        self.attention, self.feedforward, self.attention_norm = attention, feedforward, attention_norm
+        self.feedforward_norm = attention_norm if feedforward_norm is None else feedforward_norm
+        _own_once(self)
 
     def forward(
         self,
         x: Float[Tensor, "batch tokens d_model"],
         *,
-        mask: Mask,
+        mask: Bool[Tensor, "*#mask"] | Mask | None,
         position_context: PositionContext | None = None,
         cache: KVCache | None = None,
         return_weights: bool = False,
@@ -220,15 +254,13 @@ class Stack(nn.Module):
     def __init__(self, config: ModelConfig, n_layers: int, *, causal: bool, has_cross_attention: bool = False):
         super().__init__()
         positions = parts.attention_positions(config, n_layers, causal)
-        if config.parallel_block:
-            blocks = [ParallelBlock(config, position, layer) for layer, position in enumerate(positions)]
-        else:
-            blocks = [Block(config, position, layer, has_cross_attention) for layer, position in enumerate(positions)]
+        blocks = [_block(config, position, layer, has_cross_attention) for layer, position in enumerate(positions)]
         self.blocks = cast(Sequence[Block | ParallelBlock], nn.ModuleList(blocks))  # a ModuleList has no item type
         self.windows = [_window(config, layer) for layer in range(n_layers)]
         masks = {window: _mask(window, causal) for window in self.windows}
         self.masks = [masks[window] for window in self.windows]  # layers with equal windows share one mask
         self.norm = nn.Identity() if config.norm_placement in ("post", "rezero") else parts.norm(config)
+        _own_once(self)
 
     def forward(
         self,
@@ -274,6 +306,28 @@ class Stack(nn.Module):
             )
             records.append(record)
         return self.norm(x), records
+
+
+def _block(
+    config: ModelConfig, position: PositionScheme, layer: int, has_cross_attention: bool
+) -> Block | ParallelBlock:
+    """Make a block from the parts that the config names."""
+    attention = parts.attention(config, position)
+    if config.parallel_block:
+        return ParallelBlock(
+            attention,
+            parts.feedforward(config, layer),
+            attention_norm=parts.norm(config),
+            feedforward_norm=parts.norm(config) if config.n_parallel_norms == 2 else None,
+        )
+    return Block(
+        attention,
+        cross_attention=parts.cross_attention(config, position) if has_cross_attention else None,
+        feedforward=parts.feedforward(config, layer),
+        attention_residual=parts.placement(config),
+        cross_attention_residual=parts.placement(config) if has_cross_attention else None,
+        feedforward_residual=parts.placement(config),
+    )
 
 
 def _window(config: ModelConfig, layer: int) -> int | None:

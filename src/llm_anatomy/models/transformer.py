@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.layers._sharing import _own_once
 from llm_anatomy.layers.embeddings import TokenEmbedding, Unembedding
 from llm_anatomy.layers.feedforward import ACTIVATIONS
 from llm_anatomy.layers.kv_cache import KVCache, RollingKVCache, context_of_new_tokens
@@ -94,6 +95,7 @@ class Transformer(nn.Module):
             scale=d_model**-0.5 if config.scale_logits else 1.0,
             softcapping=config.final_logit_softcapping,
         )
+        _own_once(self)
 
     def forward(
         self,

@@ -1,20 +1,35 @@
 r"""Byte pair encoding: start with bytes, and merge the most frequent pair of tokens again and again.
 
-The lecture writes a new letter for each merged pair: aaabdaaabac becomes ZabdZabac with Z = aa. This module does the
-same. Internally, the token with id i is the character ``chr(i)``, called its symbol. A word is a string of symbols, a
-pair is a string of two, and a merge is ``word.replace(pair, merged)``, which goes from left to right as it should.
+The lecture writes a new letter for each merged pair: aaabdaaabac becomes ZabdZabac with Z = aa. With lower-case
+letters, here is the whole algorithm:
+
+>>> word = "aaabdaaabac"
+>>> for merged in "zyx":
+...     counts = Counter(map(add, word, word[1:]))
+...     pair = min(counts, key=lambda pair: (-counts[pair], pair))
+...     word = word.replace(pair, merged)
+...     print(merged, "=", pair, word)
+z = aa zabdzabac
+y = ab zydzyac
+x = zy xdxac
+
+This module does the same. Internally, the token with id i is the character ``chr(i)``, called its symbol. A word is a
+string of symbols and a pair is a string of two. Since nobody wants to count all pairs again after each merge, the words
+remember where each pair is (``PairCounts``).
 
 "The most frequent pair" leaves two questions open, and tokenizers answer them differently: which pair wins a tie
-(``smallest_ids``, ``first_seen``, ``shortest``), and how often aa occurs in aaa (``overlapping_pairs``,
-``non_overlapping_pairs``).
+(``smallest_ids``, ``first_seen``, ``shortest``, ``largest_bytes``), and how often aa occurs in aaa
+(``overlapping_pairs``, ``non_overlapping_pairs``).
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
+from math import inf
 from operator import add
 
+import regex
 from tqdm.auto import tqdm
 
 from llm_anatomy.files import Record
@@ -26,6 +41,9 @@ _VISIBLE = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *r
 GPT2_BYTES = _VISIBLE + [byte for byte in range(256) if byte not in _VISIBLE]
 """The bytes in the order of GPT-2's ids, which Hugging Face's byte-level trainer uses too: the visible characters of
 Latin-1 come first."""
+
+SHORT = 64
+"""Words of at most so many symbols are encoded by a scan of all pairs for each merge, which is faster there."""
 
 
 def _latin(piece: str) -> str:
@@ -68,17 +86,29 @@ def non_overlapping_pairs(word: str) -> Iterable[str]:
             yield pair
 
 
+BORDER = ""
+"""What stands between two words. It is not a symbol, so it makes no pair with its neighbours."""
+
+
 class PairCounts:
-    r"""The words of a corpus as strings of symbols, with the count of each pair and the words that contain it.
+    r"""The distinct words of a corpus, side by side, with the count of each pair and the positions at which it occurs.
 
     .. math:: \mathrm{count}(p) = \sum_w n_w \, \#\{\text{occurrences of } p \text{ in } w\}
 
-    Each distinct word is processed once, however often it occurs, and a merge changes only the words with its pair.
+    Each distinct word is processed once, however often it occurs. A merge visits only the positions of its pair, and
+    each pair that it merges makes the words one symbol shorter. So all merges together take time in proportion to the
+    length of the distinct words, whether these are many short words or a single long one.
+
+    A merged symbol covers several positions. It is written at the first and at the last of them, where its neighbours
+    find it. The positions of a pair are in the order of the text, and some of them may have lost the pair since.
 
     Args:
         words: the count of each distinct word, in order of first occurrence.
         vocabulary: the bytes of each symbol.
         find_pairs: ``overlapping_pairs`` or ``non_overlapping_pairs``.
+
+    Raises:
+        ValueError: if ``find_pairs`` is neither of the two.
 
     Source: Sennrich et al. (2016), section 3.2 and algorithm 1; UCL-07, UCL-08.
 
@@ -97,34 +127,93 @@ class PairCounts:
         vocabulary: list[bytes],
         find_pairs: Callable[[str], Iterable[str]] = overlapping_pairs,
     ):
-        self.words, self.word_counts = list(words), list(words.values())
-        self.vocabulary, self.find_pairs = vocabulary, find_pairs
-        self.where = defaultdict[str, list[int]](list)  # indices of words with the pair; some may have lost it since
-        counts = defaultdict[str, int](int)
-        for i, (word, n) in enumerate(words.items()):
-            for pair in find_pairs(word):
-                counts[pair] += n
-                self.where[pair].append(i)
-        self.counts = dict(counts)
+        if find_pairs not in (overlapping_pairs, non_overlapping_pairs):
+            raise ValueError(f"{find_pairs=} must be overlapping_pairs or non_overlapping_pairs")
+        self.vocabulary, self._overlapping = vocabulary, find_pairs is overlapping_pairs
+        self._lengths = {chr(i): 1 for i in range(len(vocabulary))}  # number of positions that a symbol covers
+        self._symbols, self._times = [BORDER], [0]  # at each position: the symbol, and the count of its word
+        for word, times in words.items():
+            self._symbols += [*word, BORDER]
+            self._times += [times] * (len(word) + 1)
+        where = defaultdict[str, list[int]](list)
+        for i, pair in enumerate(map(add, self._symbols, self._symbols[1:])):
+            where[pair].append(i)
+        self._where = {pair: positions for pair, positions in where.items() if len(pair) == 2}
+        self.counts = {pair: self._sum(positions) for pair, positions in self._where.items()}
+        self._recount(pair for pair in self.counts if pair[0] == pair[1])
+
+    @property
+    def words(self) -> list[str]:
+        """The words as strings of symbols."""
+        words, word, i = [], "", 1
+        while i < len(self._symbols):
+            symbol = self._symbols[i]
+            word += symbol
+            if symbol == BORDER:
+                words.append(word)
+                word = ""
+            i += self._lengths.get(symbol, 1)
+        return words
+
+    def first(self, pair: str) -> int:
+        """The first position of a pair."""
+        positions = self._where[pair]
+        del positions[: next(n for n, i in enumerate(positions) if self._is_at(i, pair))]
+        return positions[0]
 
     def merge(self, pair: str, merged: str) -> set[str]:
         """Replace a pair by its merged symbol in every word, and return the pairs that this creates."""
-        counts, where, new = self.counts, self.where, set[str]()
-        for i in where.pop(pair):
-            before = self.words[i]
-            after = before.replace(pair, merged)
-            if after == before:
-                continue
-            self.words[i], n = after, self.word_counts[i]
-            for old in self.find_pairs(before):
-                counts[old] -= n
-            for now in self.find_pairs(after):
-                counts[now] = counts.get(now, 0) + n
-                if merged in now:
-                    new.add(now)
-                    where[now].append(i)
+        (left, right), symbols, lengths, counts = pair, self._symbols, self._lengths, self.counts
+        half, whole = lengths[left], lengths[left] + lengths[right]
+        lengths[merged] = whole
+        before, after = defaultdict[str, list[int]](list), defaultdict[str, list[int]](list)  # positions by neighbour
+        for i in self._where.pop(pair):
+            middle, end = i + half, i + whole
+            if symbols[i] == left and symbols[middle] == right:  # neither has been merged with another symbol
+                before[symbols[i - 1]].append(i)
+                after[symbols[end]].append(i)
+                symbols[middle] = BORDER
+                symbols[i] = symbols[end - 1] = merged
+        before.pop(BORDER, None)
+        after.pop(BORDER, None)
+        lost, new = Counter[str](), dict[str, list[int]]()
+        for symbol, positions in after.items():
+            lost[right + symbol], new[merged + symbol] = self._sum(positions), positions
+        for symbol, positions in before.items():
+            lost[symbol + left] += self._sum(positions)
+            new[symbol + merged] = [i - lengths[symbol] for i in positions]
+        self._where |= new
+        counts |= {pair: self._sum(positions) for pair, positions in new.items()}
+        lost.pop(pair, None)
         del counts[pair]
-        return new
+        for old, n in lost.items():
+            counts[old] -= n
+        self._recount({left * 2, right * 2, merged * 2} & counts.keys())
+        for old in lost:
+            if not counts[old]:
+                del counts[old], self._where[old]
+        return new.keys() & counts.keys()
+
+    def _is_at(self, i: int, pair: str) -> bool:
+        return self._symbols[i] + self._symbols[i + self._lengths[pair[0]]] == pair
+
+    def _sum(self, positions: Iterable[int]) -> int:
+        """The number of positions, each as often as its word occurs."""
+        return sum(map(self._times.__getitem__, positions))
+
+    def _recount(self, doubles: Iterable[str]) -> None:
+        """Count pairs of a symbol with itself, of which only every second one of a run can be merged.
+
+        A merge calls this for pairs that are at most as frequent as its own, so that it takes no longer than the merge.
+        """
+        for double in () if self._overlapping else doubles:
+            self._where[double] = [i for i in self._where[double] if self._is_at(i, double)]
+            counted, free = list[int](), 0
+            for i in self._where[double]:
+                if i >= free:
+                    counted.append(i)
+                    free = i + 2 * self._lengths[double[0]]
+            self.counts[double] = self._sum(counted)
 
 
 # --- Breaking ties between pairs that are equally frequent ---
@@ -144,19 +233,20 @@ def smallest_ids(pair: str, pairs: PairCounts) -> str:
     return pair
 
 
-def first_seen(pair: str, pairs: PairCounts) -> tuple[int, int]:
+def first_seen(pair: str, pairs: PairCounts) -> int:
     """Prefer the pair that occurs first in the text, as minbpe does, and any loop of ``max`` over a Python dictionary.
 
     Args:
-        pair, pairs: a pair and its corpus. The pair with the smallest return value, its word and byte, is merged first.
+        pair, pairs: a pair and its corpus. The pair with the smallest return value, its first position, is merged
+            first.
 
     Source: UCL-07: if Za is merged before ab, the lecture's text ends the same.
 
-    >>> first_seen("bd", PairCounts({"aaabd": 1}, [bytes([i]) for i in range(256)]))
-    (0, 3)
+    >>> pairs = PairCounts({"aaabd": 1}, [bytes([i]) for i in range(256)])
+    >>> first_seen("ab", pairs) < first_seen("bd", pairs)
+    True
     """
-    i, word = next((i, pairs.words[i]) for i in pairs.where[pair] if pair in pairs.words[i])
-    return i, sum(len(pairs.vocabulary[ord(symbol)]) for symbol in word[: word.index(pair)])
+    return pairs.first(pair)
 
 
 def shortest(pair: str, pairs: PairCounts) -> tuple[int, bytes]:
@@ -174,6 +264,28 @@ def shortest(pair: str, pairs: PairCounts) -> tuple[int, bytes]:
     return len(token.decode(errors="replace")), token.replace(b" ", "▁".encode())
 
 
+_COMPLEMENTS = bytes(range(255, -1, -1))
+
+
+def largest_bytes(pair: str, pairs: PairCounts) -> list[str]:
+    r"""Prefer the pair whose tokens come last in the order of their bytes, the left token first.
+
+    If a pair is a tuple of two ``bytes``, this is what ``max(counts, key=lambda pair: (counts[pair], pair))`` returns.
+
+    Args:
+        pair, pairs: a pair and its corpus. The pair with the smallest return value is merged first, so each byte is
+            replaced by its complement. The end of a token counts as larger than any byte, since the longer one of "a"
+            and "ab" comes last.
+
+    Source: Stanford CS336 (2025), assignment 1, section 2.4, which breaks ties by "the lexicographically greater pair".
+
+    >>> pairs = PairCounts({}, [bytes([i]) for i in range(256)])
+    >>> min("ab", "ba", "bB", key=lambda pair: largest_bytes(pair, pairs))
+    'ba'
+    """
+    return [pairs.vocabulary[ord(symbol)].translate(_COMPLEMENTS).decode("latin-1") + "\u0100" for symbol in pair]
+
+
 def merge_steps(
     pairs: PairCounts, n_vocab: int, tie_break: Callable[[str, PairCounts], object] = smallest_ids
 ) -> Iterator[tuple[str, str, int]]:
@@ -185,7 +297,7 @@ def merge_steps(
     Args:
         pairs: the corpus; the merges change its words, counts and vocabulary.
         n_vocab: number of tokens at the end.
-        tie_break: ``smallest_ids``, ``first_seen`` or ``shortest``.
+        tie_break: ``smallest_ids``, ``first_seen``, ``shortest`` or ``largest_bytes``.
 
     Yields:
         The pair, its merged symbol and its count, after each merge.
@@ -253,11 +365,12 @@ def _trace(pairs: PairCounts, indices: list[int], steps: Iterator[tuple[str, str
         return left, right
 
     def ranked() -> dict[tuple[bytes, bytes], int]:
-        return {both(pair): n for pair, n in sorted(pairs.counts.items(), key=lambda item: -item[1]) if n}
+        return {both(pair): n for pair, n in sorted(pairs.counts.items(), key=lambda item: -item[1])}
 
     counts = ranked()
     for pair, merged, count in steps:
-        yield MergeStep(both(pair), ord(merged), count, counts, [tokens(pairs.words[i]) for i in indices])
+        words = pairs.words
+        yield MergeStep(both(pair), ord(merged), count, counts, [tokens(words[i]) for i in indices])
         counts = ranked()
 
 
@@ -382,24 +495,57 @@ class BPE(Tokenizer):
     def _merge(self, word: str) -> str:
         """Merge pairs of symbols, the lowest rank first and then the leftmost.
 
-        The symbols are a linked list, and the pairs that can be merged are in a heap. A scan of all pairs after each
-        merge would take time quadratic in the length of the word, and a word may have a hundred thousand letters.
+        A scan of all pairs for each merge is the fastest for a short word. For a long one it takes quadratic time.
         """
-        ranks, merged, n = self._ranks, self._merged, len(word)
-        symbols, before, after = list(word), list(range(-1, n - 1)), list(range(1, n + 1))
-        heap = [(ranks[pair], i, pair) for i, pair in enumerate(overlapping_pairs(word)) if pair in ranks]
-        heapify(heap)
-        while heap:
-            _, i, pair = heappop(heap)
-            j = after[i]
-            if j == n or symbols[i] + symbols[j] != pair:  # one of the two has been merged with another symbol
-                continue
-            symbols[i], symbols[j], after[i] = merged[pair], "", after[j]
-            if after[i] < n:
-                before[after[i]] = i
-            for left, right in (before[i], i), (i, after[i]):
-                if left >= 0 and right < n and (pair := symbols[left] + symbols[right]) in ranks:
-                    heappush(heap, (ranks[pair], left, pair))
+        return self._merge_long(word) if len(word) > SHORT else self._merge_short(word)
+
+    def _merge_short(self, word: str) -> str:
+        rank_of, merged, symbols = self._ranks.get, self._merged, list(word)
+        ranks = [rank_of(pair, inf) for pair in overlapping_pairs(word)]
+        while ranks and (lowest := min(ranks)) < inf:
+            i = ranks.index(lowest)
+            symbols[i] = merged[symbols[i] + symbols.pop(i + 1)]
+            del ranks[i]
+            if i > 0:
+                ranks[i - 1] = rank_of(symbols[i - 1] + symbols[i], inf)
+            if i < len(ranks):
+                ranks[i] = rank_of(symbols[i] + symbols[i + 1], inf)
+        return "".join(symbols)
+
+    def _merge_long(self, word: str) -> str:
+        """Merge in time n log n: the symbols are a linked list, and the positions of pairs wait under their ranks.
+
+        The positions of the lowest rank are visited from left to right. If a merge creates a pair of the same or of a
+        lower rank, it is urgent: it comes before the rest of the positions.
+        """
+        rank_of, merged, n = self._ranks.get, self._merged, len(word)
+        symbols, before, after = [*word, BORDER], list(range(-1, n)), list(range(1, n + 2))
+        waiting, urgent = defaultdict[int, list[int]](list), list[tuple[int, int]]()
+        for i, pair in enumerate(overlapping_pairs(word)):
+            if (rank := rank_of(pair)) is not None:
+                waiting[rank].append(i)
+        ranks = sorted(waiting)
+        while ranks:
+            lowest = heappop(ranks)
+            positions = sorted(waiting.pop(lowest), reverse=True)
+            while positions or urgent:
+                rank, i = heappop(urgent) if urgent else (lowest, positions.pop())
+                j = after[i]
+                pair = symbols[i] + symbols[j]
+                if rank_of(pair) != rank:  # one of the two has been merged with another symbol
+                    continue
+                symbol = symbols[i] = merged[pair]
+                symbols[j], k, h = BORDER, after[j], before[i]
+                after[i], before[k] = k, i
+                for left, new in (h, rank_of(symbols[h] + symbol)), (i, rank_of(symbol + symbols[k])):
+                    if new is None:
+                        continue
+                    if new > lowest:
+                        if new not in waiting:
+                            heappush(ranks, new)
+                        waiting[new].append(left)
+                    else:
+                        heappush(urgent, (new, left))
         return "".join(symbols)
 
     # --- Training ---
@@ -421,24 +567,33 @@ class BPE(Tokenizer):
         """Learn merges from texts.
 
         Args:
-            texts: the training texts; no token crosses the border between two of them.
+            texts: the training texts; no token crosses the border between two of them. Special tokens in a text are
+                cut out before its pieces are found, and no token is learned from them or across them.
             n_vocab: size of the vocabulary, with the bytes and the special tokens; smaller if no pairs are left.
             pre_tokenizer: cuts the texts into pieces, whose borders no merge crosses; by default the class's own.
-            special_tokens: their ids follow those of the merges.
-            tie_break: ``smallest_ids``, ``first_seen`` or ``shortest``.
+            special_tokens: their ids follow those of the merges, in the given order. Where two of them begin at the
+                same character of a text, the longer one counts.
+            tie_break: ``smallest_ids``, ``first_seen``, ``shortest`` or ``largest_bytes``.
             find_pairs: ``overlapping_pairs`` or ``non_overlapping_pairs``.
             byte_alphabet: the bytes in the order of their ids, which also breaks ties: 0 to 255, or ``GPT2_BYTES``.
             trace: return an iterator over the merges (:class:`MergeStep`) instead of a tokenizer; for small texts.
             progress: show a progress bar.
 
         Raises:
-            ValueError: if ``n_vocab`` is too small for the alphabet and the special tokens.
+            ValueError: if ``n_vocab`` is too small for the alphabet and the special tokens, or a special token is empty
+                or occurs twice.
+
+        >>> tokenizer = BPE.train(["ab<end>ab<end>"], 300, special_tokens=["<end>"], tie_break=largest_bytes)
+        >>> tokenizer.vocabulary[256:]
+        [b'ab', b'<end>']
         """
         special_tokens, pre_tokenizer = list(check_texts(special_tokens)), pre_tokenizer or cls.PRE_TOKENIZER
         append_special_tokens([], special_tokens)
+        if "" in special_tokens:
+            raise ValueError(f"{special_tokens=} must not contain an empty string")
         _check_vocabulary_size(n_vocab, 256, len(special_tokens))
         seen, order = Counter[str](), list[str]()
-        for text in check_texts(texts):
+        for text in _without(special_tokens, check_texts(texts)):
             for pieces in pre_tokenizer.iter_blocks(text):
                 seen.update(pieces)
                 order += pieces if trace else ()
@@ -509,6 +664,14 @@ class BPE(Tokenizer):
         return tiktoken.Encoding(
             "llm_anatomy", pat_str=pattern, mergeable_ranks=dict(id_of), special_tokens={}
         ).encode_ordinary
+
+
+def _without(special_tokens: Iterable[str], texts: Iterable[str]) -> Iterator[str]:
+    """The parts of the texts between special tokens."""
+    longest_first = sorted(special_tokens, key=len, reverse=True)
+    special = regex.compile("|".join(map(regex.escape, longest_first)))
+    for text in texts:
+        yield from special.split(text) if longest_first else [text]
 
 
 def _check_vocabulary_size(n_vocab: int, n_alphabet: int, n_special: int) -> None:

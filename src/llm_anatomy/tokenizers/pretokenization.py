@@ -72,10 +72,13 @@ class PreTokenizer:
         """
         if self.look_ahead is None:
             return [], text
-        pieces, rest = self(text), ""
-        while pieces and (len(rest) <= self.look_ahead or rest.isspace()):
-            rest = pieces.pop() + rest
-        return pieces, rest
+        pieces, rest = self(text), list[str]()
+        n_characters, is_space = 0, True
+        while pieces and (n_characters <= self.look_ahead or is_space):
+            piece = pieces.pop()
+            rest.append(piece)
+            n_characters, is_space = n_characters + len(piece), is_space and piece.isspace()
+        return pieces, "".join(reversed(rest))
 
 
 @dataclass(frozen=True)

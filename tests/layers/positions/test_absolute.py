@@ -173,6 +173,16 @@ def test_length_scaled_index_gives_one_position_two_vectors():
     assert padded.tolist() == [[0.0, 0.0, 0.0, 0.5, 1.0], [0.0, 0.25, 0.5, 0.75, 1.0]]
 
 
+@pytest.mark.parametrize("shape", [(0, 5), (2, 0), (0, 0)])
+@pytest.mark.parametrize("name", SCHEMES)
+def test_no_sequences_and_no_tokens(name, shape):
+    x, positions = torch.zeros(*shape, D_MODEL, requires_grad=True), torch.zeros(shape, dtype=torch.long)
+    embedded = SCHEMES[name]().embed(x, positions)
+    assert embedded.shape == x.shape and embedded.dtype == x.dtype
+    assert SCHEMES[name]().encoding(positions[:1].flatten(), torch.bfloat16).dtype == torch.bfloat16
+    assert torch.autograd.grad(embedded.sum(), x)[0].shape == x.shape
+
+
 # --- The two steps towards the sinusoids ---
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from itertools import product
 
 import pytest
 import torch
@@ -82,6 +83,37 @@ def test_both_pairings_equal_a_slow_loop(cls, positions, d_rotary, d_head, dtype
     assert result.dtype == dtype and result.device.type == device
     torch.testing.assert_close(result.cpu(), expected, **TOLERANCE[dtype])
     torch.testing.assert_close(result[..., d_rotary:].cpu(), x[..., d_rotary:], rtol=0, atol=0)
+
+
+@pytest.mark.syllabus("IITD-25", "IITD-28")
+@pytest.mark.parametrize("leading", [(), (3,), (3, 5), (3, 1, 5), (3, 2, 1, 5)], ids=len)
+@pytest.mark.parametrize("d_rotary", [16, 6])
+@pytest.mark.parametrize("cls", CLASSES)
+def test_any_leading_dimensions_equal_complex_numbers(cls, d_rotary, leading):
+    """The first dimension is the batch of positions (batch, tokens); positions (tokens,) are those of all."""
+    x, module = randn(*leading, TOKENS, D_HEAD, dtype=torch.float64), cls(d_rotary, base=500.0)
+    first, second = pairs_of(cls, d_rotary)
+    choices = [POSITIONS[0], POSITIONS[2].int()] + [POSITIONS, POSITIONS[1:2]] * bool(leading)
+    for positions in choices:
+        expected = x.clone()
+        for at in product(*map(range, leading)):
+            row = positions if positions.ndim == 1 else positions[at[0] % len(positions)]
+            turns = torch.exp(1j * row[:, None] * module.frequencies.double())  # (tokens, pairs)
+            turned = torch.complex(x[at][:, first], x[at][:, second]) * turns
+            expected[at][:, first], expected[at][:, second] = turned.real, turned.imag
+        torch.testing.assert_close(module.rotate(x, positions), expected)
+        tables = module.tables(positions, x.dtype)
+        torch.testing.assert_close(module.rotate(x, positions, tables), expected)
+
+
+@pytest.mark.parametrize("shape", [(0, 5, 7, 16), (3, 5, 0, 16), (0, 7, 16), (3, 0, 16), (0, 16), (0, 2, 5, 0, 16)])
+@pytest.mark.parametrize("cls", CLASSES)
+def test_nothing_to_rotate(cls, shape):
+    x, tokens = torch.zeros(shape, requires_grad=True), shape[-2]
+    for positions in [torch.arange(tokens)] + [torch.zeros(shape[0], tokens, dtype=torch.long)] * (len(shape) > 2):
+        turned = cls(6).rotate(x, positions)
+        assert turned.shape == shape
+        assert torch.autograd.grad(turned.sum(), x)[0].shape == shape
 
 
 def llama_tables(config_class, rotary_class, **rope_parameters):
@@ -603,11 +635,19 @@ bare_rotate = getattr(rotary.Rotary.rotate, "__wrapped__", rotary.Rotary.rotate)
     ("x", "positions", "error", "sentence"),
     [
         (torch.zeros(3, 5, 7, 4), POSITIONS, ValueError, r"x has shape \(3, 5, 7, 4\).*at least d_rotary=6"),
-        (torch.zeros(5, 7, 8), POSITIONS, ValueError, r"must be \(batch, heads, tokens, d_head\)"),
+        (torch.zeros(8), POSITIONS[0], ValueError, r"x has shape \(8,\); it must be \(..., tokens, d_head\)"),
+        (torch.zeros(7, 8), POSITIONS[:1], ValueError, r"\(1, 7\); for x \(7, 8\) they must be \(7,\)$"),
+        (torch.zeros(5, 7, 8), POSITIONS, ValueError, r"\(3, 7\).*must be \(7,\) or \(5 or 1, 7\)"),
+        (
+            torch.zeros(3, 5, 7, 8),
+            POSITIONS[:, None].expand(-1, 5, -1),
+            ValueError,
+            r"\(3, 5, 7\); for x \(3, 5, 7, 8\)",
+        ),
         (torch.zeros(3, 5, 7, 8), POSITIONS.float(), TypeError, "torch.float32; they must be integers"),
-        (torch.zeros(3, 5, 7, 8), POSITIONS[:2], ValueError, r"\(2, 7\).*must be \(3 or 1, 7\)"),
-        (torch.zeros(3, 5, 7, 8), POSITIONS[:, :1], ValueError, r"\(3, 1\).*must be \(3 or 1, 7\)"),
-        (torch.zeros(3, 5, 7, 8), POSITIONS[0], ValueError, r"\(7,\).*must be \(3 or 1, 7\)"),
+        (torch.zeros(3, 5, 7, 8), POSITIONS[:2], ValueError, r"\(2, 7\).*must be \(7,\) or \(3 or 1, 7\)"),
+        (torch.zeros(3, 5, 7, 8), POSITIONS[:, :1], ValueError, r"\(3, 1\).*must be \(7,\) or \(3 or 1, 7\)"),
+        (torch.zeros(3, 5, 7, 8), POSITIONS[0, :6], ValueError, r"\(6,\).*must be \(7,\) or \(3 or 1, 7\)"),
     ],
 )
 def test_misfits_are_refused_in_one_sentence(x, positions, error, sentence):

@@ -127,6 +127,8 @@ class LengthScaledIndex(AbsoluteScheme):
     ) -> Float[Tensor, "*batch tokens d_model"]:
         _check_integers(positions=positions)
         _check_bounds(positions, positions >= 0, "at least 0")
+        if not positions.shape[-1]:
+            return torch.zeros(*positions.shape, self.d_model, dtype=dtype, device=positions.device)
         last = positions.amax(-1, keepdim=True).clamp(min=1)  # (..., 1): n - 1
         scaled = (positions.to(_wide(dtype)) / last).to(dtype)
         return repeat(scaled, "... tokens -> ... tokens d_model", d_model=self.d_model)

@@ -191,16 +191,16 @@ class PositionScheme(nn.Module):
         """Change the embeddings."""
         return x
 
-    def tables(self, positions: Int[Tensor, "#batch tokens"], dtype: torch.dtype) -> tuple[Tensor, ...]:
+    def tables(self, positions: Int[Tensor, "*batch tokens"], dtype: torch.dtype) -> tuple[Tensor, ...]:
         """Compute what ``rotate`` needs from the positions, for vectors of this dtype."""
         return ()
 
     def rotate(
         self,
-        x: Float[Tensor, "batch heads tokens d_head"],
-        positions: Int[Tensor, "#batch tokens"],
+        x: Float[Tensor, "*leading tokens d_head"],
+        positions: Int[Tensor, "*#batch tokens"],
         tables: tuple[Tensor, ...] | None = None,
-    ) -> Float[Tensor, "batch heads tokens d_head"]:
+    ) -> Float[Tensor, "*leading tokens d_head"]:
         """Change queries or keys. ``tables`` are computed from the positions unless they are given."""
         return x
 

@@ -477,6 +477,8 @@ def _gather_by_row(
 
 def _check_within_context(n_ctx: int, **positions: Tensor) -> None:
     for name, p in positions.items():
+        if not p.numel():
+            continue
         lowest, highest = torch.stack(p.aminmax()).tolist()
         if lowest < 0 or highest >= n_ctx:
             raise ValueError(f"{name} are from {lowest} to {highest}; they must be 0 to n_ctx - 1 = {n_ctx - 1}")

@@ -400,41 +400,60 @@ class Rotary(PositionScheme):
 
     def rotate(
         self,
-        x: Float[Tensor, "batch heads tokens d_head"],
-        positions: Int[Tensor, "#batch tokens"],
+        x: Float[Tensor, "*leading tokens d_head"],
+        positions: Int[Tensor, "*#batch tokens"],
         tables: tuple[Tensor, ...] | None = None,
-    ) -> Float[Tensor, "batch heads tokens d_head"]:
-        """Rotate the first ``d_rotary`` entries of each query, or key, by its position; the others do not change."""
+    ) -> Float[Tensor, "*leading tokens d_head"]:
+        """Rotate the first ``d_rotary`` entries of each query, or key, by its position; the others do not change.
+
+        Args:
+            x: queries or keys, with any dimensions before the tokens: none, batch, heads, batch and heads, or more.
+            positions: (tokens,) for all of ``x``, or (batch, tokens), where batch is the first dimension of ``x`` or 1.
+            tables: from ``tables``, for the same positions; computed unless they are given.
+
+        >>> rotary, x = HalfSplitRotary(4), torch.randn(3, 5, 4)  # no heads: (batch, tokens, d_head)
+        >>> by_one = rotary.rotate(x, torch.arange(5))
+        >>> bool(torch.equal(rotary.rotate(x, torch.arange(5).expand(3, 5)), by_one))
+        True
+        """
         self._check_shapes(x, positions)
         tables = self.tables(positions, x.dtype) if tables is None else tables
+        if positions.ndim == 2 and x.ndim != 4:  # from (batch, 1, tokens, ...) to the dimensions of x
+            tables = tuple(table.view(table.shape[0], *[1] * (x.ndim - 3), *table.shape[2:]) for table in tables)
         if self.d_rotary == x.shape[-1]:
             return self._rotate(x, *tables)
         return torch.cat((self._rotate(x[..., : self.d_rotary], *tables), x[..., self.d_rotary :]), -1)
 
-    def tables(self, positions: Int[Tensor, "#batch tokens"], dtype: torch.dtype) -> tuple[Tensor, ...]:
-        """Cosines and sines at the positions, each (batch or 1, 1, tokens, ...), for vectors of ``dtype``."""
+    def tables(self, positions: Int[Tensor, "*batch tokens"], dtype: torch.dtype) -> tuple[Tensor, ...]:
+        """Cosines and sines at the positions, for vectors of ``dtype``: each (tokens, ...) for positions (tokens,), and
+        (batch or 1, 1, tokens, ...), with a dimension for the heads, for positions (batch or 1, tokens)."""
         raise NotImplementedError
 
-    def _rotate(self, x: Float[Tensor, "batch heads tokens d_rotary"], *tables: Tensor) -> Tensor:
+    def _rotate(self, x: Float[Tensor, "*leading tokens d_rotary"], *tables: Tensor) -> Tensor:
         """Rotate all entries of ``x``."""
         raise NotImplementedError
 
     def _angles(self, positions: Tensor, frequencies: Tensor, dtype: torch.dtype) -> Tensor:
         wide = _wide(dtype)
         frequencies = frequencies.to(positions.device, wide)
-        return positions[:, None, :, None].to(wide) * frequencies  # (batch or 1, 1, tokens, number of frequencies)
+        positions = positions[..., None] if positions.ndim == 1 else positions[:, None, :, None]
+        return positions.to(wide) * frequencies  # (tokens, pairs) or (batch or 1, 1, tokens, pairs)
 
     def _check_shapes(self, x: Tensor, positions: Tensor) -> None:
-        if x.ndim != 4 or x.shape[-1] < self.d_rotary:
+        shape, given = x.shape, positions.shape
+        if len(shape) < 2 or shape[-1] < self.d_rotary:
             raise ValueError(
-                f"x has shape {tuple(x.shape)}; it must be (batch, heads, tokens, d_head) with d_head at least "
+                f"x has shape {tuple(shape)}; it must be (..., tokens, d_head) with d_head at least "
                 f"d_rotary={self.d_rotary}"
             )
         _check_integers(positions=positions)
-        if positions.ndim != 2 or positions.shape[1] != x.shape[2] or positions.shape[0] not in (1, x.shape[0]):
+        fits = given == shape[-2:-1]
+        if len(given) == 2 and len(shape) > 2:
+            fits = given[1] == shape[-2] and given[0] in (1, shape[0])
+        if not fits:
+            alternative = f" or ({shape[0]} or 1, {shape[-2]})" if len(shape) > 2 else ""
             raise ValueError(
-                f"positions have shape {tuple(positions.shape)}; for x {tuple(x.shape)} they must be "
-                f"({x.shape[0]} or 1, {x.shape[2]})"
+                f"positions have shape {tuple(given)}; for x {tuple(shape)} they must be ({shape[-2]},){alternative}"
             )
 
     def _apply(self, fn, recurse=True):
@@ -462,11 +481,11 @@ class InterleavedRotary(Rotary):
     [-1.2722, -1.8389, 2.8787, 4.0882, 5.0]
     """
 
-    def tables(self, positions: Int[Tensor, "#batch tokens"], dtype: torch.dtype) -> tuple[Tensor, ...]:
+    def tables(self, positions: Int[Tensor, "*batch tokens"], dtype: torch.dtype) -> tuple[Tensor, ...]:
         angles = self._angles(positions, self.frequencies, dtype)
         return (torch.stack((angles.cos(), angles.sin()), -1) * self.attention_scaling,)  # (..., pairs, 2)
 
-    def _rotate(self, x: Float[Tensor, "batch heads tokens d_rotary"], *tables: Tensor) -> Tensor:
+    def _rotate(self, x: Float[Tensor, "*leading tokens d_rotary"], *tables: Tensor) -> Tensor:
         return multiply_pairs(x, *tables)
 
 
@@ -488,12 +507,12 @@ class HalfSplitRotary(Rotary):
     [-1.2722, 2.8787, -1.8389, 4.0882, 5.0]
     """
 
-    def tables(self, positions: Int[Tensor, "#batch tokens"], dtype: torch.dtype) -> tuple[Tensor, ...]:
-        angles = self._angles(positions, self.frequencies, dtype)  # (batch or 1, 1, tokens, pairs)
+    def tables(self, positions: Int[Tensor, "*batch tokens"], dtype: torch.dtype) -> tuple[Tensor, ...]:
+        angles = self._angles(positions, self.frequencies, dtype)  # (..., tokens, pairs)
         cos, sin = angles.cos() * self.attention_scaling, angles.sin() * self.attention_scaling
         return torch.cat((cos, cos), -1).to(dtype), torch.cat((-sin, sin), -1).to(dtype)
 
-    def _rotate(self, x: Float[Tensor, "batch heads tokens d_rotary"], *tables: Tensor) -> Tensor:
+    def _rotate(self, x: Float[Tensor, "*leading tokens d_rotary"], *tables: Tensor) -> Tensor:
         # under autocast the tables have the dtype of the hidden states, not of x
         cos, signed_sin = (table.to(x.dtype) for table in tables)
         return (x * cos).addcmul_(x.roll(self.d_rotary // 2, -1), signed_sin)

@@ -106,10 +106,14 @@ def test_what_is_no_command_gets_the_usage_and_code_2(capsys, words):
     assert code == 2 and not out and err.startswith("usage: python -m llm_anatomy")
 
 
-HELP = {(): ["models", "generate", "experiment", "example"], ("models",): ["show", "diff", "--json", "examples"]}
-HELP |= {("models", "show"): ["NAME", "such as gpt-2"], ("models", "diff"): ["FIRST", "SECOND"]}
+HELP = {
+    (): ["models", "generate", "chat", "experiment", "example"],
+    ("models",): ["show", "diff", "--json", "examples"],
+}
+HELP |= {("models", "show"): ["NAME", "such as gpt-2", "a folder"], ("models", "diff"): ["FIRST", "SECOND"]}
 HELP |= {
-    ("generate",): ["NAME", "PROMPT", "--max-new-tokens", "--temperature", "--top-k", "--top-p", "--seed", "example"]
+    ("generate",): ["NAME", "PROMPT", "--max-new-tokens", "--temperature", "--top-k", "--top-p", "--seed", "example"],
+    ("chat",): ["NAME", "--system", "{slide,stop}", "--allowed-special", "--dtype", "--device", "examples"],
 }
 HELP |= {("experiment",): ["positions"], ("experiment", "positions"): ["--seeds", "--steps", "--out", "45 minutes"]}
 

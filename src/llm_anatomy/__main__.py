@@ -1,24 +1,31 @@
 """The commands of the package: ``python -m llm_anatomy --help``."""
 
 import argparse
+import dataclasses
 import json
 import os
+import re
 import sys
 import textwrap
+from collections.abc import Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 
 from llm_anatomy.config import ModelConfig
-from llm_anatomy.models.checkpoints import load, storage
+from llm_anatomy.models.checkpoints import Checkpoint, load, storage
+from llm_anatomy.models.checkpoints.conversation import Conversation
+from llm_anatomy.models.checkpoints.description import changed, describe
 from llm_anatomy.models.costs import costs
-from llm_anatomy.models.generation import GenerativeModel, LogitsProcessor, Sampler, Temperature, TopK, TopP, greedy
+from llm_anatomy.models.generation import GenerativeModel
 from llm_anatomy.models.presets import Preset, find, preset, presets
+from llm_anatomy.models.sampling import LogitsProcessor, Sampler, Temperature, TopK, TopP, greedy
 from llm_anatomy.training.experiments import positions
 
 WIDTH = 118
-DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in storage.DTYPES.values()}
+NAMED = "a folder, a GGUF file, or a name on the Hugging Face hub, like owner/model"
 
 
 def list_models(args: argparse.Namespace) -> None:
@@ -31,6 +38,8 @@ def list_models(args: argparse.Namespace) -> None:
 
 
 def show(args: argparse.Namespace) -> None:
+    if args.name not in presets() and Path(args.name).exists():
+        return show_checkpoint(args)
     record = find(args.name)
     if args.json:
         return _print_json(_summary(record))
@@ -53,6 +62,31 @@ def show(args: argparse.Namespace) -> None:
     print(*(textwrap.fill(sentence, WIDTH) for sentence in sentences if sentence), sep="\n")
 
 
+def show_checkpoint(args: argparse.Namespace) -> None:
+    found = describe(args.name)
+    if args.json:
+        return _print_json({**found, "config": dataclasses.asdict(found["config"])})
+    tokenizer = found["tokenizer"] and "{kind}, {n_vocab:,} tokens".format(**found["tokenizer"])
+    n_bytes, n_files = sum(found["files"].values()), len(found["files"])
+    lines = {
+        "path": found["path"],
+        "family": found["family"] + (f" ({found['architecture']})" if found["architecture"] else ""),
+        "model": found["model"],
+        "parameters": f"{found['parameters']:,}",
+        "stored as": ", ".join(f"{n:,} {kind}" for kind, n in found["dtypes"].items()),
+        "files": f"{n_files}, {n_bytes / 1e6:,.1f} MB",
+        "tokenizer": tokenizer or f"none: {found['tokenizer_note']}",
+    }
+    if found["pooling"] or found["pooling_note"]:
+        lines["pooling"] = ", then ".join(found["pooling"] or ()) or f"none: {found['pooling_note']}"
+    print(*(f"{name + ':':12s}{value}" for name, value in lines.items()), "", sep="\n")
+    rows = [[part["part"], part["module"], f"{part['parameters']:,}"] for part in found["parts"]]
+    _print_table(["part", "module", "parameters"], rows, right=("parameters",))
+    print()
+    _print_table(["field", "value"], [[name, str(value)] for name, value in changed(found["config"])])
+    print("\nFields that are not listed have their defaults.")
+
+
 def diff(args: argparse.Namespace) -> None:
     first, second = preset(args.first), preset(args.second)
     changed = first.difference(second)
@@ -69,6 +103,73 @@ def run_positions(args: argparse.Namespace) -> None:
 
 
 def generate(args: argparse.Namespace) -> None:
+    checkpoint, settings = _ready_to_write(args)
+    model = cast(GenerativeModel, checkpoint.model)  # every family builds one
+    for piece in checkpoint.texts.write(model, args.prompt, **settings):
+        print(piece, end="", flush=True)
+    print()
+
+
+def chat(args: argparse.Namespace) -> None:
+    checkpoint, settings = _ready_to_write(args)
+    if checkpoint.texts.chat_template is None:
+        raise ValueError(
+            f"{args.name} has no chat template, so it was not made for conversations; "
+            "the command generate continues a text with it"
+        )
+    model = cast(GenerativeModel, checkpoint.model)
+    conversation = Conversation(model, checkpoint.texts, system=args.system, **settings)
+    interactive = sys.stdin.isatty()
+    for line in _typed_lines() if interactive else sys.stdin:
+        message = line.strip()
+        try:
+            if message == "/quit":
+                break
+            elif message == "/reset":
+                conversation.reset()
+                _note("the conversation begins anew")
+            elif re.fullmatch(r"/\w+", message):
+                _note(f"{message} is no command; there are /reset and /quit")
+            elif message:
+                _answer(conversation, message)
+        except (ValueError, KeyboardInterrupt) as error:  # this answer ends, and the conversation goes on
+            if not interactive:
+                raise
+            print() if isinstance(error, KeyboardInterrupt) else _note(str(error))
+
+
+def _typed_lines() -> Iterator[str]:
+    """What is typed at a prompt, until Ctrl-D."""
+    with suppress(ImportError):
+        import readline  # noqa: F401  (with it, input() can edit a line and recall earlier ones)
+    _note("Ctrl-C stops an answer, /reset begins a new conversation, and /quit or Ctrl-D leaves")
+    while True:
+        try:
+            yield input("> ")
+        except (KeyboardInterrupt, EOFError) as left:
+            print()
+            if isinstance(left, EOFError):
+                return
+
+
+def _answer(conversation: Conversation, message: str) -> None:
+    """Print the answer to a message while it is generated, without characters that would control the terminal."""
+    with closing(conversation.ask(message)) as answer:  # closed at Ctrl-C too, so that the part said is kept
+        if conversation.n_left_out:
+            _note(f"the context is full: the oldest {conversation.n_left_out} messages were left out")
+        for piece in answer:
+            print(re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "", piece), end="", flush=True)
+    print("\n")
+    if conversation.finish_reason == "length":
+        _note("the answer was cut: it reached --max-new-tokens or the end of the context")
+
+
+def _note(text: str) -> None:
+    print(f"({text})", file=sys.stderr, flush=True)
+
+
+def _ready_to_write(args: argparse.Namespace) -> tuple[Checkpoint, dict[str, Any]]:
+    """Check the options for generated texts, load the model, and return it with the settings for it."""
     if args.seed is not None and not 0 <= args.seed < 2**63:
         raise ValueError(f"seed={args.seed} must be from 0 to below 2**63")
     if args.max_new_tokens < 1:
@@ -76,14 +177,15 @@ def generate(args: argparse.Namespace) -> None:
     processors: list[LogitsProcessor] = [Temperature(args.temperature)]
     processors += [TopK(args.top_k)] if args.top_k is not None else []
     processors += [TopP(args.top_p)] if args.top_p is not None else []
-    checkpoint = load(args.name, dtype=args.dtype and DTYPES[args.dtype], device=args.device)
+    checkpoint = load(args.name, dtype=args.dtype, device=args.device)
     generator = torch.Generator(args.device)
     generator = generator.manual_seed(generator.seed() if args.seed is None else args.seed)
-    sampler = greedy if args.temperature == 0 else Sampler(*processors, generator=generator)
-    model = cast(GenerativeModel, checkpoint.model)  # every family builds one
-    for piece in checkpoint.texts.write(model, args.prompt, max_new_tokens=args.max_new_tokens, sampler=sampler):
-        print(piece, end="", flush=True)
-    print()
+    return checkpoint, {
+        "max_new_tokens": args.max_new_tokens,
+        "sampler": greedy if args.temperature == 0 else Sampler(*processors, generator=generator),
+        "overflow": args.overflow,
+        "allowed_special": "all" if "all" in args.allowed_special else args.allowed_special,
+    }
 
 
 def _n_parameters(config: ModelConfig) -> int:
@@ -147,7 +249,7 @@ def _add_models(commands: Any) -> None:
         commands,
         "models",
         "list the models of the lectures with their parts and their numbers of parameters",
-        epilog="examples: models; models show gpt-2; models diff gpt-2 llama-3-8b; models --json",
+        epilog="examples: models; models show gpt-2; models show FOLDER; models diff gpt-2 llama-3-8b; models --json",
     )
     _add_json_option(models, default=False)
     models.set_defaults(action=list_models)
@@ -155,7 +257,7 @@ def _add_models(commands: Any) -> None:
     named = "a name from the list, such as gpt-2"
 
     one = _add_command(actions, "show", "show all that is known of one model, and the source of each value")
-    one.add_argument("name", metavar="NAME", help=named)
+    one.add_argument("name", metavar="NAME", help=f"{named}, or a folder or file with the weights of a model")
     one.set_defaults(action=show)
 
     two = _add_command(actions, "diff", "show how two models differ")
@@ -173,16 +275,50 @@ def _add_generate(commands: Any) -> None:
         "continue a prompt with released weights, and print the text while it is generated",
         epilog="example: generate openai-community/gpt2 'The lake is' --max-new-tokens 40 --temperature 0.7",
     )
-    command.add_argument("name", metavar="NAME", help="a folder, or a name on the Hugging Face hub, like owner/model")
+    command.add_argument("name", metavar="NAME", help=NAMED)
     command.add_argument("prompt", metavar="PROMPT", help="the text to continue or, for an encoder-decoder, its source")
-    command.add_argument("--max-new-tokens", type=int, default=50, help="stop after so many; default: %(default)s")
-    command.add_argument("--temperature", type=float, default=1.0, help="0 is greedy decoding; default: %(default)s")
+    _add_options_of_texts(command, max_new_tokens=50, temperature=1.0, overflow="stop")
+    command.set_defaults(action=generate)
+
+
+def _add_chat(commands: Any) -> None:
+    command = _add_command(
+        commands,
+        "chat",
+        "talk with a model that was made for conversations, or answer each line of the input",
+        epilog="examples: chat HuggingFaceTB/SmolLM2-135M-Instruct --system 'Answer briefly.'; "
+        "echo 'What is a lake?' | python -m llm_anatomy chat ./my-model",
+    )
+    command.add_argument("name", metavar="NAME", help=NAMED)
+    command.add_argument("--system", metavar="TEXT", help="what the model is told before the first message")
+    _add_options_of_texts(command, max_new_tokens=512, temperature=0.7, overflow="slide")
+    command.set_defaults(action=chat)
+
+
+def _add_options_of_texts(
+    command: argparse.ArgumentParser, max_new_tokens: int, temperature: float, overflow: str
+) -> None:
+    number, default = "stop after so many; default: %(default)s", "0 is greedy decoding; default: %(default)s"
+    command.add_argument("--max-new-tokens", type=int, default=max_new_tokens, help=number)
+    command.add_argument("--temperature", type=float, default=temperature, help=default)
     command.add_argument("--top-k", type=int, help="draw from the k most likely tokens only")
     command.add_argument("--top-p", type=float, help="draw from the fewest tokens that together have this probability")
     command.add_argument("--seed", type=int, help="reproduces a text; by default, each run draws another")
-    command.add_argument("--dtype", choices=DTYPES, help="of the weights; by default that of the file")
+    command.add_argument(
+        "--overflow",
+        choices=("slide", "stop"),
+        default=overflow,
+        help="when the context is full, leave out the oldest text and go on, or stop; default: %(default)s",
+    )
+    command.add_argument(
+        "--allowed-special",
+        metavar="TOKEN",
+        action="append",
+        default=[],
+        help="a special token that you may type, such as '<s>', or all; may be given several times",
+    )
+    command.add_argument("--dtype", choices=storage.NAMES.values(), help="of the weights; by default that of the file")
     command.add_argument("--device", default="cpu", help="such as cuda; default: %(default)s")
-    command.set_defaults(action=generate)
 
 
 def _add_experiments(commands: Any) -> None:
@@ -211,6 +347,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     _add_models(commands)
     _add_generate(commands)
+    _add_chat(commands)
     _add_experiments(commands)
     return top
 

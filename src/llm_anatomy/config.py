@@ -22,6 +22,9 @@ ALLOWED: dict[str, tuple[str | None, ...]] = {
 }
 """The names that a field may hold, by its dotted name. Those of parts are read from the registry."""
 
+OF_THE_HEAD = ("token_head", "unembedding_bias", "tie_embeddings", "scale_logits", "final_logit_softcapping")
+"""The options of what computes logits from hidden states, which a model without an unembedding does not have."""
+
 SLIDING, FULL = "sliding_attention", "full_attention"
 """The types of layers, as Hugging Face's configurations call them: with the window, and without."""
 
@@ -106,7 +109,7 @@ class Config:
         if missing:
             raise ValueError(f"missing fields {', '.join(missing)}")
         for name, value in given.items():
-            nested = _nested(fields[name].type)
+            nested = nested_config(fields[name].type)
             if isinstance(value, Mapping) and nested:
                 given[name] = nested.of(value)
             elif isinstance(value, list):  # JSON has no tuples
@@ -121,8 +124,12 @@ def _has_type(value: object, kind: Any) -> bool:
     return isinstance(value, classes) and (bool in classes or not isinstance(value, bool))
 
 
-def _nested(kind: Any) -> type[Config] | None:
-    """The class of a nested config, from the type of its field."""
+def nested_config(kind: Any) -> type[Config] | None:
+    """The class of a nested config, from the type of its field; None where values are plain.
+
+    >>> nested_config(RopeConfig | None), nested_config(int | None)
+    (<class 'llm_anatomy.config.RopeConfig'>, None)
+    """
     return next((one for one in get_args(kind) or (kind,) if isinstance(one, type) and issubclass(one, Config)), None)
 
 
@@ -350,6 +357,8 @@ class ModelConfig(Config):
         scale_logits: whether the stream is divided by :math:`\sqrt{d_\mathrm{model}}` before the unembedding.
         n_segments: number of segments with an embedding of their own, 0 for none.
         token_head: whether a dense layer, the activation and a norm precede the unembedding, as in BERT.
+        unembedding: whether there is one. A model without it computes hidden states and no logits, like Hugging Face's
+            ``BertModel`` and ``LlamaModel``.
 
     Raises:
         ValueError: naming the field, its value and what is allowed.
@@ -409,6 +418,7 @@ class ModelConfig(Config):
     final_logit_softcapping: float | None = None
     n_segments: int = 0
     token_head: bool = False
+    unembedding: bool = True
 
     def __post_init__(self):
         super().__post_init__()
@@ -424,7 +434,7 @@ class ModelConfig(Config):
     def _settle_options(self, field: dataclasses.Field) -> None:
         """Fill in the options of a part that is named, and refuse those of one that is not, unless they say nothing."""
         owner, names, options = field.metadata["owner"], field.metadata["names"], getattr(self, field.name)
-        named, made = getattr(self, owner), _nested(field.type)
+        named, made = getattr(self, owner), nested_config(field.type)
         if named in names and options is None and made:
             required = [option for option in dataclasses.fields(made) if option.default is dataclasses.MISSING]
             self._require(not required, field.name, f"be given with {owner}={named!r}")
@@ -475,6 +485,8 @@ class ModelConfig(Config):
             require(self.n_kv_heads == self.n_heads, "n_kv_heads", f"be n_heads={self.n_heads} {where}")
         if self.position == "deberta_v2" and self.buckets:
             self.buckets._require(self.buckets.n_buckets % 4 == 0, "n_buckets", f"be a multiple of 4 {position}")
+        for field in OF_THE_HEAD:
+            require(self.unembedding or not getattr(self, field), field, "be left out with unembedding=False")
         if self.moe:
             fits = self.moe.n_dense_layers <= self.n_layers
             self.moe._require(fits, "n_dense_layers", f"be at most n_layers={self.n_layers}")
@@ -512,6 +524,6 @@ def types_of(cls: type[Config] = ModelConfig) -> dict[str, Any]:
     """
     types = {}
     for field in dataclasses.fields(cls):
-        nested = _nested(field.type)
+        nested = nested_config(field.type)
         types |= types_of(nested) if nested else {cls.prefix + field.name: field.type}
     return types

@@ -1,5 +1,6 @@
 """Files: JSON that is read field by field with precise errors, and files that are written completely or not at all."""
 
+import ctypes
 import json
 import os
 from collections.abc import Iterator
@@ -62,7 +63,7 @@ class Record:
 
     def refuse(self, key: str, problem: str) -> NoReturn:
         """Raise a ValueError that names the file, the key and the problem."""
-        raise ValueError(f"{self.name}, key {key!r}: {problem}")
+        raise ValueError(f"{self.name}, key {key!r:.60}: {problem}")
 
     @contextmanager
     def name_in_errors(self, what: str) -> Iterator[None]:
@@ -87,8 +88,22 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         keys = [key for key, _ in pairs]
-        raise _DuplicateKey(repr(next(key for key in keys if keys.count(key) > 1)))
+        raise _DuplicateKey(f"{next(key for key in keys if keys.count(key) > 1)!r:.60}")
     return fields
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what an exception of another library says; empty if it says nothing.
+
+    Args:
+        error: the exception.
+
+    Source: the documentation of Python, "Exceptions".
+
+    >>> first_line(RuntimeError("no such device\\nStack trace: ..."))
+    'no such device'
+    """
+    return next(iter(str(error).strip().splitlines()), "")
 
 
 def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None:
@@ -118,3 +133,49 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def replace_folder(draft: str | os.PathLike[str], folder: str | os.PathLike[str]) -> None:
+    """Replace a folder by a complete one; the old folder is afterwards where the draft was, or beside it.
+
+    On Linux the two are exchanged in one step: at every moment ``folder`` is one of them, whole. Elsewhere, and on file
+    systems that cannot exchange, the old one is moved aside first, and back if the new one cannot replace it.
+
+    Args:
+        draft: a folder on the same file system, in a folder that the caller removes afterwards.
+        folder: another, which need not exist.
+
+    Source: the manual of Linux, rename(2), ``RENAME_EXCHANGE``.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     old, new = Path(folder, "old"), Path(folder, "new")
+    ...     old.mkdir(), (old / "one").touch(), new.mkdir(), (new / "two").touch()
+    ...     replace_folder(new, old)
+    ...     [path.name for path in old.iterdir()]
+    (None, None, None, None)
+    ['two']
+    """
+    draft, folder = Path(draft), Path(folder)
+    if folder.exists() and not any(folder.iterdir()):
+        folder.rmdir()  # Windows does not replace a folder by another
+    if not folder.exists():
+        os.replace(draft, folder)
+    elif not _exchange(draft, folder):
+        aside = draft.with_name(f"{draft.name}.old")
+        os.replace(folder, aside)
+        try:
+            os.replace(draft, folder)
+        except BaseException:
+            os.replace(aside, folder)
+            raise
+
+
+def _exchange(first: Path, second: Path) -> bool:
+    """Whether the system could exchange two names in one step."""
+    try:
+        renameat2 = ctypes.CDLL(None).renameat2
+    except (OSError, AttributeError, TypeError):  # no Linux, or an old one
+        return False
+    at_working_folder, exchange = -100, 2
+    return renameat2(at_working_folder, os.fsencode(first), at_working_folder, os.fsencode(second), exchange) == 0

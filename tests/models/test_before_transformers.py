@@ -228,7 +228,7 @@ def test_parameters_of_the_lectures_bigrams():
 def test_a_tied_table_gets_the_gradients_of_both_uses():
     tied = randomize(EmbeddedBigramNetwork(VOCAB, D_EMBED, D_HIDDEN, tie_embeddings=True))
     apart = EmbeddedBigramNetwork(VOCAB, D_EMBED, D_HIDDEN)
-    apart.load_state_dict(tied.state_dict())
+    apart.load_state_dict(tied.state_dict() | {"unembedding.embedding.weight": tied.embedding.weight})
     assert tied.unembedding.embedding is tied.embedding
     for model in (tied, apart):
         model(ids()).logsumexp(-1).sum().backward()
@@ -427,8 +427,7 @@ def hugging_faces(ours, n_vocab=VOCAB):
     )  # fmt: skip
     theirs = MambaForCausalLM(config).eval()
     names = {"embedding.weight": "backbone.embeddings.weight", "norm.weight": "backbone.norm_f.weight"}
-    names["unembedding.embedding.weight"] = "lm_head.weight"
-    state = {}
+    state = {"lm_head.weight": ours.embedding.weight}
     for name, tensor in ours.state_dict().items():
         name = name.replace("block_residuals.", "backbone.layers.").replace("blocks.", "backbone.layers.")
         name = name.replace("backbone.layers.", "backbone.layers.", 1)
@@ -586,3 +585,16 @@ def test_megabyte_is_refused_where_it_makes_no_sense():
 def test_sizes_out_of_range_are_refused(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [mamba, megabyte, lambda: EmbeddedBigramNetwork(VOCAB, 4, 3, tie_embeddings=True)],
+    ids=["mamba", "megabyte", "bigram"],
+)
+def test_a_state_dict_names_the_tied_table_once(make):
+    model = make()
+    names = [name for name in model.state_dict() if "embedding" in name and "global" not in name]
+    assert len(names) == 1 and model.unembedding.embedding is model.get_submodule(names[0].rpartition(".")[0])
+    repeated = model.state_dict() | {"unembedding.embedding.weight": model.state_dict()[names[0]]}
+    make().load_state_dict(repeated)  # as files of earlier versions have it

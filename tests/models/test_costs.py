@@ -101,6 +101,7 @@ CHANGES = {
     "a window of one": dict(window=1, position="tupe"),
     "a window that holds all": dict(window=20),
     "unbounded": dict(n_ctx=None),
+    "no head": dict(unembedding=False),
 }
 CONFIGS = {name: ModelConfig.of(SIZES | change) for name, change in CHANGES.items()}
 

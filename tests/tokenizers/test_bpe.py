@@ -387,10 +387,13 @@ def slow_encode(tokenizer, piece):
         ids[i : i + 2] = [token_of[tokenizer.vocabulary[ids[i]] + tokenizer.vocabulary[ids[i + 1]]]]
 
 
-@pytest.mark.parametrize("short", [0, 64])
+WAYS = pytest.mark.parametrize(("short", "many"), [(10**6, 0), (0, 10**6), (0, 0)], ids=["scan", "one", "everywhere"])
+
+
+@WAYS
 @settings(deadline=None, derandomize=True, database=None, max_examples=300)
 @given(data=st.data())
-def test_ids_of_merges_in_any_order_equal_a_slow_loop(short, data):
+def test_ids_of_merges_in_any_order_equal_a_slow_loop(short, many, data):
     """In released files, a merge may create a pair of a lower rank, and several pairs may form one token."""
     longer = [a + b for a in ("a", "b", "ab", "ba", "aa") for b in ("a", "b", "bb", "aa")]
     tokens = data.draw(st.lists(st.sampled_from(longer), unique=True, max_size=9))
@@ -403,7 +406,25 @@ def test_ids_of_merges_in_any_order_equal_a_slow_loop(short, data):
     text = data.draw(st.text(alphabet="ab", min_size=1, max_size=40))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bpe, "SHORT", short)
+        patch.setattr(bpe, "MANY", many)
         assert tokenizer.encode(text) == slow_encode(tokenizer, text)
+
+
+@WAYS
+@pytest.mark.parametrize(
+    ("text", "ranks"),
+    [
+        ("abab", {("a", "b"): 1, ("ab", "a"): 0}),
+        ("a" * 6, {("a", "a"): 1, ("aa", "aa"): 0, ("aaaa", "a"): 0}),
+    ],
+)
+def test_a_pair_beside_itself_may_create_one_of_a_lower_rank(short, many, text, ranks, monkeypatch):
+    monkeypatch.setattr(bpe, "SHORT", short)
+    monkeypatch.setattr(bpe, "MANY", many)
+    vocabulary = BYTES + [(left + right).encode() for left, right in ranks]
+    merges = {(vocabulary.index(a.encode()), vocabulary.index(b.encode())): rank for (a, b), rank in ranks.items()}
+    tokenizer = BPE(vocabulary, merges, NoSplit())
+    assert tokenizer.encode(text) == slow_encode(tokenizer, text)
 
 
 @pytest.fixture(scope="module")
@@ -417,9 +438,10 @@ def check_ids(tokenizer, samples):
         assert fresh.encode(piece) == slow_encode(fresh, piece)
 
 
-@pytest.mark.parametrize("short", [0, 64, 10**6])
-def test_ids_equal_a_slow_loop(short, unsplit, samples, monkeypatch):
+@WAYS
+def test_ids_equal_a_slow_loop(short, many, unsplit, samples, monkeypatch):
     monkeypatch.setattr(bpe, "SHORT", short)
+    monkeypatch.setattr(bpe, "MANY", many)
     check_ids(unsplit, samples)
 
 

@@ -8,7 +8,7 @@ import pytest
 import sentencepiece
 import tiktoken
 from tiktoken.load import load_tiktoken_bpe
-from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import AddedToken, decoders, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as HuggingFace
 
 from llm_anatomy.tokenizers.base import Tokenizer
@@ -17,11 +17,10 @@ from llm_anatomy.tokenizers.files import (
     _protobuf_fields,
     gpt2_bytes,
     read_gpt2,
-    read_hugging_face,
     read_sentencepiece,
     read_tiktoken,
 )
-from llm_anatomy.tokenizers.pretokenization import GPT2, GPT4, LLAMA3, NoSplit, PreTokenizer
+from llm_anatomy.tokenizers.pretokenization import GPT2, GPT4, NoSplit, PreTokenizer
 from llm_anatomy.tokenizers.unigram import Unigram
 
 
@@ -113,60 +112,6 @@ def test_tiktoken_joins_by_result_whatever_was_learned(tmp_path):
         assert ours.encode(text) == peer.encode_ordinary(text), text
 
 
-@pytest.mark.syllabus("GT-40", "GT-42")
-@pytest.mark.parametrize("pattern", [None, LLAMA3.pattern, r"\s+|\S+"], ids=["gpt2", "llama3", "unknown"])
-def test_hugging_face_bpe_on_bytes(texts, samples, tmp_path, pattern):
-    steps = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=pattern is None)
-    if pattern:
-        steps = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated"), steps])
-    peer = byte_level(texts, steps, ["<|end|>"])
-    peer.save(str(tmp_path / "tokenizer.json"))
-    ours = read_hugging_face(tmp_path / "tokenizer.json")
-    same_ids(ours, lambda text: peer.encode(text).ids, samples)
-    assert ours.pre_tokenizer == {None: GPT2, LLAMA3.pattern: LLAMA3}.get(pattern, PreTokenizer(r"\s+|\S+"))
-    assert ours.special_tokens == {"<|end|>": 800} and type(ours) is BPE
-
-
-@pytest.fixture(scope="module")
-def llama_peer(texts):
-    """As in LLaMA's tokenizer.json: no splitting, spaces as ▁ with one before the text, bytes for what is unknown."""
-    peer = HuggingFace(models.BPE(byte_fallback=True, fuse_unk=True, unk_token="<unk>"))
-    peer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
-    words = [word for text in texts[:60] for word in text.replace(" ", " ▁").split(" ")]
-    names = ["<unk>", "<s>", "</s>"] + [f"<0x{byte:02X}>" for byte in range(256)]
-    peer.normalizer, normalizer = None, peer.normalizer
-    peer.train_from_iterator(words, trainers.BpeTrainer(vocab_size=700, special_tokens=names, show_progress=False))
-    fields = json.loads(peer.to_str())
-    fields["added_tokens"] = fields["added_tokens"][:3]
-    peer = HuggingFace.from_str(json.dumps(fields))
-    peer.normalizer = normalizer
-    return peer
-
-
-@pytest.mark.syllabus("GT-42", "GT-08")
-def test_hugging_face_bpe_with_byte_fallback(llama_peer, samples, tmp_path):
-    llama_peer.save(str(tmp_path / "tokenizer.json"))
-    ours = read_hugging_face(tmp_path / "tokenizer.json")
-    assert type(ours) is CharacterBPE and ours.prefix == " " and ours.pre_tokenizer != NoSplit()
-    same_ids(ours, lambda text: llama_peer.encode(text).ids, samples)
-    assert [ours.vocabulary[i] for i in ours.encode("🙂")][1:] == [b"\xf0", b"\x9f", b"\x99", b"\x82"]
-    assert list(ours.special_tokens) == ["<unk>", "<s>", "</s>"]
-
-
-@pytest.mark.syllabus("GT-40")
-def test_hugging_face_unigram(texts, samples, tmp_path):
-    peer = HuggingFace(models.Unigram())
-    peer.pre_tokenizer = pre_tokenizers.Metaspace()
-    trainer = trainers.UnigramTrainer(vocab_size=300, unk_token="<unk>", special_tokens=["<s>", "<unk>"])
-    trainer.show_progress = False
-    peer.train_from_iterator(texts[:60], trainer)
-    peer.save(str(tmp_path / "tokenizer.json"))
-    ours = read_hugging_face(tmp_path / "tokenizer.json")
-    assert type(ours) is Unigram
-    for name in ("generated", "english"):
-        assert ours.encode(samples[name]) == peer.encode(samples[name]).ids
-
-
 def sentencepiece_model(texts, model_type, **options):
     model = io.BytesIO()
     plain = dict(
@@ -208,18 +153,17 @@ def test_sentencepiece_models_with_other_spaces(texts, samples, tmp_path, option
     same_ids(ours, peer.encode, {name: samples[name] for name in ("english", "scripts", "spaces", "generated")})
 
 
-@pytest.mark.parametrize("read", ["gpt2", "hugging_face", "sentencepiece"])
-def test_what_was_read_can_be_saved(read, gpt2_files, llama_peer, models_of, samples, tmp_path):
-    llama_peer.save(str(tmp_path / "tokenizer.json"))
+@pytest.mark.parametrize("read", ["gpt2", "sentencepiece"])
+def test_what_was_read_can_be_saved(read, gpt2_files, models_of, samples, tmp_path):
     (tmp_path / "t.model").write_bytes(models_of["bpe"])
     ours = {
         "gpt2": lambda: read_gpt2(gpt2_files / "vocab.json", gpt2_files / "merges.txt"),
-        "hugging_face": lambda: read_hugging_face(tmp_path / "tokenizer.json"),
         "sentencepiece": lambda: read_sentencepiece(tmp_path / "t.model"),
     }[read]()
-    ours.save(tmp_path / "ours.json")
-    loaded = Tokenizer.load(tmp_path / "ours.json")
-    assert all(loaded.encode(text) == ours.encode(text) for text in samples.values())
+    for name in ("ours.json", "tokenizer.json"):
+        ours.save(tmp_path / name)
+        loaded = Tokenizer.load(tmp_path / name)
+        assert all(loaded.encode(text) == ours.encode(text) for text in samples.values())
 
 
 # --- Damaged files ---
@@ -298,57 +242,6 @@ def test_damaged_tiktoken_files(tmp_path, change, problem):
         ValueError, match=r"special_tokens\['<a>'\]=9 must be at least 256, the number of ranks in good.tiktoken"
     ):
         read_tiktoken(rank_file(tmp_path / "good.tiktoken", [bytes([i]) for i in range(256)]), GPT4, {"<a>": 9})
-
-
-HUGGING_FACE_DAMAGE = {
-    "cut": ((b'"merges"', b'"merges'), r"tokenizer.json, line \d+, column \d+"),
-    "no model": (lambda f: f.pop("model"), r"tokenizer.json: key 'model' is missing"),
-    "no type": (lambda f: f["model"].pop("type"), r"tokenizer.json, model: key 'type' is missing"),
-    "other model": (
-        lambda f: f["model"].update(type="WordPiece"),
-        r"model, key 'type': it must be BPE or Unigram, not 'WordPiece'",
-    ),
-    "dropout": (lambda f: f["model"].update(dropout=0.1), r"model, key 'dropout': 0.1 is not supported"),
-    "suffix": (lambda f: f["model"].update(end_of_word_suffix="</w>"), r"key 'end_of_word_suffix'"),
-    "no vocab": (lambda f: f["model"].pop("vocab"), r"model: key 'vocab' is missing"),
-    "vocab a list": (lambda f: f["model"].update(vocab=[]), r"model, key 'vocab': it must be of type dict"),
-    "id missing": (lambda f: f["model"]["vocab"].pop("Ġthe"), r"model, key .*: id \d+ must be|key 'merges': entry"),
-    "merge of one": (
-        lambda f: f["model"]["merges"].__setitem__(3, ["a"]),
-        r"key 'merges': entry 3 must be two tokens of the vocabulary, not \['a'\]",
-    ),
-    "merge unknown": (
-        lambda f: f["model"]["merges"].__setitem__(3, "a zz"),
-        r"key 'merges': entry 3 must be two tokens of the vocabulary, not 'a zz'",
-    ),
-    "merge to nothing": (lambda f: f["model"]["merges"].__setitem__(3, "! Z"), r"tokenizer.json: .*gives b'!Z'"),
-    "no special flag": (lambda f: f["added_tokens"][0].pop("special"), r"added_tokens\[0\]: key 'special' is missing"),
-    "not special": (lambda f: f["added_tokens"][0].update(special=False), r"added_tokens\[0\], key 'special': added"),
-    "special elsewhere": (lambda f: f["added_tokens"][0].update(id=5), r"'<\|endoftext\|>'.* id 5|its id 5 is also"),
-    "normalizer": (lambda f: f.update(normalizer={"type": "NFC"}), r"key 'normalizer': byte-level BPE must have none"),
-    "no pre-tokenizer": (lambda f: f.update(pre_tokenizer=None), r"key 'pre_tokenizer': it must be of type dict"),
-    "prefix space": (
-        lambda f: f["pre_tokenizer"].update(add_prefix_space=True),
-        r"key 'pre_tokenizer': it must be ByteLevel",
-    ),
-    "other pre-tokenizer": (
-        lambda f: f.update(pre_tokenizer={"type": "Digits"}),
-        r"key 'pre_tokenizer': it must be ByteLevel",
-    ),
-    "fallback without bytes": (
-        lambda f: f["model"].update(byte_fallback=True),
-        r"key 'vocab': the token .* is missing, but byte_fallback needs",
-    ),
-}
-
-
-@pytest.mark.parametrize(("change", "problem"), HUGGING_FACE_DAMAGE.values(), ids=HUGGING_FACE_DAMAGE)
-def test_damaged_hugging_face_files(gpt2_peer, tmp_path, change, problem):
-    path = tmp_path / "tokenizer.json"
-    gpt2_peer.save(str(path))
-    damaged(path, change)
-    with pytest.raises(ValueError, match=problem):
-        read_hugging_face(path)
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])

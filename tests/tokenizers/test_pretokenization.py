@@ -14,13 +14,15 @@ from llm_anatomy.tokenizers.pretokenization import (
     GPT4,
     LLAMA,
     LLAMA3,
+    QWEN2,
     WHITESPACE,
     AnySplit,
     NoSplit,
     PreTokenizer,
 )
 
-NAMED = {"gpt2": GPT2, "gpt4": GPT4, "llama3": LLAMA3, "whitespace": WHITESPACE, "llama": LLAMA, "code": CODE}
+NAMED = {"gpt2": GPT2, "gpt4": GPT4, "llama3": LLAMA3, "qwen2": QWEN2}
+NAMED |= {"whitespace": WHITESPACE, "llama": LLAMA, "code": CODE}
 ALL = NAMED | {"whole": NoSplit(), "anywhere": AnySplit(), "letters": PreTokenizer(r"\p{L}+")}
 OFTEN = settings(deadline=None, derandomize=True, database=None, max_examples=150)
 # Few characters, so that contractions, runs and their ends meet often.

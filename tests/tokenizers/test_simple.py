@@ -243,7 +243,7 @@ def test_copies_for_other_processes_are_equal(tokenizers, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_gives_the_same_tokenizer(tokenizers, kind, tmp_path, corpus):
-    tokenizer, path = tokenizers[kind], tmp_path / "tokenizer.json"
+    tokenizer, path = tokenizers[kind], tmp_path / "ours.json"
     tokenizer.save(path)
     for cls in (Tokenizer, type(tokenizer)):
         loaded = cls.load(path)
@@ -252,7 +252,7 @@ def test_a_file_gives_the_same_tokenizer(tokenizers, kind, tmp_path, corpus):
         assert loaded.pre_tokenizer == tokenizer.pre_tokenizer and loaded.prefix == tokenizer.prefix
         for text in corpus[:3] if kind != "whole" else ["aaab"]:
             assert loaded.encode(text) == tokenizer.encode(text)
-    assert [p.name for p in tmp_path.iterdir()] == ["tokenizer.json"]
+    assert [p.name for p in tmp_path.iterdir()] == ["ours.json"]
     loaded.save(tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
 

@@ -52,7 +52,7 @@ class KVCache:
         batch: number of sequences.
         n_slots: number of tokens that the cache can hold.
         shapes: (heads, width) of each tensor that attention caches: two for keys and values, one for a latent.
-        dtype, device: of the buffers.
+        dtype, device: of the buffers. Under ``torch.autocast``, the first tokens decide the dtypes instead.
 
     Raises:
         ValueError: for sizes below one; in ``append``, if the tokens do not fit or require a gradient.
@@ -127,6 +127,10 @@ class KVCache:
         n_tokens = new[0].shape[2]
         contiguous = self.contiguous and (positions is None or not n_tokens)
         self._check_capacity(n_tokens)
+        if self.length == 0 and torch.is_autocast_enabled(new[0].device.type):
+            with torch.inference_mode(False):  # the dtypes of the weights say nothing about those of keys and values
+                self._buffers = [buffer.to(x.dtype) for buffer, x in zip(self._buffers, new, strict=True)]
+        self._check_dtypes(new)
         positions = self.next_positions(n_tokens) if positions is None else positions
         cached = self._store([*new, positions[:, None, :, None].expand(len(self._positions), -1, -1, -1)])
         self.contiguous = contiguous
@@ -150,13 +154,15 @@ class KVCache:
         expected = [(b.shape[0], b.shape[1], new[0].shape[2] if new else 0, b.shape[3]) for b in self._buffers]
         if [tuple(x.shape) for x in new] != expected:
             raise ValueError(f"new tensors have shapes {[tuple(x.shape) for x in new]}; they must have {expected}")
+        if torch.is_grad_enabled() and any(x.requires_grad for x in new):
+            raise ValueError("a cache stores no gradients: use it under torch.inference_mode() or torch.no_grad()")
+
+    def _check_dtypes(self, new: tuple[Tensor, ...]) -> None:
         for x, buffer in zip(new, self._buffers, strict=True):
             if (x.dtype, x.device) != (buffer.dtype, buffer.device):
                 raise TypeError(
                     f"a new tensor is {x.dtype} on {x.device}; this cache stores {buffer.dtype} on {buffer.device}"
                 )
-        if torch.is_grad_enabled() and any(x.requires_grad for x in new):
-            raise ValueError("a cache stores no gradients: use it under torch.inference_mode() or torch.no_grad()")
 
 
 class RollingKVCache(KVCache):

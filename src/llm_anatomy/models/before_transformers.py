@@ -21,11 +21,11 @@ from einops import rearrange
 from torch import nn
 
 from llm_anatomy.config import Config, ModelConfig
-from llm_anatomy.layers._checks import _check_at_least_one
+from llm_anatomy.layers._sharing import _own_once
 from llm_anatomy.layers.embeddings import TokenEmbedding, Unembedding
 from llm_anatomy.layers.normalization import RMSNorm
 from llm_anatomy.layers.positions.absolute import Learned
-from llm_anatomy.layers.recurrent import Cell, LayerStates, LSTMCell, Recurrent
+from llm_anatomy.layers.recurrent import Cell, ElmanCell, GRUCell, LayerStates, LSTMCell, Recurrent
 from llm_anatomy.layers.residual import PreNorm
 from llm_anatomy.layers.state_space import MambaBlock, selective_scan_parallel
 from llm_anatomy.models.block import EncoderOutput, Stack
@@ -34,6 +34,31 @@ from llm_anatomy.shapes import Bool, Float, Int, Tensor
 MambaStates = list[tuple[Float[Tensor, "batch d_inner kept"], Float[Tensor, "batch d_inner d_state"]]]
 
 # --- Bigrams ---
+
+
+@dataclass(frozen=True, kw_only=True)
+class BigramConfig(Config):
+    """The sizes of a bigram network.
+
+    Args:
+        n_vocab, d_hidden, n_matrices: as in :class:`BigramNetwork`.
+
+    Raises:
+        ValueError: for sizes out of range.
+
+    Source: Bengio et al. (2003), section 1; UCL-10.
+
+    >>> BigramConfig(n_vocab=7, d_hidden=4).n_matrices
+    2
+    """
+
+    n_vocab: int
+    d_hidden: int
+    n_matrices: int = 2
+
+    def __post_init__(self):
+        super().__post_init__()
+        self._require(self.n_matrices >= 2, "n_matrices", "be at least 2, one from the vocabulary and one back to it")
 
 
 class BigramNetwork(nn.Module):
@@ -61,9 +86,7 @@ class BigramNetwork(nn.Module):
 
     def __init__(self, n_vocab: int, d_hidden: int, n_matrices: int = 2):
         super().__init__()
-        _check_at_least_one(n_vocab=n_vocab, d_hidden=d_hidden)
-        if n_matrices < 2:
-            raise ValueError(f"{n_matrices=} must be at least 2, one from the vocabulary and one back to it")
+        self.config = BigramConfig(n_vocab=n_vocab, d_hidden=d_hidden, n_matrices=n_matrices)
         self.embedding = TokenEmbedding(n_vocab, d_hidden)
         self.hidden_layers = nn.ModuleList(nn.Linear(d_hidden, d_hidden, bias=False) for _ in range(n_matrices - 2))
         self.unembedding = Unembedding(TokenEmbedding(n_vocab, d_hidden))
@@ -73,6 +96,26 @@ class BigramNetwork(nn.Module):
         for w in self.hidden_layers:
             x = w(x).tanh()
         return self.unembedding(x)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddedBigramConfig(BigramConfig):
+    """The sizes of a bigram network with an embedding.
+
+    Args:
+        n_vocab, d_embed, d_hidden, n_matrices, tie_embeddings: as in :class:`EmbeddedBigramNetwork`.
+
+    Raises:
+        ValueError: for sizes out of range.
+
+    Source: Bengio et al. (2003), section 2; UCL-10.
+
+    >>> EmbeddedBigramConfig(n_vocab=7, d_embed=3, d_hidden=4).tie_embeddings
+    False
+    """
+
+    d_embed: int
+    tie_embeddings: bool = False
 
 
 class EmbeddedBigramNetwork(nn.Module):
@@ -106,9 +149,9 @@ class EmbeddedBigramNetwork(nn.Module):
 
     def __init__(self, n_vocab: int, d_embed: int, d_hidden: int, n_matrices: int = 2, *, tie_embeddings: bool = False):
         super().__init__()
-        _check_at_least_one(n_vocab=n_vocab, d_embed=d_embed, d_hidden=d_hidden)
-        if n_matrices < 2:
-            raise ValueError(f"{n_matrices=} must be at least 2, one from the embedding and one back to it")
+        self.config = EmbeddedBigramConfig(
+            n_vocab=n_vocab, d_embed=d_embed, d_hidden=d_hidden, n_matrices=n_matrices, tie_embeddings=tie_embeddings
+        )
         self.embedding = TokenEmbedding(n_vocab, d_embed)
         widths = [d_embed, *[d_hidden] * (n_matrices - 1)]
         self.hidden_layers = nn.ModuleList(
@@ -116,6 +159,7 @@ class EmbeddedBigramNetwork(nn.Module):
         )
         self.w_last = nn.Linear(d_hidden, d_embed, bias=False)
         self.unembedding = Unembedding(self.embedding if tie_embeddings else TokenEmbedding(n_vocab, d_embed))
+        _own_once(self)
 
     def forward(self, ids: Int[Tensor, "batch tokens"]) -> Float[Tensor, "batch tokens n_vocab"]:
         x = self.embedding(ids)
@@ -125,6 +169,31 @@ class EmbeddedBigramNetwork(nn.Module):
 
 
 # --- A context of fixed size ---
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeuralProbabilisticConfig(Config):
+    """The sizes and options of Bengio's network.
+
+    Args:
+        n_vocab, n_ctx, d_embed, d_hidden, bias, direct: as in :class:`NeuralProbabilisticLM`.
+
+    Raises:
+        ValueError: for sizes below one.
+
+    Source: Bengio et al. (2003), "A Neural Probabilistic Language Model", section 2; UCL-12.
+
+    >>> NeuralProbabilisticConfig(n_vocab=7, n_ctx=0, d_embed=3, d_hidden=4)
+    Traceback (most recent call last):
+    ValueError: n_ctx=0 must be at least 1
+    """
+
+    n_vocab: int
+    n_ctx: int
+    d_embed: int
+    d_hidden: int
+    bias: bool = False
+    direct: bool = False
 
 
 class NeuralProbabilisticLM(nn.Module):
@@ -160,7 +229,9 @@ class NeuralProbabilisticLM(nn.Module):
         self, n_vocab: int, n_ctx: int, d_embed: int, d_hidden: int, *, bias: bool = False, direct: bool = False
     ):
         super().__init__()
-        _check_at_least_one(n_vocab=n_vocab, n_ctx=n_ctx, d_embed=d_embed, d_hidden=d_hidden)
+        self.config = NeuralProbabilisticConfig(
+            n_vocab=n_vocab, n_ctx=n_ctx, d_embed=d_embed, d_hidden=d_hidden, bias=bias, direct=direct
+        )
         self.n_ctx = n_ctx
         self.embedding = TokenEmbedding(n_vocab, d_embed)
         self.w_1 = nn.Linear(n_ctx * d_embed, d_hidden, bias=bias)
@@ -176,6 +247,54 @@ class NeuralProbabilisticLM(nn.Module):
 
 
 # --- Recurrent networks ---
+
+
+CELLS: dict[str, type[Cell]] = {cell.__name__: cell for cell in (ElmanCell, LSTMCell, GRUCell)}
+"""The cells that a config may name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecurrentConfig(Config):
+    """The sizes of a recurrent network, and the name of its cells.
+
+    Args:
+        cell: the name of their class, such as ``"LSTMCell"``.
+        n_vocab, d_embed, d_hidden, n_layers, fused: as in :class:`RecurrentLM`.
+
+    Raises:
+        ValueError: for sizes below one.
+
+    Source: Goodfellow et al. (2016), section 10.2; UCL-14, UCL-15.
+
+    >>> RecurrentConfig(cell="LSTMCell", n_vocab=7, d_embed=3, d_hidden=4).n_layers
+    1
+    """
+
+    cell: str
+    n_vocab: int
+    d_embed: int
+    d_hidden: int
+    n_layers: int = 1
+    fused: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecurrentEncoderDecoderConfig(RecurrentConfig):
+    """The sizes of two recurrent networks, an encoder and a decoder.
+
+    Args:
+        n_source_vocab: as in :class:`RecurrentEncoderDecoder`; the others are those of :class:`RecurrentConfig`.
+
+    Raises:
+        ValueError: for sizes below one.
+
+    Source: Sutskever et al. (2014), section 2; UCL-30.
+
+    >>> RecurrentEncoderDecoderConfig(cell="GRUCell", n_source_vocab=9, n_vocab=7, d_embed=3, d_hidden=4).fused
+    False
+    """
+
+    n_source_vocab: int
 
 
 class RecurrentLM(nn.Module):
@@ -211,6 +330,9 @@ class RecurrentLM(nn.Module):
         self, cell: type[Cell], n_vocab: int, d_embed: int, d_hidden: int, n_layers: int = 1, *, fused: bool = False
     ):
         super().__init__()
+        self.config = RecurrentConfig(
+            cell=cell.__name__, n_vocab=n_vocab, d_embed=d_embed, d_hidden=d_hidden, n_layers=n_layers, fused=fused
+        )
         self.embedding = TokenEmbedding(n_vocab, d_embed)
         self.recurrent = Recurrent(cell, d_embed, d_hidden, n_layers, fused=fused)
         self.unembedding = Unembedding(TokenEmbedding(n_vocab, d_hidden), bias=True)
@@ -278,6 +400,15 @@ class RecurrentEncoderDecoder(nn.Module):
         fused: bool = False,
     ):
         super().__init__()
+        self.config = RecurrentEncoderDecoderConfig(
+            cell=cell.__name__,
+            n_source_vocab=n_source_vocab,
+            n_vocab=n_vocab,
+            d_embed=d_embed,
+            d_hidden=d_hidden,
+            n_layers=n_layers,
+            fused=fused,
+        )
         self.source_embedding = TokenEmbedding(n_source_vocab, d_embed)
         self.encoder = Recurrent(cell, d_embed, d_hidden, n_layers, fused=fused)
         self.decoder = RecurrentLM(cell, n_vocab, d_embed, d_hidden, n_layers, fused=fused)
@@ -321,7 +452,7 @@ class MambaConfig(Config):
     """The sizes of a Mamba language model.
 
     Args:
-        n_vocab, d_model, n_layers, d_inner, d_state, d_conv, dt_rank, tie_embeddings, norm_eps: as in
+        n_vocab, d_model, n_layers, d_inner, d_state, d_conv, dt_rank, tie_embeddings, norm_eps, unembedding: as in
             :class:`MambaLM`.
 
     Raises:
@@ -342,6 +473,7 @@ class MambaConfig(Config):
     dt_rank: int | None = None
     tie_embeddings: bool = True
     norm_eps: float = 1e-5
+    unembedding: bool = True
 
     kind: ClassVar[str] = "decoder"
     n_ctx: ClassVar[None] = None
@@ -351,6 +483,7 @@ class MambaConfig(Config):
         for name, value in {"d_inner": 2 * self.d_model, "dt_rank": math.ceil(self.d_model / 16)}.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
+        self._require(self.unembedding or not self.tie_embeddings, "tie_embeddings", "be False with unembedding=False")
 
 
 class MambaCache:
@@ -400,6 +533,7 @@ class MambaLM(nn.Module):
         d_inner, d_state, d_conv, dt_rank: as in :class:`~llm_anatomy.layers.state_space.MambaBlock`.
         tie_embeddings: whether the logits are computed with the table of the embeddings.
         norm_eps: epsilon of the norms.
+        unembedding: whether there are logits; without them, the output is that of ``hidden_states``.
         scan: how the blocks compute their states: ``selective_scan_parallel`` or ``selective_scan_sequential``.
 
     Raises:
@@ -425,6 +559,7 @@ class MambaLM(nn.Module):
         dt_rank: int | None = None,
         tie_embeddings: bool = True,
         norm_eps: float = 1e-5,
+        unembedding: bool = True,
         scan: Callable = selective_scan_parallel,
     ):
         super().__init__()
@@ -438,6 +573,7 @@ class MambaLM(nn.Module):
             dt_rank=dt_rank,
             tie_embeddings=tie_embeddings,
             norm_eps=norm_eps,
+            unembedding=unembedding,
         )
         self.embedding = TokenEmbedding(n_vocab, d_model)
         self.blocks = nn.ModuleList(
@@ -446,7 +582,10 @@ class MambaLM(nn.Module):
         )
         self.block_residuals = nn.ModuleList(PreNorm(RMSNorm(d_model, eps=norm_eps)) for _ in range(n_layers))
         self.norm = RMSNorm(d_model, eps=norm_eps)
-        self.unembedding = Unembedding(self.embedding if tie_embeddings else TokenEmbedding(n_vocab, d_model))
+        self.unembedding = None
+        if unembedding:
+            self.unembedding = Unembedding(self.embedding if tie_embeddings else TokenEmbedding(n_vocab, d_model))
+        _own_once(self)
 
     @classmethod
     def of(cls, config: MambaConfig) -> "MambaLM":
@@ -463,7 +602,8 @@ class MambaLM(nn.Module):
             attention_mask: True for a token, False for padding, which must be on the left; by default there is no
                 padding.
         """
-        return self.logits(self._run_blocks(ids, None, attention_mask)[0])
+        x, _ = self._run_blocks(ids, None, attention_mask)
+        return x if self.unembedding is None else self.logits(x)
 
     def advance(
         self, ids: Int[Tensor, "batch tokens"], state: MambaStates | None = None
@@ -493,7 +633,7 @@ class MambaLM(nn.Module):
         source: EncoderOutput | None = None,
         cache: MambaCache | None = None,
     ) -> tuple[Float[Tensor, "batch tokens d_model"], MambaStates]:
-        """Compute the hidden states after the last block, and the state of each block after the last token.
+        """Compute the hidden states after the last norm, and the state of each block after the last token.
 
         Args:
             ids, attention_mask: as in ``forward``.
@@ -508,8 +648,10 @@ class MambaLM(nn.Module):
         return x, states
 
     def logits(self, x: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens n_vocab"]:
-        """Compute a score for every token of the vocabulary from the hidden states after the last block."""
-        return self.unembedding(self.norm(x))
+        """Compute a score for every token of the vocabulary from the hidden states after the last norm."""
+        if self.unembedding is None:
+            raise ValueError("unembedding=False: this model has hidden states and no logits")
+        return self.unembedding(x)
 
     def _run_blocks(
         self, ids: Tensor, states: MambaStates | None, attention_mask: Tensor | None = None
@@ -520,7 +662,7 @@ class MambaLM(nn.Module):
         for i, (block, residual) in enumerate(zip(self.blocks, self.block_residuals, strict=True)):
             x, state = residual(x, block, state=None if states is None else states[i], mask=attention_mask)
             next_states.append(state)
-        return x, next_states
+        return self.norm(x), next_states
 
 
 def _check_padding(states: MambaStates | None, attention_mask: Tensor) -> None:
@@ -529,6 +671,45 @@ def _check_padding(states: MambaStates | None, attention_mask: Tensor) -> None:
 
 
 # --- MegaByte ---
+
+
+@dataclass(frozen=True, kw_only=True)
+class MegaByteConfig(Config):
+    """The configs of the two Transformers of MegaByte, and the size of a patch.
+
+    Args:
+        global_config, local_config, patch_size: as in :class:`MegaByte`.
+
+    Raises:
+        ValueError: for two configs that do not fit together.
+
+    Source: Yu et al. (2023), "MEGABYTE", section 2; UCL-09.
+
+    >>> sizes = dict(n_layers=1, n_heads=2, d_ff=9, n_vocab=256)
+    >>> wide, narrow = ModelConfig(d_model=24, n_ctx=64, **sizes), ModelConfig(d_model=6, **sizes)
+    >>> MegaByteConfig(global_config=wide, local_config=narrow, patch_size=5)
+    Traceback (most recent call last):
+    ValueError: patch_size=5 must divide global_config.d_model=24
+    """
+
+    global_config: ModelConfig
+    local_config: ModelConfig
+    patch_size: int
+
+    def __post_init__(self):
+        super().__post_init__()
+        d_model = self.global_config.d_model
+        self._require(d_model % self.patch_size == 0, "patch_size", f"divide global_config.d_model={d_model}")
+        for name, config in {"global_config": self.global_config, "local_config": self.local_config}.items():
+            if config.kind != "decoder":
+                raise ValueError(f"{name}.kind={config.kind!r} must be 'decoder': no byte may attend to those after it")
+            if config.position in ("sinusoidal", "learned"):
+                raise ValueError(
+                    f"{name}.position={config.position!r} must be a scheme that acts in attention: MegaByte has its "
+                    "own embeddings, with learned positions"
+                )
+        if self.global_config.n_ctx is None:
+            raise ValueError("global_config.n_ctx=None must be given: the number of bytes that have a position")
 
 
 class MegaByte(nn.Module):
@@ -567,9 +748,8 @@ class MegaByte(nn.Module):
 
     def __init__(self, global_config: ModelConfig, local_config: ModelConfig, patch_size: int):
         super().__init__()
-        _check_levels(global_config, local_config, patch_size)
-        if global_config.n_ctx is None:
-            raise ValueError("global_config.n_ctx=None must be given: the number of bytes that have a position")
+        self.config = MegaByteConfig(global_config=global_config, local_config=local_config, patch_size=patch_size)
+        assert global_config.n_ctx is not None
         self.patch_size, self.n_ctx = patch_size, global_config.n_ctx
         d_byte, d_local = global_config.d_model // patch_size, local_config.d_model
         self.global_embedding = TokenEmbedding(local_config.n_vocab, d_byte)
@@ -581,6 +761,7 @@ class MegaByte(nn.Module):
         self.local_start = nn.Parameter(torch.randn(d_local) * 0.02)
         self.local_model = Stack(local_config, local_config.n_layers, causal=True)
         self.unembedding = Unembedding(self.local_embedding)
+        _own_once(self)
 
     def forward(self, ids: Int[Tensor, "batch tokens"]) -> Float[Tensor, "batch tokens n_vocab"]:
         """Compute the logits of the byte that follows each byte. The prediction of the first byte is left out."""
@@ -605,17 +786,3 @@ class MegaByte(nn.Module):
         x = torch.cat((self.global_start.expand(len(x), 1, -1), x), 1)  # (batch, 1 + patches, d_global)
         x, _ = self.global_model(x)
         return rearrange(x, "batch patches (bytes d) -> (batch patches) bytes d", bytes=self.patch_size)
-
-
-def _check_levels(global_config: ModelConfig, local_config: ModelConfig, patch_size: int) -> None:
-    _check_at_least_one(patch_size=patch_size)
-    if global_config.d_model % patch_size:
-        raise ValueError(f"{patch_size=} must divide global_config.d_model={global_config.d_model}")
-    for name, config in {"global_config": global_config, "local_config": local_config}.items():
-        if config.kind != "decoder":
-            raise ValueError(f"{name}.kind={config.kind!r} must be 'decoder': no byte may attend to those after it")
-        if config.position in ("sinusoidal", "learned"):
-            raise ValueError(
-                f"{name}.position={config.position!r} must be a scheme that acts in attention: MegaByte has its own "
-                "embeddings, with learned positions"
-            )

@@ -331,7 +331,7 @@ def _of_the_ends(config: ModelConfig, text: _Reading) -> _Rows:
     if config.tie_embeddings:
         n = config.n_vocab * config.d_model
         yield "logits", _flops(2 * text.tokens * n) | dict(n_read=n)
-    yield "logits", dict(n_kept=text.tokens * config.n_vocab)
+    yield "logits", dict(n_kept=config.unembedding * text.tokens * config.n_vocab)
     yield "embedding norm", dict(n_kept=config.embedding_norm * text.tokens * config.d_model)
     yield "token head", dict(n_kept=config.token_head * 3 * text.tokens * config.d_model)
 

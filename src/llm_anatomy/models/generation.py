@@ -1,11 +1,8 @@
 r"""Text generation: choosing one token after the other from the scores of a model.
 
-Generation has three independent pieces. Logits processors change the scores of the next token; a sampler, ``greedy`` or
-``Sampler``, chooses a token from them; and ``stream`` repeats this, from the prompts until every row has finished.
-``generate`` collects what ``stream`` yields. ``beam_search`` keeps several continuations of each prompt instead of one.
-
-Legend of shapes: ``batch``, ``n_vocab``. ``seen`` is True for each token of the vocabulary that occurs in the prompt of
-the row or among its new tokens.
+``stream`` lets a sampler (see ``models.sampling``) choose the next token of each row, from the prompts until every row
+has finished. ``generate`` collects what ``stream`` yields. ``beam_search`` keeps several continuations of each prompt
+instead of one.
 """
 
 import math
@@ -21,238 +18,14 @@ from torch import nn
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.before_transformers import MambaConfig
 from llm_anatomy.models.block import EncoderOutput
+from llm_anatomy.models.sampling import greedy
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
 
-LogitsProcessor = Callable[[Tensor, Tensor], Tensor]
-"""A function of ``(logits, seen)`` that returns new logits of the same shape."""
-
 FinishReason = Literal["stop_token", "stop_string", "length"]
 
-# --- Logits processors, in the usual order: RepetitionPenalty, Temperature, TopK, TopP, MinP ---
-
-
-@dataclass(frozen=True)
-class RepetitionPenalty:
-    r"""Make tokens that were seen before less likely, regardless of how often they were seen.
-
-    .. math:: z_i' = \begin{cases} z_i / \theta & z_i > 0 \\ z_i\, \theta & z_i \leq 0 \end{cases}
-        \quad \text{for } i \text{ in the text}
-
-    The paper divides in both cases. Since that would make tokens with negative logits more likely, implementations
-    multiply there.
-
-    Args:
-        penalty: θ, above 0; 1 changes nothing, and the paper uses 1.2.
-
-    Raises:
-        ValueError: for a penalty out of range.
-
-    Source: Keskar et al. (2019), "CTRL", section 4.1.
-
-    >>> RepetitionPenalty(2.0)(torch.tensor([[4.0, 4.0, -1.0]]), torch.tensor([[False, True, True]])).tolist()
-    [[4.0, 2.0, -2.0]]
-    """
-
-    penalty: float
-
-    def __post_init__(self):
-        if not 0 < self.penalty < math.inf:
-            raise ValueError(f"penalty={self.penalty} must be above 0 and finite")
-
-    def __call__(
-        self, logits: Float[Tensor, "batch n_vocab"], seen: Bool[Tensor, "batch n_vocab"]
-    ) -> Float[Tensor, "batch n_vocab"]:
-        less_likely = torch.where(logits > 0, logits / self.penalty, logits * self.penalty)
-        return torch.where(seen, less_likely, logits)
-
-
-@dataclass(frozen=True)
-class Temperature:
-    r"""Sharpen the distribution (below 1) or flatten it (above 1).
-
-    .. math:: z_i' = z_i / T, \qquad T \to 0: \; z_i' = \begin{cases} 0 & z_i = \max_j z_j \\ -\infty \end{cases}
-
-    Args:
-        temperature: T, at least 0; at 0 only the most likely token remains.
-
-    Raises:
-        ValueError: for a temperature out of range.
-
-    Source: Ackley et al. (1985), "A learning algorithm for Boltzmann machines", section 2; Holtzman et al. (2020),
-    section 5.3.
-
-    >>> Temperature(0.5)(torch.tensor([[1.0, 3.0]])).tolist(), Temperature(0.0)(torch.tensor([[1.0, 3.0]])).tolist()
-    ([[2.0, 6.0]], [[-inf, 0.0]])
-    """
-
-    temperature: float
-
-    def __post_init__(self):
-        if not 0 <= self.temperature < math.inf:
-            raise ValueError(f"temperature={self.temperature} must be at least 0 and finite")
-
-    def __call__(
-        self, logits: Float[Tensor, "batch n_vocab"], seen: Bool[Tensor, "batch n_vocab"] | None = None
-    ) -> Float[Tensor, "batch n_vocab"]:
-        if self.temperature == 0:
-            return torch.zeros_like(logits).masked_fill(logits < logits.amax(-1, keepdim=True), -math.inf)
-        return logits / self.temperature
-
-
-@dataclass(frozen=True)
-class TopK:
-    r"""Keep the k most likely tokens, and those that tie with the last of them.
-
-    .. math:: V^{(k)} = \{ i : z_i \geq z_{(k)} \}, \quad z_{(k)} \text{ the } k\text{-th largest}
-
-    Args:
-        k: at least 1; with ``n_vocab`` or more, all tokens are kept.
-
-    Raises:
-        ValueError: for k below 1.
-
-    Source: Fan et al. (2018), section 5.4.
-
-    >>> TopK(2)(torch.tensor([[1.0, 3.0, 2.0]])).tolist()
-    [[-inf, 3.0, 2.0]]
-    """
-
-    k: int
-
-    def __post_init__(self):
-        if self.k < 1:
-            raise ValueError(f"k={self.k} must be at least 1")
-
-    def __call__(
-        self, logits: Float[Tensor, "batch n_vocab"], seen: Bool[Tensor, "batch n_vocab"] | None = None
-    ) -> Float[Tensor, "batch n_vocab"]:
-        last = logits.topk(min(self.k, logits.shape[-1]))[0][:, -1:]  # (batch, 1)
-        return logits.masked_fill(logits < last, -math.inf)
-
-
-@dataclass(frozen=True)
-class TopP:
-    r"""Nucleus sampling: keep the smallest set of most likely tokens that together have probability p.
-
-    .. math:: V^{(p)} = \text{the smallest } V \text{ with } \sum_{i \in V} P(i) \geq p
-
-    Args:
-        p: above 0 and at most 1, which keeps all tokens.
-
-    Raises:
-        ValueError: for p out of range.
-
-    Source: Holtzman et al. (2020), section 3.1.
-
-    >>> TopP(0.6)(torch.tensor([[0.5, 0.2, 0.3]]).log()).softmax(-1).tolist()
-    [[0.625, 0.0, 0.375]]
-    """
-
-    p: float
-
-    def __post_init__(self):
-        if not 0 < self.p <= 1:
-            raise ValueError(f"p={self.p} must be above 0 and at most 1")
-
-    def __call__(
-        self, logits: Float[Tensor, "batch n_vocab"], seen: Bool[Tensor, "batch n_vocab"] | None = None
-    ) -> Float[Tensor, "batch n_vocab"]:
-        if self.p == 1:  # a sum may pass 1 by rounding
-            return logits
-        sorted_logits, order = logits.float().sort(descending=True, stable=True)
-        probabilities = sorted_logits.softmax(-1)
-        removed = probabilities.cumsum(-1) - probabilities >= self.p  # the more likely tokens already reach p
-        return logits.masked_fill(removed.scatter(-1, order, removed), -math.inf)
-
-
-@dataclass(frozen=True)
-class MinP:
-    r"""Keep the tokens that have at least the fraction p of the probability of the most likely token.
-
-    .. math:: V = \{ i : P(i) \geq p\, \max_j P(j) \}
-
-    Many tokens remain where the model is uncertain, and few where it is certain.
-
-    Args:
-        p: above 0 and at most 1, which keeps the most likely token only.
-
-    Raises:
-        ValueError: for p out of range.
-
-    Source: Nguyen et al. (2024), "Turning up the heat", section 3.
-
-    >>> MinP(0.5)(torch.tensor([[0.5, 0.2, 0.3]]).log()).softmax(-1).tolist()
-    [[0.625, 0.0, 0.375]]
-    """
-
-    p: float
-
-    def __post_init__(self):
-        if not 0 < self.p <= 1:
-            raise ValueError(f"p={self.p} must be above 0 and at most 1")
-
-    def __call__(
-        self, logits: Float[Tensor, "batch n_vocab"], seen: Bool[Tensor, "batch n_vocab"] | None = None
-    ) -> Float[Tensor, "batch n_vocab"]:
-        return logits.masked_fill(logits < logits.amax(-1, keepdim=True) + math.log(self.p), -math.inf)
-
-
-# --- Samplers ---
-
-
-def greedy(
-    logits: Float[Tensor, "batch n_vocab"], seen: Bool[Tensor, "batch n_vocab"] | None = None
-) -> Int[Tensor, "batch"]:
-    r"""Choose the most likely token, the first one if several are equally likely.
-
-    .. math:: w = \arg\max_i z_i
-
-    Of the logits processors above, only the repetition penalty can change this choice; greedy decoding with a penalty
-    is ``Sampler(RepetitionPenalty(1.2), Temperature(0.0))``.
-
-    Args:
-        logits: of the next token.
-        seen: not used.
-
-    Source: Holtzman et al. (2020), section 2.
-
-    >>> greedy(torch.tensor([[1.0, 3.0, 2.0]])).tolist()
-    [1]
-    """
-    return logits.argmax(-1)
-
-
-class Sampler:
-    r"""Draw a token from the distribution that the logits processors leave.
-
-    .. math:: w \sim \mathrm{softmax}(z')
-
-    Args:
-        logits_processors: applied in this order, each to the output of the one before. The usual order is
-            ``RepetitionPenalty``, ``Temperature``, ``TopK``, ``TopP``, ``MinP``.
-        generator: source of randomness, on the device of the model; PyTorch's default generator if it is None. A seed
-            reproduces the texts of the same batch; in another batch, a row gets other random numbers.
-
-    Source: Holtzman et al. (2020), sections 3 and 5.
-
-    >>> sampler = Sampler(Temperature(0.7), TopK(2), generator=torch.Generator().manual_seed(0))
-    >>> logits = torch.tensor([[1.0, 3.0, 2.0]]).expand(9, 3)
-    >>> sampler(logits, torch.zeros(9, 3, dtype=torch.bool)).tolist().count(0)
-    0
-    """
-
-    def __init__(self, *logits_processors: LogitsProcessor, generator: torch.Generator | None = None):
-        self.logits_processors, self.generator = logits_processors, generator
-
-    def __call__(
-        self, logits: Float[Tensor, "batch n_vocab"], seen: Bool[Tensor, "batch n_vocab"]
-    ) -> Int[Tensor, "batch"]:
-        logits = logits.float()
-        for process in self.logits_processors:
-            logits = process(logits, seen)
-        return torch.multinomial(logits.softmax(-1), 1, generator=self.generator)[:, 0]
-
+Prompts = Tensor | Sequence[Sequence[int] | Tensor]
+"""Token ids: a list of lists or of 1-D tensors; a 2-D tensor, whose rows are prompts; or a 1-D tensor, one prompt."""
 
 # --- Models and their steps ---
 
@@ -464,7 +237,7 @@ class Generation:
 
 def stream(
     model: GenerativeModel,
-    prompts: Sequence[Sequence[int]],
+    prompts: Prompts,
     *,
     max_new_tokens: int,
     sampler: Callable[[Tensor, Tensor], Tensor] = greedy,
@@ -472,7 +245,7 @@ def stream(
     stop_strings: Collection[str] = (),
     decode: Callable[[list[int]], str] | None = None,
     overflow: str = "refuse",
-    sources: Sequence[Sequence[int]] | None = None,
+    sources: Prompts | None = None,
     log_probs: bool = False,
     step: Callable[..., Tensor] = next_logits,
 ) -> Iterator[Step]:
@@ -482,8 +255,9 @@ def stream(
 
     Args:
         model: a decoder or encoder-decoder.
-        prompts: the token ids of each row, at least one each. They may differ in length: short ones are padded on the
-            left. For an encoder-decoder, these are the first tokens of the target, such as its start token.
+        prompts: the token ids of each row, at least one each: a list of lists or of 1-D integer tensors, a 2-D integer
+            tensor, or a 1-D integer tensor, which is one prompt. They may differ in length: short ones are padded on
+            the left. For an encoder-decoder, these are the first tokens of the target, such as its start token.
         max_new_tokens: maximal number of new tokens of each row, at least 1.
         sampler: ``greedy``, ``Sampler(...)``, or any function of ``(logits, seen)`` that returns one id for each row.
         stop_token_ids: a row finishes with the first of these that it generates.
@@ -491,11 +265,11 @@ def stream(
         decode: a function from ids to text, required for ``stop_strings``. In each step, it is called with all new
             tokens of each row.
         overflow: what to do if prompt and new tokens exceed ``n_ctx``. ``"refuse"`` raises an error before anything is
-            computed. ``"slide"`` drops all but the newest ``n_ctx // 2`` tokens of a row that is full, and reads the
-            batch again, since its positions have changed and no cached key is valid. One such prefill every
-            ``n_ctx // 2`` steps costs about as much as reading each token twice; dropping one token at a time would
-            cost a prefill in each step.
-        sources: the token ids of the source of each row, for an encoder-decoder.
+            computed. ``"stop"`` finishes a row whose context is full, with the reason ``"length"``. ``"slide"`` drops
+            all but the newest ``n_ctx // 2`` tokens of such a row, and reads the batch again, since its positions have
+            changed and no cached key is valid. One such prefill every ``n_ctx // 2`` steps costs about as much as
+            reading each token twice; dropping one token at a time would cost a prefill in each step.
+        sources: the token ids of the source of each row, for an encoder-decoder, in a form that prompts may have.
         log_probs: whether steps contain log-probabilities.
         step: computes all steps after the prefill, such as ``torch.compile(next_logits, dynamic=True)``.
 
@@ -514,30 +288,35 @@ def stream(
     2 [None, None]
     2 ['length', 'length']
     """
+    prompts, sources = _as_lists("prompts", prompts), None if sources is None else _as_lists("sources", sources)
     _check_arguments(model, prompts, max_new_tokens, stop_token_ids, sources)
     if stop_strings and decode is None:
         raise ValueError("decode=None must be given with stop_strings: a function from ids to text")
     if "" in stop_strings:
         raise ValueError(f"{stop_strings=} must not contain the empty string, which every text contains")
-    if overflow not in ("refuse", "slide"):
-        raise ValueError(f"{overflow=} must be 'refuse' or 'slide'")
-    if overflow == "refuse":
-        _check_capacity(model, prompts, max_new_tokens, remedy="; overflow='slide' drops the oldest tokens")
+    if overflow not in ("refuse", "stop", "slide"):
+        raise ValueError(f"{overflow=} must be 'refuse', 'stop' or 'slide'")
+    if overflow != "slide":
+        n_needed = max_new_tokens if overflow == "refuse" else 1
+        _check_capacity(model, prompts, n_needed, remedy="; overflow='slide' drops the oldest tokens")
+    limits = [max_new_tokens] * len(prompts)
+    if overflow == "stop" and model.config.n_ctx is not None:  # the last new token is never read
+        limits = [min(max_new_tokens, model.config.n_ctx - len(prompt) + 1) for prompt in prompts]
 
-    def finish_reason_of(new_ids: list[int]) -> FinishReason | None:
+    def finish_reason_of(row: int, new_ids: list[int]) -> FinishReason | None:
         if new_ids[-1] in stop_token_ids:
             return "stop_token"
         if stop_strings and decode is not None:
             text = decode(new_ids)
             if any(string in text for string in stop_strings):
                 return "stop_string"
-        return "length" if len(new_ids) == max_new_tokens else None
+        return "length" if len(new_ids) == limits[row] else None
 
     cached_model = _CachedModel(model, sources, step)
-    return _stream(cached_model, prompts, max_new_tokens, sampler, finish_reason_of, log_probs)
+    return _stream(cached_model, prompts, max(limits), sampler, finish_reason_of, log_probs)
 
 
-def generate(model: GenerativeModel, prompts: Sequence[Sequence[int]], **settings: Any) -> Generation:
+def generate(model: GenerativeModel, prompts: Prompts, **settings: Any) -> Generation:
     """Generate a continuation of each prompt, and return when all rows have finished.
 
     Args:
@@ -547,6 +326,7 @@ def generate(model: GenerativeModel, prompts: Sequence[Sequence[int]], **setting
     Source: as :func:`stream`; UCL-10, CMU-10.
 
     >>> model = Transformer(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5, position="alibi"))
+    >>> from llm_anatomy.models.sampling import Sampler, Temperature, TopP
     >>> generation = generate(model, [[1, 2], [3]], max_new_tokens=3, sampler=Sampler(Temperature(0.7), TopP(0.9)))
     >>> [len(ids) for ids in generation.ids], generation.finish_reason
     ([3, 3], ['length', 'length'])
@@ -572,7 +352,7 @@ def _stream(
     prompts: Sequence[Sequence[int]],
     max_new_tokens: int,
     sampler: Callable[[Tensor, Tensor], Tensor],
-    finish_reason_of: Callable[[list[int]], FinishReason | None],
+    finish_reason_of: Callable[[int, list[int]], FinishReason | None],
     return_log_probs: bool,
 ) -> Iterator[Step]:
     texts, new_ids = [list(prompt) for prompt in prompts], [[] for _ in prompts]
@@ -599,7 +379,7 @@ def _stream(
             if is_unfinished:
                 new_ids[row].append(ids[row])
                 texts[row].append(ids[row])
-                finish_reason[row] = finish_reason_of(new_ids[row])
+                finish_reason[row] = finish_reason_of(row, new_ids[row])
         yield Step(_where(unfinished, ids), list(finish_reason), log_probs)
         if None not in finish_reason:
             return
@@ -612,6 +392,25 @@ def _where(condition: list[bool], values: list[T]) -> list[T | None]:
 def _slide(text: list[int], n_ctx: int) -> list[int]:
     """The tokens that are kept: all if they fit into the context, otherwise the newest ones, half of the context."""
     return text if len(text) <= n_ctx else text[-max(1, n_ctx // 2) :]
+
+
+def _as_lists(name: str, texts: Any) -> list[list[Any]]:
+    """The ids of each text as a list, whose entries :func:`_check_arguments` checks."""
+    if isinstance(texts, Tensor) and texts.ndim in (1, 2):
+        texts = torch.atleast_2d(texts).unbind()
+    if not isinstance(texts, Sequence) or isinstance(texts, str):
+        raise ValueError(f"{name}={texts!r:.60} must be lists of ids, as in {name}=[[1, 2], [3]], or a tensor of them")
+    return [_as_list(f"{name}[{row}]", text) for row, text in enumerate(texts)]
+
+
+def _as_list(name: str, text: Any) -> list[Any]:
+    if isinstance(text, Tensor):
+        if text.ndim != 1 or text.is_floating_point() or text.is_complex() or text.dtype == torch.bool:
+            raise ValueError(f"{name} is {text.dtype} {tuple(text.shape)}; a tensor of ids must be integers (tokens,)")
+        return text.tolist()
+    if not isinstance(text, Sequence) or isinstance(text, str):
+        raise ValueError(f"{name} is {text!r:.60}; it must be a list of ids or a 1-D tensor")
+    return list(text)
 
 
 def _check_arguments(
@@ -644,7 +443,7 @@ def _check_arguments(
 
 def _check_ids(name: str, ids: Collection[object], n_vocab: int) -> None:
     for i in ids:
-        if not (isinstance(i, int) and 0 <= i < n_vocab):
+        if not (type(i) is int and 0 <= i < n_vocab):
             raise ValueError(f"{name} holds {i!r}; ids must be integers from 0 to n_vocab - 1 = {n_vocab - 1}")
 
 
@@ -653,6 +452,8 @@ def _check_capacity(
 ) -> None:
     n_ctx, longest = model.config.n_ctx, max(map(len, prompts))
     n_positions = longest + max_new_tokens - 1  # the last new token is never read
+    if n_ctx is not None and longest > n_ctx:
+        raise ValueError(f"a prompt of {longest} tokens is longer than n_ctx={n_ctx}{remedy}")
     if n_ctx is not None and n_positions > n_ctx:
         raise ValueError(
             f"max_new_tokens={max_new_tokens} after a prompt of {longest} tokens takes {n_positions} positions, "
@@ -688,14 +489,14 @@ class Hypothesis(NamedTuple):
 @torch.inference_mode()
 def beam_search(
     model: GenerativeModel,
-    prompts: Sequence[Sequence[int]],
+    prompts: Prompts,
     *,
     max_new_tokens: int,
     n_beams: int,
     stop_token_ids: Collection[int] = (),
     length_penalty: float = 1.0,
     early_stopping: bool = True,
-    sources: Sequence[Sequence[int]] | None = None,
+    sources: Prompts | None = None,
 ) -> list[list[Hypothesis]]:
     r"""Search for the most likely continuations, keeping the best few of each prompt in every step.
 
@@ -728,6 +529,7 @@ def beam_search(
     >>> first.score >= second.score >= third.score, len(first.ids), first.finish_reason
     (True, 4, 'length')
     """
+    prompts, sources = _as_lists("prompts", prompts), None if sources is None else _as_lists("sources", sources)
     _check_arguments(model, prompts, max_new_tokens, stop_token_ids, sources)
     _check_capacity(model, prompts, max_new_tokens)
     if n_beams < 1:

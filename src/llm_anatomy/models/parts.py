@@ -246,13 +246,23 @@ def feedforward(config: ModelConfig, layer: int = 0) -> nn.Module:
     return _dense(config, config.d_ff)
 
 
-def _activation(config: ModelConfig) -> nn.Module:
+def activation(config: ModelConfig) -> nn.Module:
+    """The activation of the feed-forward layer, or of its gate.
+
+    Args:
+        config: of the model.
+
+    Source: CMU-05; Shazeer (2020), "GLU Variants Improve Transformer", section 2.
+
+    >>> activation(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5, feedforward="reglu"))
+    ReLU()
+    """
     return ACTIVATIONS[GATES.get(config.feedforward, config.feedforward)]()
 
 
 def _dense(config: ModelConfig, width: int) -> nn.Module:
     layer = PARTS["feedforward"][config.feedforward]
-    return layer(config.d_model, width, _activation(config), bias=config.ff_bias)
+    return layer(config.d_model, width, activation(config), bias=config.ff_bias)
 
 
 def _mixture(config: ModelConfig, moe: MoEConfig) -> MixtureOfExperts:
@@ -262,6 +272,6 @@ def _mixture(config: ModelConfig, moe: MoEConfig) -> MixtureOfExperts:
     shared = _dense(config, moe.n_shared_experts * moe.d_expert) if moe.n_shared_experts else None
     return MixtureOfExperts(
         router(d_model=config.d_model, k=moe.n_experts_per_token, **options),
-        experts(moe.n_experts, config.d_model, moe.d_expert, _activation(config)),
+        experts(moe.n_experts, config.d_model, moe.d_expert, activation(config)),
         shared=shared,
     )

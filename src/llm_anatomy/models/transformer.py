@@ -8,7 +8,6 @@ from torch import nn
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.layers._sharing import _own_once
 from llm_anatomy.layers.embeddings import TokenEmbedding, Unembedding
-from llm_anatomy.layers.feedforward import ACTIVATIONS
 from llm_anatomy.layers.kv_cache import KVCache, RollingKVCache, context_of_new_tokens
 from llm_anatomy.layers.positions.base import PositionContext
 from llm_anatomy.models import parts
@@ -61,7 +60,8 @@ class Transformer(nn.Module):
         \mathrm{logits} = \mathrm{Norm}(X)\, E^\top
 
     A decoder or an encoder is one stack of blocks. An encoder-decoder has two: its encoder reads the source, and every
-    block of its decoder also attends to the encoder's output.
+    block of its decoder also attends to the encoder's output. With ``config.unembedding=False`` there are no logits,
+    and the output is that of ``hidden_states``.
 
     Args:
         config: the sizes of the model, and the name of each of its parts.
@@ -87,14 +87,15 @@ class Transformer(nn.Module):
         self.stack = Stack(config, config.n_layers, causal=config.kind != "encoder", has_cross_attention=has_encoder)
         self.token_head = nn.Identity()
         if config.token_head:  # as BERT predicts masked tokens
-            activation = ACTIVATIONS[config.feedforward]()
-            self.token_head = nn.Sequential(nn.Linear(d_model, d_model), activation, parts.norm(config))
-        self.unembedding = Unembedding(
-            self.embedding if config.tie_embeddings else TokenEmbedding(config.n_vocab, d_model),
-            bias=config.unembedding_bias,
-            scale=d_model**-0.5 if config.scale_logits else 1.0,
-            softcapping=config.final_logit_softcapping,
-        )
+            self.token_head = nn.Sequential(nn.Linear(d_model, d_model), parts.activation(config), parts.norm(config))
+        self.unembedding = None
+        if config.unembedding:
+            self.unembedding = Unembedding(
+                self.embedding if config.tie_embeddings else TokenEmbedding(config.n_vocab, d_model),
+                bias=config.unembedding_bias,
+                scale=d_model**-0.5 if config.scale_logits else 1.0,
+                softcapping=config.final_logit_softcapping,
+            )
         _own_once(self)
 
     def forward(
@@ -108,6 +109,8 @@ class Transformer(nn.Module):
         return_records: bool = False,
     ) -> Float[Tensor, "batch tokens n_vocab"] | tuple[Float[Tensor, "batch tokens n_vocab"], list[BlockRecord]]:
         """Compute the logits of the token that follows each token or, in an encoder, of each token itself.
+
+        A model without an unembedding returns the hidden states, (batch, tokens, d_model), in place of logits.
 
         Args:
             ids: the token ids; with a cache, those of the new tokens only.
@@ -128,8 +131,8 @@ class Transformer(nn.Module):
             cache=cache,
             return_weights=return_records,
         )
-        logits = self.logits(x)
-        return (logits, records) if return_records else logits
+        output = x if self.unembedding is None else self.logits(x)
+        return (output, records) if return_records else output
 
     def hidden_states(
         self,
@@ -165,6 +168,8 @@ class Transformer(nn.Module):
 
     def logits(self, x: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens n_vocab"]:
         """Compute a score for every token of the vocabulary from the hidden states after the last block."""
+        if self.unembedding is None:
+            raise ValueError("unembedding=False: this model has hidden states and no logits")
         return self.unembedding(self.token_head(x))
 
     def encode(

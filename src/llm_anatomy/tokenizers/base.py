@@ -1,7 +1,8 @@
-r"""The base class of all tokenizers: special tokens, decoding, text that arrives in chunks, saving and loading.
+r"""What every tokenizer can do (``Tokenizer``), and how those of this package do it (``PieceTokenizer``).
 
-A vocabulary is a list of byte strings, and a token id is an index into it. A subclass defines how a piece of ordinary
-text becomes ids (``_ids``) and what a file has to hold besides the vocabulary (``_state``, ``_from_state``).
+A vocabulary is a list of byte strings, and a token id is an index into it. A ``PieceTokenizer`` finds special tokens,
+cuts the text between them into pieces, and encodes each piece by itself. Its subclasses define how a piece becomes ids
+(``_ids``) and what a file has to hold besides the vocabulary (``_state``, ``_from_state``).
 
 Lone surrogates are not characters, and UTF-8 does not encode them, but Python strings may contain them. Each is encoded
 as the three bytes that UTF-8's scheme would give it, and ``decode(ids, errors="surrogatepass")`` restores it. The other
@@ -14,6 +15,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any, Literal
 
 import regex
@@ -82,34 +84,176 @@ def append_special_tokens(
     return vocabulary + [as_bytes(text) for text in special_tokens], ids
 
 
+AllowedSpecial = Collection[str] | Literal["all"]
+
+BYTE_NAMES = [f"<0x{byte:02X}>" for byte in range(256)]
+"""How SentencePiece and Hugging Face write a token that is a single byte."""
+
+SPACE = "▁"
+"""How SentencePiece writes a space (U+2581)."""
+
+HUGGING_FACE = "tokenizer.json"
+"""A file of this name is written in the format of Hugging Face's tokenizers."""
+
+
 class Tokenizer(ABC):
-    r"""Base class of tokenizers, which turn text into token ids and ids into text.
+    r"""What every tokenizer can do: turn text into token ids and ids into text, and be saved and loaded.
 
     .. math:: \mathrm{decode}(\mathrm{encode}(x)) = x
 
     This holds unless the text contains something unknown to the tokenizer, or a normalizer has changed the text.
+
+    Source: UCL-04, GT-40.
+
+    >>> from llm_anatomy.tokenizers.simple import ByteTokenizer
+    >>> tokenizer: Tokenizer = ByteTokenizer(special_tokens=["<|end|>"])
+    >>> tokenizer.encode("hé<|end|>", allowed_special="all")
+    [104, 195, 169, 256]
+    """
+
+    _kinds: dict[str, type["PieceTokenizer"]] = {}
+    _to_hugging_face: Callable[["Tokenizer"], bytes]
+    _from_hugging_face: Callable[[str | os.PathLike[str]], "Tokenizer"]
+
+    @property
+    @abstractmethod
+    def n_vocab(self) -> int:
+        """Number of tokens, including the special tokens; ids are from 0 to ``n_vocab - 1``."""
+
+    @property
+    @abstractmethod
+    def vocabulary(self) -> list[bytes]:
+        """The bytes of each token, in the order of the ids, and none for an id without a token (a copy)."""
+
+    @property
+    @abstractmethod
+    def special_tokens(self) -> dict[str, int]:
+        """The id of each special token (a copy)."""
+
+    @property
+    def added_tokens(self) -> dict[str, int]:
+        """The id of each token that is found before the text is cut, whether it is special or may be typed (a copy)."""
+        return self.special_tokens
+
+    @abstractmethod
+    def encode(self, text: str, *, allowed_special: AllowedSpecial = ()) -> list[int]:
+        """Encode a text as token ids.
+
+        Args:
+            text: any string.
+            allowed_special: the special tokens that the text may contain, or "all". By default it may contain none:
+                nobody should be able to end a document, or to speak as the system, by typing the special token.
+
+        Raises:
+            ValueError: if the text contains a special token that is not allowed.
+        """
+
+    def encode_batch(self, texts: Iterable[str], *, allowed_special: AllowedSpecial = ()) -> list[list[int]]:
+        """Encode each text as a list of token ids."""
+        return [self.encode(text, allowed_special=allowed_special) for text in check_texts(texts)]
+
+    def encode_iterable(self, chunks: Iterable[str], *, allowed_special: AllowedSpecial = ()) -> Iterator[int]:
+        """Encode a text that arrives in chunks, and yield the same ids as ``encode("".join(chunks))`` would return.
+
+        Memory holds the whole text, unless a subclass knows where it may be cut.
+        """
+        return iter(self.encode("".join(check_texts(chunks)), allowed_special=allowed_special))
+
+    @abstractmethod
+    def decode_bytes(self, ids: Iterable[int]) -> bytes:
+        """The bytes of a text: those of its tokens, without a prefix that encoding has added.
+
+        Raises:
+            ValueError: if an id is not in the vocabulary.
+        """
+
+    def decode(self, ids: Iterable[int], *, errors: str = "replace") -> str:
+        """Decode token ids into text.
+
+        Args:
+            ids: token ids.
+            errors: how to treat bytes that are not valid UTF-8, as in ``bytes.decode``: "replace" (by U+FFFD), "strict"
+                (raise UnicodeDecodeError), "ignore", or "surrogatepass" (strict, but restore lone surrogates).
+
+        Raises:
+            ValueError: if an id is not in the vocabulary, or ``errors`` is none of these.
+        """
+        _check_errors(errors)
+        return self.decode_bytes(ids).decode("utf-8", errors)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the tokenizer as JSON. The new file replaces an old one only when it is complete.
+
+        A file with the name ``tokenizer.json`` has the format of Hugging Face's tokenizers, whose library then gives
+        the same ids and texts.
+
+        Raises:
+            ValueError: if that format cannot represent the tokenizer; the message says why.
+        """
+        write_atomically(path, Tokenizer._to_hugging_face(self))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Tokenizer":
+        """Load a tokenizer from a file of either format; ``Tokenizer.load`` loads any class.
+
+        Raises:
+            ValueError: if the file is malformed or inconsistent; the message names the file and the line or key.
+        """
+        data = Path(path).read_bytes()
+        if b'"llm_anatomy tokenizer"' in data or b'"model"' not in data:
+            return PieceTokenizer._read(Record.read(path), cls)
+        tokenizer = Tokenizer._from_hugging_face(path)
+        if not isinstance(tokenizer, cls):
+            name = Path(path).name
+            raise ValueError(f"{name} has Hugging Face's format; load it by Tokenizer.load, not {cls.__name__}.load")
+        return tokenizer
+
+    def _allowed(self, allowed_special: AllowedSpecial) -> Collection[str]:
+        if isinstance(allowed_special, str) and allowed_special == "all":
+            return self.special_tokens
+        unknown = set(allowed_special) - set(self.special_tokens)
+        if isinstance(allowed_special, str) or unknown:
+            raise ValueError(
+                f"allowed_special={allowed_special!r} must be 'all' or some of {sorted(self.special_tokens)}"
+            )
+        return allowed_special
+
+    def _not_allowed(self, text: str) -> ValueError:
+        return ValueError(
+            f"the text contains the special token {text!r}; list it in allowed_special if this is intended, "
+            "or remove it from the text"
+        )
+
+    def _checked_ids(self, ids: Iterable[int]) -> list[int]:
+        ids = list(ids)
+        if ids and not (min(ids) >= 0 and max(ids) < self.n_vocab):
+            wrong = next(i for i in ids if not 0 <= i < self.n_vocab)
+            raise ValueError(f"id {wrong} is not in the vocabulary, whose ids are 0 to {self.n_vocab - 1}")
+        return ids
+
+
+class PieceTokenizer(Tokenizer):
+    r"""Base class of the tokenizers that find special tokens, cut the text between them, and encode each piece.
 
     Args:
         vocabulary: the bytes of each token; a token's id is its index.
         pre_tokenizer: cuts ordinary text into pieces, each of which is encoded by itself.
         special_tokens: the id of each special token; the vocabulary must hold the token's UTF-8 at that id. Special
             tokens are found before the text is cut, and the longest one wins.
-        prefix: added before each text that is not empty and removed when decoding, like SentencePiece's dummy space.
-        normalizer: applied to ordinary text before it is cut. With a normalizer, the prefix is added to each part of
-            the text between special tokens.
+        prefix: added before each part of the text between special tokens, unless the part is empty, like
+            SentencePiece's dummy space. Decoding removes it from the beginning of the text.
+        normalizer: applied to each part of the text between special tokens.
 
     Raises:
         ValueError: if the vocabulary is empty, or does not hold a special token at its id.
 
     Source: UCL-04, GT-40.
 
-    >>> from llm_anatomy.tokenizers.simple import ByteTokenizer
-    >>> tokenizer = ByteTokenizer(special_tokens=["<|end|>"])
-    >>> tokenizer.encode("hé<|end|>", allowed_special="all")
-    [104, 195, 169, 256]
+    >>> from llm_anatomy.tokenizers.bpe import BPE
+    >>> tokenizer: PieceTokenizer = BPE.train(["a b"], 256)
+    >>> tokenizer.pre_tokenizer("two words")
+    ['two', ' words']
     """
-
-    _kinds: dict[str, type["Tokenizer"]] = {}
 
     def __init_subclass__(cls) -> None:
         Tokenizer._kinds[cls.__name__] = cls
@@ -139,44 +283,22 @@ class Tokenizer(ABC):
 
     @property
     def n_vocab(self) -> int:
-        """Number of tokens, including the special tokens."""
         return len(self._vocabulary)
 
     @property
     def vocabulary(self) -> list[bytes]:
-        """The bytes of each token, in the order of the ids (a copy)."""
         return list(self._vocabulary)
 
     @property
     def special_tokens(self) -> dict[str, int]:
-        """The id of each special token (a copy)."""
         return dict(self._special_tokens)
 
     # --- Text to ids ---
 
-    def encode(self, text: str, *, allowed_special: Collection[str] | Literal["all"] = ()) -> list[int]:
-        """Encode a text as token ids.
+    def encode(self, text: str, *, allowed_special: AllowedSpecial = ()) -> list[int]:
+        return self._encode(text, self._allowed(allowed_special), self.prefix)
 
-        Args:
-            text: any string.
-            allowed_special: the special tokens that the text may contain, or "all". By default it may contain none:
-                nobody should be able to end a document, or to speak as the system, by typing the special token.
-
-        Raises:
-            ValueError: if the text contains a special token that is not allowed.
-        """
-        allowed = self._allowed(allowed_special)
-        return self._encode(text if self.normalizer else self._prepared(text), allowed)
-
-    def encode_batch(
-        self, texts: Iterable[str], *, allowed_special: Collection[str] | Literal["all"] = ()
-    ) -> list[list[int]]:
-        """Encode each text as a list of token ids."""
-        return [self.encode(text, allowed_special=allowed_special) for text in check_texts(texts)]
-
-    def encode_iterable(
-        self, chunks: Iterable[str], *, allowed_special: Collection[str] | Literal["all"] = ()
-    ) -> Iterator[int]:
+    def encode_iterable(self, chunks: Iterable[str], *, allowed_special: AllowedSpecial = ()) -> Iterator[int]:
         """Encode a text that arrives in chunks, and yield the same ids as ``encode("".join(chunks))`` would return.
 
         Memory holds only the end of the text, where the pieces may still change (see ``PreTokenizer.stable_pieces``):
@@ -187,33 +309,32 @@ class Tokenizer(ABC):
 
     def _stream(self, chunks: Iterable[str], allowed: Collection[str]) -> Iterator[int]:
         if self.normalizer:
-            yield from self._encode("".join(chunks), allowed)
+            yield from self._encode("".join(chunks), allowed, self.prefix)
             return
-        waiting, enough = "", BLOCK
-        for block in _blocks(chunks, self.prefix):
+        waiting, prefix, enough = "", self.prefix, BLOCK
+        for block in _blocks(chunks):
             waiting += block
             if len(waiting) >= enough:
-                ids, waiting = self._encode_stable(waiting, allowed)
+                ids, waiting, prefix = self._encode_stable(waiting, allowed, prefix)
                 yield from ids
                 enough = max(BLOCK, 2 * len(waiting))  # doubled, so that a long piece is not cut again and again
-        yield from self._encode(waiting, allowed)
+        yield from self._encode(waiting, allowed, prefix)
 
-    def _prepared(self, text: str) -> str:
-        """The text after normalization, with the prefix: this is what the pre-tokenizer cuts."""
+    def _prepared(self, text: str, prefix: str) -> str:
+        """A part of the text after normalization, with the prefix: this is what the pre-tokenizer cuts."""
         if self.normalizer:
-            return self.normalizer(text, self.prefix)
-        return self.prefix + text if text else ""
+            return self.normalizer(text, prefix)
+        return prefix + text if text else ""
 
-    def _encode(self, text: str, allowed: Collection[str]) -> list[int]:
-        prepared = self._prepared if self.normalizer else str
+    def _encode(self, text: str, allowed: Collection[str], prefix: str) -> list[int]:
         if not self._special_tokens:
-            return self._encode_ordinary(prepared(text))
+            return self._encode_ordinary(self._prepared(text, prefix))
         ids, start = [], 0
         for found in self._special.finditer(text):
-            ids += self._encode_ordinary(prepared(text[start : found.start()]))
+            ids += self._encode_ordinary(self._prepared(text[start : found.start()], prefix))
             ids.append(self._special_id(found[0], allowed))
-            start = found.end()
-        return ids + self._encode_ordinary(prepared(text[start:]))
+            start, prefix = found.end(), self.prefix
+        return ids + self._encode_ordinary(self._prepared(text[start:], prefix))
 
     def _encode_ordinary(self, text: str) -> list[int]:
         ids = []
@@ -221,75 +342,44 @@ class Tokenizer(ABC):
             ids += chain.from_iterable(map(self._cache.__getitem__, pieces))
         return ids
 
-    def _encode_stable(self, text: str, allowed: Collection[str]) -> tuple[list[int], str]:
-        """Encode the part of the text whose ids stay the same whatever follows, and return the rest of the text too."""
+    def _encode_stable(self, text: str, allowed: Collection[str], prefix: str) -> tuple[list[int], str, str]:
+        """Encode the part of the text whose ids stay the same whatever follows.
+
+        Returns the ids, the rest of the text, and the prefix of that rest: none if its first piece has begun before.
+        """
         longest = max(map(len, self._special_tokens), default=1)
         ids, start = [], 0
         for found in self._special.finditer(text) if self._special_tokens else ():
             if found.start() + longest > len(text):  # a longer special token may begin here and end in the next chunk
                 break
-            ids += self._encode_ordinary(text[start : found.start()])
+            ids += self._encode_ordinary(self._prepared(text[start : found.start()], prefix))
             ids.append(self._special_id(found[0], allowed))
-            start = found.end()
+            start, prefix = found.end(), self.prefix
         end = max(start, len(text) - longest + 1)  # a special token may begin after this and end in the next chunk
-        pieces, rest = self.pre_tokenizer.stable_pieces(text[start:end])
+        pieces, rest = self.pre_tokenizer.stable_pieces(self._prepared(text[start:end], prefix))
+        if len(rest) > end - start or not pieces:  # a part of the prefix is not stable yet
+            return ids, text[start:], prefix
         ids += chain.from_iterable(map(self._cache.__getitem__, pieces))
-        return ids, rest + text[end:]
-
-    def _allowed(self, allowed_special: Collection[str] | Literal["all"]) -> Collection[str]:
-        if allowed_special == "all":
-            return self._special_tokens
-        unknown = sorted(set(allowed_special) - set(self._special_tokens))
-        if isinstance(allowed_special, str) or unknown:
-            raise ValueError(
-                f"allowed_special={allowed_special!r} must be 'all' or some of {sorted(self._special_tokens)}"
-            )
-        return allowed_special
+        return ids, rest + text[end:], ""
 
     def _special_id(self, text: str, allowed: Collection[str]) -> int:
         if text not in allowed:
-            raise ValueError(
-                f"the text contains the special token {text!r}; list it in allowed_special if this is intended, "
-                "or remove it from the text"
-            )
+            raise self._not_allowed(text)
         return self._special_tokens[text]
 
     # --- Ids to text ---
 
     def decode_bytes(self, ids: Iterable[int]) -> bytes:
-        """Concatenate the bytes of the tokens, and remove the prefix.
-
-        Raises:
-            ValueError: if an id is not in the vocabulary.
-        """
-        ids = list(ids)
-        if ids and not (min(ids) >= 0 and max(ids) < self.n_vocab):
-            wrong = next(i for i in ids if not 0 <= i < self.n_vocab)
-            raise ValueError(f"id {wrong} is not in the vocabulary, whose ids are 0 to {self.n_vocab - 1}")
-        joined = b"".join(map(self._vocabulary.__getitem__, ids))
+        joined = b"".join(map(self._vocabulary.__getitem__, self._checked_ids(ids)))
         if self.normalizer and self.normalizer.collapsed:  # no normalized text begins with a space
             return joined.lstrip(b" ")
         return joined.removeprefix(as_bytes(self.prefix))
 
-    def decode(self, ids: Iterable[int], *, errors: str = "replace") -> str:
-        """Decode token ids into text.
-
-        Args:
-            ids: token ids.
-            errors: how to treat bytes that are not valid UTF-8, as in ``bytes.decode``: "replace" (by U+FFFD), "strict"
-                (raise UnicodeDecodeError), "ignore", or "surrogatepass" (strict, but restore lone surrogates).
-
-        Raises:
-            ValueError: if an id is not in the vocabulary, or ``errors`` is none of these.
-        """
-        if errors not in ("replace", "strict", "ignore", "surrogatepass"):
-            raise ValueError(f"{errors=} must be 'replace', 'strict', 'ignore' or 'surrogatepass'")
-        return self.decode_bytes(ids).decode("utf-8", errors)
-
     # --- Files ---
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the tokenizer as a readable JSON file. The new file replaces an old one only when it is complete."""
+        if Path(path).name == HUGGING_FACE:
+            return super().save(path)
         fields = {
             "llm_anatomy tokenizer": VERSION,
             "kind": type(self).__name__,
@@ -301,19 +391,14 @@ class Tokenizer(ABC):
         }
         write_atomically(path, _json_lines(fields | self._state()))
 
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "Tokenizer":
-        """Load a tokenizer from a file. ``Tokenizer.load`` loads any class whose module has been imported.
-
-        Raises:
-            ValueError: if the file is malformed or inconsistent; the message names the file and the line or key.
-        """
-        record = Record.read(path)
+    @staticmethod
+    def _read(record: Record, wanted: type[Tokenizer]) -> "PieceTokenizer":
+        """Build the tokenizer that a file of this package describes."""
         if record.take("llm_anatomy tokenizer", int) != VERSION:
             record.refuse("llm_anatomy tokenizer", f"it must be version {VERSION}")
         kind = Tokenizer._kinds.get(record.take("kind", str))
-        if kind is None or not issubclass(kind, cls):
-            known = sorted(name for name, k in Tokenizer._kinds.items() if issubclass(k, cls))
+        if kind is None or not issubclass(kind, wanted):
+            known = sorted(name for name, k in Tokenizer._kinds.items() if issubclass(k, wanted))
             record.refuse("kind", f"{record.fields['kind']!r} must be one of {', '.join(known)}")
         vocabulary = [_token_bytes(record, i, t) for i, t in enumerate(record.take("vocabulary", list))]
         special_tokens = record.take("special_tokens", dict)
@@ -331,12 +416,12 @@ class Tokenizer(ABC):
             )
 
     def _state(self) -> dict:
-        """What a file has to hold besides the arguments of ``Tokenizer``, as JSON values."""
+        """What a file has to hold besides the arguments of ``PieceTokenizer``, as JSON values."""
         return {}
 
     @classmethod
-    def _from_state(cls, record: Record, **arguments) -> "Tokenizer":
-        """Build a tokenizer from the arguments of ``Tokenizer`` and the fields that ``_state`` wrote into the file."""
+    def _from_state(cls, record: Record, **arguments) -> "PieceTokenizer":
+        """Build a tokenizer from the arguments of the class and the fields that ``_state`` wrote into the file."""
         return cls(**arguments)
 
 
@@ -361,12 +446,16 @@ class _PieceCache(dict[str, Sequence[int]]):
         return type(self), (self.compute,)
 
 
-def _blocks(chunks: Iterable[str], prefix: str) -> Iterator[str]:
-    """The same text after the prefix, in blocks of at most about ``BLOCK`` characters. No block is empty."""
+def _blocks(chunks: Iterable[str]) -> Iterator[str]:
+    """The same text in blocks of at most ``BLOCK`` characters. No block is empty."""
     for chunk in chunks:
         for start in range(0, len(chunk), BLOCK):
-            yield prefix + chunk[start : start + BLOCK]
-            prefix = ""
+            yield chunk[start : start + BLOCK]
+
+
+def _check_errors(errors: str) -> None:
+    if errors not in ("replace", "strict", "ignore", "surrogatepass"):
+        raise ValueError(f"{errors=} must be 'replace', 'strict', 'ignore' or 'surrogatepass'")
 
 
 # --- Files ---
@@ -399,7 +488,7 @@ def _pre_tokenizer_of(record: Record) -> PreTokenizer:
     fields = dict(record.take("pre_tokenizer", dict))
     kind = {"PreTokenizer": PreTokenizer, "NoSplit": NoSplit, "AnySplit": AnySplit}.get(fields.pop("kind", None))
     if kind is None:
-        record.refuse("pre_tokenizer", "its kind must be PreTokenizer, Whole or Anywhere")
+        record.refuse("pre_tokenizer", "its kind must be PreTokenizer, NoSplit or AnySplit")
     try:
         return kind(**fields)
     except (TypeError, ValueError) as error:

@@ -33,7 +33,7 @@ import regex
 from tqdm.auto import tqdm
 
 from llm_anatomy.files import Record
-from llm_anatomy.tokenizers.base import Tokenizer, append_special_tokens, as_bytes, check_texts
+from llm_anatomy.tokenizers.base import PieceTokenizer, append_special_tokens, as_bytes, check_texts
 from llm_anatomy.tokenizers.normalization import Normalizer
 from llm_anatomy.tokenizers.pretokenization import GPT4, LLAMA, PreTokenizer
 
@@ -44,6 +44,9 @@ Latin-1 come first."""
 
 SHORT = 64
 """Words of at most so many symbols are encoded by a scan of all pairs for each merge, which is faster there."""
+
+MANY = 10
+"""A pair with fewer occurrences in a long word is not worth a replacement everywhere at once."""
 
 
 def _latin(piece: str) -> str:
@@ -407,7 +410,7 @@ def in_letters(steps: Iterable[MergeStep]) -> Iterator[str]:
 # --- The tokenizer ---
 
 
-class BPE(Tokenizer):
+class BPE(PieceTokenizer):
     r"""Byte pair encoding on bytes: every text can be encoded, and frequent strings are single tokens.
 
     A word is encoded by the merges of training, in the same order: the pair that was learned first is merged first, and
@@ -417,8 +420,8 @@ class BPE(Tokenizer):
         vocabulary: the bytes of each token, among them all 256 single bytes.
         merges: the rank of each pair of ids that can be merged; lower ranks are merged first. The merged token is the
             one whose bytes are those of both.
-        pre_tokenizer: as in ``Tokenizer``; ``GPT4`` by default.
-        special_tokens, prefix, normalizer: as in ``Tokenizer``.
+        pre_tokenizer: as in ``PieceTokenizer``; ``GPT4`` by default.
+        special_tokens, prefix, normalizer: as in ``PieceTokenizer``.
         ignore_merges: encode a piece that is itself a token as that token, without the merges, as tiktoken does. With
             a vocabulary that was trained, this saves time and changes no ids.
         backend: "python", or "tiktoken" for the same ids from that library's compiled code.
@@ -513,7 +516,44 @@ class BPE(Tokenizer):
         return "".join(symbols)
 
     def _merge_long(self, word: str) -> str:
-        """Merge in time n log n: the symbols are a linked list, and the positions of pairs wait under their ranks.
+        """Merge in time n log n: first the frequent pairs, each everywhere at once, then the others one by one."""
+        return self._merge_one_by_one(self._merge_everywhere(word) if len(word) > 1000 * MANY else word)
+
+    def _merge_everywhere(self, word: str) -> str:
+        """Replace the pair of the lowest rank everywhere at once, as long as this saves time.
+
+        This gives what merging one by one gives, unless another pair has the same rank or a merge creates a pair of the
+        same or of a lower rank. Then the word is left to ``_merge_one_by_one``, which can go on from any state.
+
+        A replacement reads the whole word, for which it must find the pair often. What is missing is taken from a small
+        credit, since a frequent pair may follow a rare one.
+        """
+        ranks, merged = self._ranks, self._merged
+        waiting = [(ranks[pair], pair) for pair in {*overlapping_pairs(word)} & ranks.keys()]
+        heapify(waiting)
+        credit = limit = len(word) / 50
+        while waiting and credit > 0:
+            rank, pair = heappop(waiting)
+            parts, symbol = word.split(pair), merged[pair]
+            count = len(parts) - 1
+            credit = min(credit + count - MANY - len(word) / 1000, limit)
+            if not count:
+                continue
+            new = {left[-1:] + symbol for left in parts[:-1]} | {symbol + right[:1] for right in parts[1:]}
+            new |= {symbol + symbol, symbol + pair[0]}  # if the pair follows itself: afterwards, and in between
+            created = [(ranks[pair], pair) for pair in new & ranks.keys()]
+            same = {pair}
+            while waiting and waiting[0][0] == rank:
+                same.add(heappop(waiting)[1])
+            if sum(pair in word for pair in same) > 1 or any(other <= rank for other, _ in created):
+                break
+            word = symbol.join(parts)
+            for entry in created:
+                heappush(waiting, entry)
+        return word
+
+    def _merge_one_by_one(self, word: str) -> str:
+        """The symbols are a linked list, and the positions of pairs wait under their ranks.
 
         The positions of the lowest rank are visited from left to right. If a merge creates a pair of the same or of a
         lower rank, it is urgent: it comes before the rest of the positions.

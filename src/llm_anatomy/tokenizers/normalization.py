@@ -8,10 +8,6 @@ from collections.abc import Iterable
 
 import regex
 
-WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029"
-WHITE_SPACE += "\u202f\u205f\u3000"
-"""The characters with Unicode's property ``White_Space``. (``str.isspace`` accepts four more control characters.)"""
-
 _KEY_ENDS = 1 << 8
 _FURTHER = 1 << 9
 _NO_LABEL = 1 << 31
@@ -117,14 +113,16 @@ class Normalizer:
         self._run = regex.compile(f"[{regex.escape(collapsed)}]+") if collapsed else None
 
     def __call__(self, text: str, prefix: str = "") -> str:
-        """Normalize a text, and put the prefix before it if it is not empty. A ▁ in the text becomes a space, as in
-        SentencePiece."""
+        """Normalize a text, and put the prefix before it if it is not empty.
+
+        A ▁ in the text becomes a space, as in SentencePiece.
+        """
         if not text:
             return ""
         text = self._replaced(text) if self.precompiled else text
         if self._run:
             text = self._run.sub(" ", text).removeprefix(" ")
-        return (prefix + text.replace("▁", " ")).rstrip(self.stripped)
+        return (prefix + text.replace("▁", " ")).rstrip(self.stripped) if text else ""
 
     def _replaced(self, text: str) -> str:
         data, offset, parts = text.encode("utf-8", "surrogatepass"), 0, []

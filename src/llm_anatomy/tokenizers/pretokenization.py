@@ -164,6 +164,9 @@ LLAMA3 = PreTokenizer(
 )
 """An older form of GPT-4's pattern, from Llama 3's file. The two differ only in white space at the end of a text."""
 
+QWEN2 = PreTokenizer(LLAMA3.pattern.replace(r"\p{N}{1,3}", r"\p{N}"), look_ahead=2)
+"""Qwen 2's pattern: Llama 3's, but each digit is a piece."""
+
 WHITESPACE = PreTokenizer(r"\s+|\S+", look_ahead=0)
 """Runs of white space, and the runs of other characters between them."""
 

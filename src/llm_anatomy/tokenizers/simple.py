@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from llm_anatomy.files import Record
-from llm_anatomy.tokenizers.base import Tokenizer, append_special_tokens, as_bytes, check_texts
+from llm_anatomy.tokenizers.base import PieceTokenizer, append_special_tokens, as_bytes, check_texts
 from llm_anatomy.tokenizers.pretokenization import AnySplit, PreTokenizer
 
 UNK_TOKEN = "<unk>"
@@ -40,7 +40,7 @@ def one_hot(ids: Sequence[int], n_vocab: int) -> list[list[int]]:
     return [[int(i == j) for j in range(n_vocab)] for i in ids]
 
 
-class ByteTokenizer(Tokenizer):
+class ByteTokenizer(PieceTokenizer):
     """Encode each byte of the UTF-8 as one token: 256 tokens can write every text.
 
     Args:
@@ -69,7 +69,7 @@ class ByteTokenizer(Tokenizer):
         return tokenizer
 
 
-class CharacterTokenizer(Tokenizer):
+class CharacterTokenizer(PieceTokenizer):
     """Encode each character as one token. Characters that are not in the alphabet cannot be encoded.
 
     Args:
@@ -114,7 +114,7 @@ class CharacterTokenizer(Tokenizer):
         return cls(characters, special_tokens)
 
 
-class WordTokenizer(Tokenizer):
+class WordTokenizer(PieceTokenizer):
     r"""Encode each word, each sign and each white-space character as one token, and all others as the unknown token.
 
     Decoding cannot restore an unknown word: it gives the text of the unknown token. ``PRE_TOKENIZER`` defines what a

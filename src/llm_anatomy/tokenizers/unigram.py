@@ -24,7 +24,7 @@ from typing import NamedTuple
 from tqdm import tqdm
 
 from llm_anatomy.files import Record
-from llm_anatomy.tokenizers.base import Tokenizer, as_bytes, check_texts
+from llm_anatomy.tokenizers.base import BYTE_NAMES, SPACE, PieceTokenizer, as_bytes, check_texts
 from llm_anatomy.tokenizers.normalization import Normalizer
 from llm_anatomy.tokenizers.pretokenization import PreTokenizer
 
@@ -401,7 +401,7 @@ def count_words(texts: Iterable[str], pre_tokenizer: PreTokenizer, character_cov
 # --- The tokenizer ---
 
 
-class Unigram(Tokenizer):
+class Unigram(PieceTokenizer):
     r"""Encode each word by its most probable segmentation into pieces; characters without a piece become bytes.
 
     .. math:: \hat{x} = \arg\max_{x_1 \cdots x_n = \text{word}} \prod_i p(x_i)
@@ -411,7 +411,7 @@ class Unigram(Tokenizer):
         scores: the log probability of each id; None for ids that are not pieces: bytes, unknown and special tokens.
         byte_ids: the ids of the bytes 0 to 255, in order; empty for a vocabulary without byte fallback.
         unk_id: the id of the unknown token, which encodes a run of characters without pieces if there are no bytes.
-        pre_tokenizer, special_tokens, prefix, normalizer: as in ``Tokenizer``.
+        pre_tokenizer, special_tokens, prefix, normalizer: as in ``PieceTokenizer``.
         user_defined: the ids of pieces whose scores are not learned. SentencePiece gives each of them the highest
             learned score, times its number of bytes, so that it is nearly always chosen.
 
@@ -490,6 +490,7 @@ class Unigram(Tokenizer):
         prefix: str = "",
         normalizer: Normalizer | None = None,
         user_defined: Sequence[int] = (),
+        unk_surface: str | None = None,
     ) -> "Unigram":
         """Build a tokenizer from pieces in SentencePiece's notation: ``▁`` for a space, ``<0x0A>`` for a byte.
 
@@ -500,6 +501,7 @@ class Unigram(Tokenizer):
             pre_tokenizer: ``NoSplit()`` if a piece has a space after its first character.
             prefix: a space if the model was trained with SentencePiece's dummy prefix.
             normalizer, user_defined: as in the class.
+            unk_surface: what the unknown token is decoded as; by default as ``unk_token``.
 
         Raises:
             ValueError: if the unknown token or a special token is not among the pieces, and as the class does.
@@ -509,12 +511,13 @@ class Unigram(Tokenizer):
         for name in [*special_tokens, *([] if unk_token is None else [unk_token])]:
             if name not in ids:
                 raise ValueError(f"{name!r} must be one of the pieces")
-        bytes_of = {f"<0x{b:02X}>": bytes([b]) for b in range(256)}
+        bytes_of = {name: bytes([byte]) for byte, name in enumerate(BYTE_NAMES)}
         others = {*special_tokens, unk_token}
         plain = [piece not in others and piece not in bytes_of for piece, _ in pieces]
+        written = bytes_of | ({} if unk_surface is None or unk_token is None else {unk_token: as_bytes(unk_surface)})
         return cls(
             [
-                as_bytes(piece.replace("▁", " ")) if is_plain else bytes_of.get(piece, as_bytes(piece))
+                as_bytes(piece.replace(SPACE, " ")) if is_plain else written.get(piece, as_bytes(piece))
                 for (piece, _), is_plain in zip(pieces, plain, strict=True)
             ],
             [score if is_plain else None for (_, score), is_plain in zip(pieces, plain, strict=True)],
@@ -595,7 +598,7 @@ class Unigram(Tokenizer):
         if found := self._special.search(text):
             self._special_id(found[0], ())
         ids = []
-        for word in self.pre_tokenizer(self._prepared(text)):
+        for word in self.pre_tokenizer(self._prepared(text, self.prefix)):
             ids += self._with_fallback(word, sample_segmentation(self._lattice(word), self._costs, rng, alpha))
         return ids
 
@@ -626,6 +629,12 @@ class Unigram(Tokenizer):
         if self.unk_id is None:
             raise ValueError(f"{character!r} has no piece, and the vocabulary has neither bytes nor an unknown token")
         return [self.unk_id]
+
+    def decode_bytes(self, ids: Iterable[int]) -> bytes:
+        ids = list(ids)
+        known = ids.index(self.unk_id) if self.unk_id in ids else len(ids)
+        rest = b"".join(map(self._vocabulary.__getitem__, self._checked_ids(ids)[known:]))
+        return super().decode_bytes(ids[:known]) + rest  # a space of the unknown token is not a prefix
 
     def _state(self) -> dict:
         state = {"scores": self.scores, "byte_ids": self.byte_ids, "unk_id": self.unk_id}

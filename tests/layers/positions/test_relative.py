@@ -536,7 +536,7 @@ def test_released_deberta_equals_hugging_face_and_the_paper_does_not(version):
 
 
 @pytest.mark.syllabus("IITD-23")
-@pytest.mark.parametrize(("span", "far"), [(256, 512), (6, 20), (4, 9), (32, 128)])
+@pytest.mark.parametrize(("span", "far"), [(256, 512), (6, 20), (4, 9), (32, 128), (10, 7), (14, 9), (18, 11)])
 def test_log_buckets_equal_hugging_face(span, far):
     from transformers.models.deberta_v2.modeling_deberta_v2 import make_log_bucket_position
 

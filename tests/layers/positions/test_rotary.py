@@ -204,6 +204,18 @@ def test_scalings_equal_hugging_face_at_the_sizes_of_real_models(d_rotary, base)
         assert ours.attention_scaling == pytest.approx(attention_factor)
 
 
+@pytest.mark.parametrize(("base", "length"), [(4.9, 4096), (4.4, 4), (10000.0, 4), (500.0, 32), (1e6, 10**7)])
+def test_yarn_equals_hugging_face_where_its_bounds_are_beyond_all_planes(base, length):
+    from transformers import LlamaConfig
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+    rope = dict(rope_type="yarn", rope_theta=base, factor=8.0, original_max_position_embeddings=length)
+    for d_rotary in (2, 10, 64):
+        config = LlamaConfig(hidden_size=d_rotary, num_attention_heads=1, rope_parameters=dict(rope))
+        expected = ROPE_INIT_FUNCTIONS["yarn"](config, "cpu")[0]
+        torch.testing.assert_close(YaRNScaling(8.0, length)(d_rotary, base), expected, rtol=1e-5, atol=0)
+
+
 @pytest.mark.syllabus("IITD-15", "IITD-30")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_interleaved_equals_cohere(dtype):

@@ -109,10 +109,14 @@ def t5(own_head=False, kind=("T5Config", "T5ForConditionalGeneration"), **more):
     tokens = NO_TOKENS | dict(pad_token_id=0, decoder_start_token_id=0)
     config = getattr(transformers, kind[0])(**sizes, **options, **tokens, **more)
     model = getattr(transformers, kind[1])(config)
-    if own_head:  # as the released T5 1.1 has it, and the class of today makes it no more
-        model.lm_head.weight = nn.Parameter(torch.empty(VOCAB, 24))
-        model.all_tied_weights_keys.pop("lm_head.weight")
-    return model
+    return with_own_head(model) if own_head else model
+
+
+def with_own_head(hf):
+    """A T5 as the released T5 1.1 has it, and the class of today makes it no more."""
+    hf.lm_head.weight = nn.Parameter(torch.empty_like(hf.lm_head.weight))
+    hf.all_tied_weights_keys.pop("lm_head.weight")
+    return hf
 
 
 CASES = {
@@ -198,6 +202,17 @@ CASES = {
         family="mt5",
         hf=lambda: t5(True, ("MT5Config", "MT5ForConditionalGeneration"), tie_word_embeddings=False),
         faults={"buckets": {"buckets.max_distance": 20}},
+    ),
+    "t5_encoder": Case(
+        family="t5_encoder",
+        hf=lambda: t5(kind=("T5Config", "T5EncoderModel")),
+        faults={"distance": {"buckets.max_distance": 128}, "left to right": dict(kind="decoder")},
+        refused=(dict(feed_forward_proj="gated-mish"),),
+    ),
+    "mt5_encoder": Case(
+        family="mt5_encoder",
+        hf=lambda: t5(kind=("MT5Config", "MT5EncoderModel")),
+        faults={"buckets": {"buckets.max_distance": 20}, "gate for up": WrongRules(gate_and_up_exchanged)},
     ),
 }
 
@@ -629,12 +644,18 @@ def bert(**more):
 
 def roformer(kind="RoFormerForMaskedLM", **more):
     options = dict(max_position_embeddings=40, type_vocab_size=3, layer_norm_eps=1e-3) | more
-    model = getattr(transformers, kind)(transformers.RoFormerConfig(**SIZES, **options, **NO_TOKENS))
-    table = model.roformer.encoder.embed_positions  # no weight of its own: neither drawn nor saved
+    return with_table_as_buffer(
+        getattr(transformers, kind)(transformers.RoFormerConfig(**SIZES, **options, **NO_TOKENS))
+    )
+
+
+def with_table_as_buffer(hf):
+    """A RoFormer whose table of sines and cosines is no weight of its own: neither drawn nor saved."""
+    table = hf.base_model.encoder.embed_positions
     values = table.weight.detach()
     del table.weight
     table.register_buffer("weight", values, persistent=False)
-    return model
+    return hf
 
 
 def with_our_frequencies(hf):
@@ -883,12 +904,16 @@ def deepseek_v2(n_experts=4, **more):
 def deepseek_v3(**more):
     options = SIZES | LATENT | NO_TOKENS | dict(num_hidden_layers=3, n_routed_experts=8, n_group=4, topk_group=2)
     options |= dict(rope_parameters=MSCALE_ROPE, q_lora_rank=9)
-    model = transformers.DeepseekV3ForCausalLM(transformers.DeepseekV3Config(**options | more))
+    return with_selection_bias(transformers.DeepseekV3ForCausalLM(transformers.DeepseekV3Config(**options | more)))
+
+
+def with_selection_bias(hf):
+    """A DeepSeek-V3 whose router has the bias that training adjusts, which is no parameter."""
     g = torch.Generator().manual_seed(2)
-    for name, bias in model.named_buffers():
+    for name, bias in hf.named_buffers():
         if name.endswith("e_score_correction_bias"):
             bias.copy_(0.3 * torch.randn(bias.shape, generator=g))
-    return model
+    return hf
 
 
 def expert_by_expert(hf):

@@ -1,6 +1,5 @@
 """Fields of no meaning in released files, hostile files, clumsy arguments: one sentence each, nothing half-written."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from llm_anatomy import __main__ as command
 from llm_anatomy.files import Record
 from llm_anatomy.models.checkpoints import Checkpoint, engine, families, load, save
-from llm_anatomy.models.checkpoints.texts import Texts, read_texts
+from llm_anatomy.models.checkpoints.texts import Texts
 from llm_anatomy.tokenizers.simple import ByteTokenizer
 
 
@@ -133,8 +132,8 @@ def test_what_is_hostile_is_refused_in_one_line(name, folder):
 @pytest.mark.parametrize("last", AT_THE_END, ids=str)
 def test_what_stands_around_a_text_must_be_of_a_known_form(last, folder):
     byte_level(folder, last)
-    with pytest.raises(ValueError, match="tokenizer.json, key 'post_processor': it is of no known form"):
-        load(folder)
+    checkpoint = load(folder)
+    assert checkpoint.tokenizer is None and checkpoint.tokenizer_note.startswith("tokenizer.json: ")
 
 
 def other_shape(path):
@@ -187,40 +186,6 @@ def test_a_link_is_followed_and_the_working_folder_left_alone(tmp_path, monkeypa
 
 
 # --- Texts ---
-
-
-@pytest.mark.parametrize(
-    "file, settings, around",
-    [
-        ("spiece.model", {}, ((), (1,))),
-        ("spiece.model", {"add_eos_token": False}, ((), ())),
-        ("tokenizer.model", {}, ((0,), ())),
-        ("tokenizer.model", {"add_bos_token": False, "add_eos_token": True}, ((), (1,))),
-    ],
-)
-def test_sentencepiece_begins_or_ends_a_text_as_its_class_does(file, settings, around, tmp_path, monkeypatch):
-    tokenizer = ByteTokenizer(special_tokens=["<s>", "</s>"])
-    monkeypatch.setattr("llm_anatomy.models.checkpoints.texts.read_sentencepiece", lambda *_: tokenizer)
-    (tmp_path / file).write_bytes(b"")
-    names = {"bos_token": "<s>", "eos_token": {"content": "</s>"}}
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(names | settings))
-    texts = read_texts(tmp_path, {})
-    expected = tuple(tuple(tokenizer.special_tokens[("<s>", "</s>")[i]] for i in ids) for ids in around)
-    assert (texts.before, texts.after) == expected
-
-
-def test_opts_tokenizer_has_words_that_no_merge_makes(tmp_path):
-    visible = [*range(33, 127), *range(161, 173), *range(174, 256), *range(256, 256 + 68)]  # one for each byte
-    words = ["<s>", "<pad>", "</s>", *map(chr, visible), "ab", "madeupword0000"]
-    (tmp_path / "vocab.json").write_text(json.dumps({word: i for i, word in enumerate(words)}))
-    (tmp_path / "merges.txt").write_text("#version: 0.2\na b\n")
-    said = {"bos_token": {"content": "</s>"}, "unk_token": "<unk>", "add_bos_token": True}
-    (tmp_path / "special_tokens_map.json").write_text(json.dumps({"pad_token": "<pad>"}))
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(said | {"cls_token": "<s>"}))
-    texts = read_texts(tmp_path, {})
-    assert texts.note == "" and texts.before == (2,)
-    assert texts.encode("abb") == [2, words.index("ab"), words.index("b")]
-    assert texts.tokenizer.decode([0, words.index("ab")]) == "<s>ab"
 
 
 def test_ids_without_a_token_are_written_as_nothing():

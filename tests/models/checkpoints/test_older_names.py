@@ -5,7 +5,8 @@ import json
 import pytest
 import torch
 from models.checkpoints.cases import CASES, deberta, deberta_v2
-from models.checkpoints.test_parity import BOUNDS, difference
+from models.checkpoints.parity import difference
+from models.checkpoints.test_parity import BOUNDS
 from randomness import randomize
 from safetensors.torch import load_file, save_file
 

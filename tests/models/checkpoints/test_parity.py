@@ -1,11 +1,11 @@
 """Every family against Hugging Face's model of the same weights: logits, files, generation, and faults that show."""
 
-import inspect
 import json
 
 import pytest
 import torch
-from models.checkpoints.cases import CASES, NO_TOKENS, RELEASED, RELEASED_OTHERWISE, VOCAB, WrongRules
+from models.checkpoints.cases import CASES, NO_TOKENS, RELEASED, RELEASED_OTHERWISE, WrongRules
+from models.checkpoints.parity import difference, inputs, their_logits
 from randomness import randomize
 from safetensors.torch import load_file
 from torch.overrides import TorchFunctionMode
@@ -15,7 +15,7 @@ from llm_anatomy.models.checkpoints import engine, families, load, save
 from llm_anatomy.models.generation import generate
 from llm_anatomy.models.presets import preset
 
-BATCH, TOKENS, SOURCE, NEW = 3, 17, 13, 12
+NEW = 12
 BOUNDS = {torch.float32: 1e-4, torch.float64: 1e-9}
 ALL = pytest.mark.parametrize("name", CASES)
 
@@ -53,64 +53,6 @@ def made(tmp_path_factory):
         return kept[name]
 
     return of
-
-
-def inputs(config):
-    """Ours and theirs, without padding and with it: on the left for decoders, on the right for what is read whole."""
-    g = torch.Generator().manual_seed(1)
-    ids = torch.randint(1, VOCAB, (BATCH, TOKENS), generator=g)
-    attention_mask = torch.ones(BATCH, TOKENS, dtype=torch.bool)
-    if config.kind == "encoder-decoder":
-        source, here = torch.randint(1, VOCAB, (BATCH, SOURCE), generator=g), attention_mask[:, :SOURCE].clone()
-        yield dict(ids=ids, source=source, here=here), attention_mask
-        here = here.clone()
-        here[1, 9:] = here[2, 12:] = False
-        yield dict(ids=ids, source=source, here=here), attention_mask
-        return
-    given = dict(ids=ids)
-    if getattr(config, "n_segments", 0):
-        given["segments"] = torch.randint(0, config.n_segments, (BATCH, TOKENS), generator=g)
-    yield given, attention_mask
-    attention_mask = attention_mask.clone()
-    if config.kind == "encoder":
-        attention_mask[0, 12:] = attention_mask[2, 16:] = False
-    else:
-        attention_mask[0, :5] = attention_mask[2, :1] = False
-    yield given, attention_mask
-
-
-def our_logits(model, given, attention_mask):
-    if "source" in given:
-        return model(given["ids"], source=model.encode(given["source"], given["here"]))
-    return model(
-        given["ids"], attention_mask=attention_mask, **{name: given[name] for name in given if name == "segments"}
-    )
-
-
-def their_logits(model, given, attention_mask):
-    knows = inspect.signature(model.forward).parameters
-    if "source" in given:
-        asked = dict(input_ids=given["source"], attention_mask=given["here"].long(), decoder_input_ids=given["ids"])
-    else:
-        asked = dict(input_ids=given["ids"], attention_mask=attention_mask.long())
-        if "segments" in given:
-            asked["token_type_ids"] = given["segments"]
-        if "position_ids" in knows:
-            asked["position_ids"] = (attention_mask.cumsum(1) - 1).clamp(min=0)
-    if "use_cache" in knows:
-        asked["use_cache"] = False
-    return model(**asked).logits
-
-
-@torch.no_grad()
-def difference(ours, hf):
-    """The largest, over both inputs and all tokens that are none of padding."""
-    largest = 0.0
-    for given, attention_mask in inputs(ours.config):
-        found, expected = our_logits(ours, given, attention_mask), their_logits(hf, given, attention_mask)
-        assert found.shape == expected.shape and expected.isfinite().all()
-        largest = max(largest, (found - expected)[attention_mask].abs().max().item())
-    return largest
 
 
 @pytest.mark.syllabus("UCL-24", "UCL-26", "UCL-28", "UCL-31", "IITD-42", "IITD-43", "IITD-44", "IITD-45")
@@ -163,9 +105,11 @@ def test_greedy_generation_is_theirs_token_for_token(name, made):
     if "source" in given:
         found = hf.generate(input_ids=given["source"], attention_mask=given["here"].long(), **asked)[:, 1:]
         sources = [row[here].tolist() for row, here in zip(given["source"], given["here"], strict=True)]
-        written = generate(ours.model, [[0]] * BATCH, sources=sources, max_new_tokens=NEW)
+        written = generate(ours.model, [[0]] * len(sources), sources=sources, max_new_tokens=NEW)
     else:
-        found = hf.generate(input_ids=given["ids"], attention_mask=attention_mask.long(), **asked)[:, TOKENS:]
+        found = hf.generate(input_ids=given["ids"], attention_mask=attention_mask.long(), **asked)[
+            :, given["ids"].shape[1] :
+        ]
         prompts = [row[here].tolist() for row, here in zip(given["ids"], attention_mask, strict=True)]
         written = generate(ours.model, prompts, max_new_tokens=NEW)
     assert written.ids == found.tolist()

@@ -164,6 +164,8 @@ class DeBERTaLogBuckets:
 
     def __call__(self, offset: Int[Tensor, "*pairs"]) -> Int[Tensor, "*pairs"]:
         middle, distance = self.span // 2, offset.abs()
-        growth = torch.log(distance.clamp(min=middle).float() / middle) / math.log((self.max_distance - 1) / middle)
+        growth = torch.log(distance.clamp(min=middle).float() / middle)
+        # in float32 as well: the quotient is then exactly 1 where the last bin begins, and is not rounded up
+        growth = growth / torch.log(torch.tensor((self.max_distance - 1) / middle, device=offset.device))
         far = offset.sign() * (middle + torch.ceil(growth * (middle - 1)).long())
         return (torch.where(distance <= middle, offset, far) + self.span).clamp(0, self.n_rows - 1)

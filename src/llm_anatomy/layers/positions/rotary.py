@@ -184,7 +184,8 @@ class YaRNScaling(_ScaledByTurns):
             )
 
         fast = max(math.floor(index(self.beta_fast)), 0)
-        slow = max(min(math.ceil(index(self.beta_slow)), d_rotary - 1), fast + 0.001)  # no division by zero
+        slow = min(math.ceil(index(self.beta_slow)), d_rotary - 1)  # below fast for tiny bases and lengths, as there
+        slow += 0.001 * (slow == fast)  # no division by zero
         kept = 1 - ((torch.arange(d_rotary // 2, device="cpu") - fast) / (slow - fast)).clamp(0, 1)
         return self.blend(super().__call__(d_rotary, base), kept)
 

@@ -5,30 +5,76 @@ returns fields of our config by their dotted names, ``to_hf`` returns fields of 
 entries of its own where these do not suffice.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from llm_anatomy.config import Config, ModelConfig, types_of
 from llm_anatomy.files import Record
+from llm_anatomy.models.before_transformers import MambaConfig
 
-TYPES = types_of()
+TYPES = types_of(MambaConfig) | types_of()
 
 NEEDED = object()
 """In place of a default: the field is required."""
 
-HARMLESS = """
-architectures model_type transformers_version torch_dtype dtype _name_or_path use_cache initializer_range
-initializer_factor bos_token_id eos_token_id pad_token_id unk_token_id sep_token_id cls_token_id mask_token_id
-decoder_start_token_id is_encoder_decoder task_specific_params pretraining_tp attention_dropout hidden_dropout
-classifier_dropout gradient_checkpointing output_attentions output_hidden_states output_past return_dict
-problem_type id2label label2id num_labels _num_labels finetuning_task auto_map max_length language language_codes
-_attn_implementation attn_implementation attention_probs_dropout_prob hidden_dropout_prob tokenizer_class torchscript
-chunk_size_feed_forward
-"""
+HARMLESS = " ".join(
+    (
+        # what the file says of itself, and of where it came from
+        "architectures model_type transformers_version torch_dtype dtype auto_map custom_pipelines name name_or_path "
+        "_name_or_path _model_name_or_path _commit_hash _auto_class language language_codes license base_model "
+        "tokenizer_class finetuning_task is_encoder_decoder",
+        # special tokens, and the length of texts
+        "bos_token_id eos_token_id pad_token_id unk_token_id sep_token_id cls_token_id mask_token_id image_token_id "
+        "decoder_start_token_id forced_bos_token_id forced_eos_token_id prefix model_max_length max_sequence_length "
+        "max_seq_length max_seq_len tokenizer_model_max_length tokenizer_padding_side padding_side",
+        # generation, which has a file of its own today
+        "do_sample max_length min_length max_new_tokens early_stopping num_beams num_beam_groups diversity_penalty "
+        "temperature top_k top_p typical_p repetition_penalty length_penalty no_repeat_ngram_size "
+        "encoder_no_repeat_ngram_size bad_words_ids num_return_sequences suppress_tokens begin_suppress_tokens "
+        "remove_invalid_values exponential_decay_length_penalty task_specific_params cache_implementation use_cache",
+        # what is returned besides, and in which form
+        "output_attentions output_hidden_states output_past output_scores return_dict return_dict_in_generate "
+        "output_router_logits predict_special_tokens",
+        # training
+        "initializer_range initializer_factor init_std attention_dropout hidden_dropout classifier_dropout dropout "
+        "attention_probs_dropout_prob hidden_dropout_prob activation_dropout embd_pdrop attn_pdrop resid_pdrop "
+        "summary_first_dropout pooler_dropout embedding_dropout residual_dropout layerdrop gradient_checkpointing "
+        "neftune_noise_alpha router_aux_loss_coef router_jitter_noise unsloth_fixed unsloth_version tf_legacy_loss",
+        # heads for other tasks
+        "problem_type id2label label2id num_labels _num_labels n_special summary_type summary_use_proj "
+        "summary_activation summary_proj_to_labels",
+        # how the same is computed, and with which program
+        "pretraining_tp chunk_size_feed_forward torchscript use_bfloat16 xla_device onnx_export kv_cache_dtype "
+        "_attn_implementation _attn_implementation_autoset _attn_implementation_internal attn_implementation "
+        "_experts_implementation experts_implementation _flash_attn_2_enabled use_flash_attn use_flash_attention "
+        "use_flash_attention_2 transformers.js_config",
+        # of windows that another field switches on
+        "max_window_layers",
+    )
+)
 """Fields that do not affect what a model computes, in any family."""
 
-LARGEST: dict[str, int] = dict.fromkeys(("n_layers", "n_encoder_layers", "n_heads", "moe.n_experts"), 10_000)
+NEUTRAL: dict[str, tuple] = {
+    "add_cross_attention": (False,),
+    "attention_bias": (False,),
+    "is_decoder": (False,),
+    "is_llama_config": (True,),
+    "logit_scale": (1.0,),
+    "mlp_bias": (False,),
+    "pruned_heads": ({},),
+    "qk_layernorm": (False,),
+    "rope_interleaved": (False,),
+    "rope_traditional": (False,),
+    "tie_encoder_decoder": (False,),
+    "use_mrope": (False,),
+    "use_qk_norm": (False,),
+    "use_sliding_window": (False,),
+}
+"""Fields that say with these values that something is left out, in families that do not know it anyway."""
+
+COUNTS = ("n_layers", "n_encoder_layers", "n_heads", "moe.n_experts", "n_matrices")
+LARGEST: dict[str, int] = dict.fromkeys(COUNTS, 10_000)
 LARGEST |= dict.fromkeys(("d_model", "d_head", "latent.d_rotary"), 2**24)
 """Bounds for numbers of modules, and for widths of heads, whose rotations are computed while the model has no weights
 yet: a larger number would exhaust time and memory before anything else refuses it."""
@@ -39,13 +85,14 @@ class Field:
     """A field of Hugging Face's config that corresponds to one of ours.
 
     Args:
-        hf: its name there, or several names: all are read, and the first is written.
+        hf: its name there, or several names: all are read, and must agree, and the first is written.
         ours: its dotted name in our config.
         values: our value for each of theirs; by default the values are the same.
         default: the value for a field that is missing or null, or a function of all of Hugging Face's fields.
 
     Raises:
-        ValueError: from ``from_hf``, for a required field that is missing, and for a value that is not in ``values``.
+        ValueError: from ``from_hf``, for a required field that is missing, for a value that is not in ``values``, and
+            for names with different values.
 
     Source: the configurations of Hugging Face's models; GT-43.
 
@@ -68,9 +115,13 @@ class Field:
     def from_hf(self, record: Record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         name, value = given(record, self.names, self.default)
+        for other in self.names:
+            also = record.fields.get(other)
+            if also is not None and (type(also), also) != (type(value), value):
+                record.refuse(other, f"{also!r:.60} does not agree with {name}={value!r:.60}")
         if self.values is None:
             return {self.ours: of_right_type(record, name, self.ours, value)}
-        return {self.ours: self.values[_one_of(record, name, value, self.values)]}
+        return {self.ours: self.values[one_of(record, name, value, self.values)]}
 
     def to_hf(self, config: Config) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields. A value without a counterpart is left out, and found to be
@@ -181,12 +232,46 @@ class Must:
 
     def from_hf(self, record: Record) -> dict[str, Any]:
         """Check the field; it sets none of ours."""
-        _one_of(record, *given(record, self.names, self.allowed[0]), self.allowed)
+        one_of(record, *given(record, self.names, self.allowed[0]), self.allowed)
         return {}
 
     def to_hf(self, config: Config) -> dict[str, Any]:
         """Write the supported value."""
         return {self.hf: self.allowed[0]}
+
+
+@dataclass(frozen=True)
+class NotNull:
+    """An entry whose field must not be null, because null has another meaning than a missing field, and none of ours.
+
+    Args:
+        entry: of one field.
+
+    Raises:
+        ValueError: from ``from_hf``, for null, and as the entry does.
+
+    Source: as :class:`Must`.
+
+    >>> NotNull(Must("norm_topk_prob", True)).from_hf(Record("config.json", {"norm_topk_prob": None}))
+    Traceback (most recent call last):
+    ValueError: config.json, key 'norm_topk_prob': null is not supported
+    """
+
+    entry: Field | Must
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.entry.names
+
+    def from_hf(self, record: Record) -> dict[str, Any]:
+        """Check that the field is not null, and convert it."""
+        if is_null(record, self.names[0]):
+            record.refuse(self.names[0], "null is not supported")
+        return self.entry.from_hf(record)
+
+    def to_hf(self, config: Config) -> dict[str, Any]:
+        """Convert our config to Hugging Face's field."""
+        return self.entry.to_hf(config)
 
 
 @dataclass(frozen=True)
@@ -256,36 +341,28 @@ class Rope:
         "yarn": ("factor", "original_max_position_embeddings", "beta_slow", "beta_fast", "attention_factor"),
     }
     ours = {"low_freq_factor": "beta_slow", "high_freq_factor": "beta_fast"}
+    read_too: ClassVar[dict[str, tuple[str, ...]]] = {}
+    """More options of some kinds, which a subclass takes from what ``from_hf`` returns."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        more = (self.fraction_name,) if self.fraction_name else ()
-        return ("rope_parameters", "rope_scaling", self.base_name, *more)
+        return ("rope_parameters", "rope_scaling", self.base_name, self.fraction_name or "partial_rotary_factor")
 
     def from_hf(self, record: Record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours; older and newer fields must agree."""
-        new, old = (record.fields.get(name) for name in ("rope_parameters", "rope_scaling"))
-        if isinstance(new, dict) and isinstance(old, dict):
-            kinds = [said.get("rope_type", said.get("type", "default")) for said in (new, old)]
-            differ = [key for key in new.keys() & old.keys() - {"type"} if new[key] != old[key]]
-            if kinds[0] != kinds[1] or differ:
-                record.refuse("rope_scaling", f"{old!r:.60} does not agree with rope_parameters")
-        name, said = given(record, ("rope_parameters", "rope_scaling"), {})
-        if not isinstance(said, dict):
-            record.refuse(name, f"{said!r:.60} must be an object")
-        said = {key: value for key, value in said.items() if value is not None}
-        base = said.pop("rope_theta", given(record, (self.base_name,), self.base)[1])
-        fraction = given(record, (self.fraction_name,), self.fraction)[1] if self.fraction_name else self.fraction
-        fraction = said.pop("partial_rotary_factor", fraction)
+        name, parameters = self._parameters(record)
+        base, fraction = parameters.pop("rope_theta"), parameters.pop("partial_rotary_factor")
         if not self.fraction_name and fraction != 1:
             record.refuse(name, f"partial_rotary_factor={fraction!r} is not supported; it must be 1")
-        kind = _one_of(record, name, said.pop("rope_type", said.pop("type", "default")), self.options)
-        said.pop("type", None)
-        unknown = set(said) - set(self.options[kind])
+        kind = one_of(record, name, parameters.pop("rope_type"), self.options)
+        unknown = set(parameters) - set(self.options[kind]) - set(self.read_too.get(kind, ()))
         if unknown:
             key = min(unknown)
-            record.refuse(name, f"{key}={said[key]!r} is not supported with {kind!r}")
-        hf = {self._ours(key): (key, value) for key, value in said.items()}
+            record.refuse(name, f"{key}={parameters[key]!r} is not supported with {kind!r}")
+        lost = [key for key in self.options[kind] if key not in parameters and kind == "llama3"]
+        if lost:  # their class has no defaults for these
+            record.refuse(name, f"{lost[0]} is missing, which {kind!r} needs")
+        hf = {self._ours(key): (key, value) for key, value in parameters.items()}
         hf |= {"rope.base": ("rope_theta", base), "rope.fraction": ("partial_rotary_factor", fraction)}
         values = {ours: of_right_type(record, name, ours, value, f"{key}=") for ours, (key, value) in hf.items()}
         return values if kind == "default" else {"rope.scaling.type": kind, **values}
@@ -302,6 +379,23 @@ class Rope:
             old[self.fraction_name] = config.get("rope.fraction")
             fraction = {"partial_rotary_factor": config.get("rope.fraction")}
         return {"rope_parameters": {"rope_type": kind, "rope_theta": base, **scaling, **fraction}, **old}
+
+    def _parameters(self, record: Record) -> tuple[str, dict[str, Any]]:
+        """The field that holds the parameters, and all of them by their newer names, without null."""
+        usual = {"rope_type": "default", "rope_theta": given(record, (self.base_name,), self.base)[1]}
+        usual["partial_rotary_factor"] = given(record, self.names[3:], self.fraction)[1]
+        found = {}
+        for name in ("rope_scaling", "rope_parameters"):
+            parameters = record.fields.get(name)
+            if not isinstance(parameters, dict | None):
+                record.refuse(name, f"{parameters!r:.60} must be an object")
+            if parameters:
+                parameters = {key: value for key, value in parameters.items() if value is not None}
+                old_kind = parameters.pop("type", "default")
+                found[name] = usual | {"rope_type": old_kind} | parameters
+        if len(found) == 2 and found["rope_scaling"] != found["rope_parameters"]:
+            record.refuse("rope_scaling", f"{record.fields['rope_scaling']!r:.60} does not agree with rope_parameters")
+        return found.popitem() if found else ("rope_parameters", usual)
 
     def _ours(self, key: str) -> str:
         return f"rope.scaling.{self.ours.get(key, key)}"
@@ -352,7 +446,7 @@ def of_right_type(record: Record, name: str, ours: str, value: Any, before: str 
     Args:
         record: of ``config.json``.
         name: of the field there.
-        ours: dotted name of our field; a field that ``ModelConfig`` does not have may have any type.
+        ours: dotted name of our field; a field that our configs do not have may have any type.
         value: of the field.
         before: text that precedes the value in the message.
 
@@ -367,18 +461,34 @@ def of_right_type(record: Record, name: str, ours: str, value: Any, before: str 
     """
     kind, largest = TYPES.get(ours, object), LARGEST.get(ours, 2**31 - 1)
     names = {int: "a number without fraction", float: "a number", str: "a text", bool: "true or false"}
-    for base, said in names.items():
+    for base, what in names.items():
         if kind in (base, base | None):
             fits = isinstance(value, (int, float) if base is float else base)
             if not (fits and (base is bool or not isinstance(value, bool)) or value is None and kind != base):
-                record.refuse(name, f"{before}{value!r:.60} must be {said}")
+                record.refuse(name, f"{before}{value!r:.60} must be {what}")
             if isinstance(value, int | float) and not abs(value) <= largest:
                 record.refuse(name, f"{before}{value!r:.60} must be at most {largest}")
             return float(value) if base is float and value is not None else value
     return value
 
 
-def _one_of(record: Record, name: str, value: Any, allowed) -> Any:
+def one_of(record: Record, name: str, value: Any, allowed: Collection) -> Any:
+    """Check that a value is one of those that are allowed.
+
+    Args:
+        record: of ``config.json``.
+        name: of the field there.
+        value: of the field.
+        allowed: the values.
+
+    Raises:
+        ValueError: for another value.
+
+    Source: as :class:`Must`.
+
+    >>> one_of(Record("config.json", {}), "mlp_bias", False, (False,))
+    False
+    """
     # 1 is no True here: JSON tells them apart
     if not any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in allowed):
         record.refuse(name, f"{value!r:.60} is not supported; it must be {' or '.join(map(repr, allowed))}")

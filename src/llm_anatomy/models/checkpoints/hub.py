@@ -4,7 +4,8 @@ import os
 import re
 from pathlib import Path
 
-from llm_anatomy.models.checkpoints import storage, texts
+from llm_anatomy.files import first_line
+from llm_anatomy.models.checkpoints import pooling, storage, texts
 
 FILES = (
     "config.json",
@@ -12,8 +13,12 @@ FILES = (
     "model*.safetensors",
     storage.INDEX,
     *texts.FILES,
+    *pooling.FILES,
 )
-"""The files to download: no pickles, and no other format of the same weights."""
+"""The files to download: no other format of the same weights."""
+
+OLD_FILES = ("pytorch_model*.bin", storage.OLD_INDEX)
+"""The files to download besides where there are no newer ones."""
 
 
 def locate(name_or_folder: str | os.PathLike) -> Path:
@@ -31,21 +36,30 @@ def locate(name_or_folder: str | os.PathLike) -> Path:
     Traceback (most recent call last):
     ValueError: name_or_folder='no/such/folder' is no folder, and no name on the hub, which is like owner/model
     """
-    folder = Path(name_or_folder)
-    if folder.is_dir():
-        return folder
-    name = str(name_or_folder)
+    folder, name = Path(name_or_folder), str(name_or_folder)
+    try:
+        if folder.is_dir():
+            return folder
+    except (OSError, ValueError) as error:  # such as a name that is too long, or that holds a zero byte
+        raise ValueError(f"name_or_folder={name!r:.200} is no folder: {getattr(error, 'strerror', error)}") from None
     if not re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", name):
-        raise ValueError(f"name_or_folder={name!r} is no folder, and no name on the hub, which is like owner/model")
+        raise ValueError(
+            f"name_or_folder={name!r:.200} is no folder, and no name on the hub, which is like owner/model"
+        )
     try:
         from huggingface_hub import snapshot_download
     except ImportError:
         raise ValueError(
-            f"name_or_folder={name!r} is no folder; to fetch it by name, install huggingface_hub "
+            f"name_or_folder={name!r:.200} is no folder; to fetch it by name, install huggingface_hub "
             "(pip install 'llm_anatomy[checkpoints]')"
         ) from None
     try:
-        return Path(snapshot_download(name, allow_patterns=list(FILES)))
+        folder = Path(snapshot_download(name, allow_patterns=list(FILES)))
+        if not any(folder.glob("model*.safetensors")):
+            folder = Path(snapshot_download(name, allow_patterns=list(OLD_FILES)))
+        return folder
     except Exception as error:  # network, hub, permissions: its library raises many kinds
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ValueError(f"name_or_folder={name!r} is no folder and could not be fetched: {reason}") from error
+        reason = first_line(error) or type(error).__name__
+        raise ValueError(
+            f"name_or_folder={name!r:.200} is no folder and could not be fetched: {reason:.300}"
+        ) from error

@@ -13,7 +13,7 @@ from einops import rearrange
 
 from llm_anatomy.shapes import Tensor
 
-PLACEHOLDERS = {"layer": r"\d+", "kind": "weight|bias"}
+PLACEHOLDERS = {"layer": r"\d+", "kind": "weight|bias", "any": ".+"}
 """What placeholders match. ``{expert}`` occurs in Hugging Face's names only, and counts all experts."""
 
 

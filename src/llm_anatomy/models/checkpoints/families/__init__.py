@@ -37,12 +37,16 @@ What to know when writing one:
 - A change is a bijection: ``to_hf`` is the exact inverse of ``from_hf``. Write a new one only if ``Same``,
   ``Transpose``, ``Split``, ``Reversed``, ``Then`` and ``Stacked`` do not suffice.
 - Every field of Hugging Face's configuration class is a ``Field``, a ``Must`` with its default first, or ``harmless``.
-  Any other field is refused.
+  ``HARMLESS`` and ``NEUTRAL`` in ``fields.py`` hold those that mean nothing in any family. Any other field is refused.
+- Null is read as a missing field. Where their class reads it otherwise, write ``OrNull`` or ``NotNull``.
+- Models without a head, such as ``BertModel``, need no entry: their family is derived from this one, without the fields
+  and tensors of the head, by the prefix of the names (``Family.without_head``).
 - Where these entries do not suffice, write a small class with ``names``, ``from_hf`` and ``to_hf`` in the family's
   file. Saving reads its own output, and refuses a config that would be read as another one.
 - In ``tests/models/checkpoints/cases.py`` a family needs one entry in ``CASES``: a tiny configuration with no option at
   its default, faults that the test must detect, and changes of ``config.json`` that must be refused; and in
-  ``RELEASED``, if the lectures have a preset, the fields of the released ``config.json``.
+  ``RELEASED``, if the lectures have a preset, the fields of the released ``config.json``. In ``generated.py`` it needs
+  a function that draws all options.
 """
 
 import importlib

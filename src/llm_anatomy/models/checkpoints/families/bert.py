@@ -63,6 +63,12 @@ FIXED = dict(
 )
 """Our fields that are the same in all of them."""
 
+HARMLESS = """
+directionality pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type
+cell emb_size structure pre_trained training
+"""
+"""Fields of other heads, and of the training of TinyBERT."""
+
 RENAMED = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 """The names of norms in TensorFlow, which some files still use."""
 
@@ -82,12 +88,10 @@ FAMILY = Family(
     ),
     fixed=FIXED | dict(kind="encoder", position="learned"),
     rules=rules,
-    harmless=(
-        "directionality pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type"
-    ),
+    harmless=HARMLESS,
     prefix="bert.",
     renamed=RENAMED,
-    ignored=("bert.pooler.dense.{kind}", "bert.embeddings.position_ids", *OTHER_HEADS),
+    ignored=("bert.pooler.dense.{kind}", *OTHER_HEADS),
     copies={
         "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
         "cls.predictions.decoder.bias": "cls.predictions.bias",

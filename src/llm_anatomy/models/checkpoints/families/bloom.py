@@ -61,6 +61,26 @@ class FourTimesTheWidth:
         return {}
 
 
+class InOnePiece(Must):
+    """The switch for products in as many pieces as ``pretraining_tp`` says, which leave out the biases.
+
+    Raises:
+        ValueError: from ``from_hf``, where it is on and there are several pieces.
+
+    Source: BigScience (2022), in the layout of Hugging Face.
+
+    >>> from llm_anatomy.files import Record
+    >>> switch = InOnePiece("slow_but_exact", False)
+    >>> switch.from_hf(Record("config.json", {"slow_but_exact": True, "pretraining_tp": 4}))
+    Traceback (most recent call last):
+    ValueError: config.json, key 'slow_but_exact': True is not supported; it must be False
+    """
+
+    def from_hf(self, record) -> dict[str, Any]:
+        """Check the field; it sets none of ours."""
+        return {} if record.fields.get("pretraining_tp") in (None, 1) else super().from_hf(record)
+
+
 FAMILY = Family(
     name="bloom",
     architectures=("BloomForCausalLM",),
@@ -75,6 +95,7 @@ FAMILY = Family(
         Field("layer_norm_epsilon", "norm_eps", default=1e-5),
         Field("tie_word_embeddings", "tie_embeddings", default=True),
         Must("apply_residual_connection_post_layernorm", False),
+        InOnePiece("slow_but_exact", False),
     ),
     fixed=dict(
         position="alibi",
@@ -87,7 +108,7 @@ FAMILY = Family(
     rules=rules,
     # the last ones are of the training code: fused kernels, and the size of its table of distances
     harmless=(
-        "slow_but_exact attention_softmax_in_fp32 bias_dropout_fusion masked_softmax_fusion skip_bias_add "
+        "attention_softmax_in_fp32 bias_dropout_fusion masked_softmax_fusion skip_bias_add "
         "skip_bias_add_qkv offset_alibi"
     ),
     prefix="transformer.",

@@ -170,14 +170,13 @@ FAMILY = Family(
     fields=(*FIELDS, MaxDistance("clipping.max_distance")),
     fixed=FIXED | dict(position="deberta"),
     rules=rules,
-    harmless="pooler_dropout pooler_hidden_act pooler_hidden_size pooling padding_idx",
+    harmless="pooler_hidden_act pooler_hidden_size pooling padding_idx",
     prefix="deberta.",
     renamed={
         "cls.predictions.transform.": "lm_predictions.lm_head.",
         "cls.predictions.": "lm_predictions.lm_head.",
     },
     ignored=(
-        "deberta.embeddings.position_ids",
         "deberta.embeddings.position_embeddings.weight",  # for a second pass before the logits, which is not supported
         "mask_predictions.dense.{kind}",
         "mask_predictions.LayerNorm.{kind}",

@@ -82,7 +82,7 @@ FAMILY = Family(
     ),
     fixed=FIXED | dict(position="deberta_v2"),
     rules=rules,
-    harmless=V1.harmless,
+    harmless=f"{V1.harmless} conv_act conv_groups",
     prefix=V1.prefix,
     renamed=V1.renamed,
     ignored=V1.ignored,

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.files import Record
@@ -11,7 +11,7 @@ from llm_anatomy.models.checkpoints import fields
 from llm_anatomy.models.checkpoints.families.llama import GATES
 from llm_anatomy.models.checkpoints.families.llama import rules as llama_rules
 from llm_anatomy.models.checkpoints.family import Family
-from llm_anatomy.models.checkpoints.fields import NEEDED, Field, Must, Rope, given, of_right_type
+from llm_anatomy.models.checkpoints.fields import NEEDED, Field, Must, NotNull, Rope, given, of_right_type
 from llm_anatomy.models.checkpoints.rules import Reversed, Rule, Split, Stacked
 
 ATTENTION, HF_ATTENTION = "stack.blocks.{layer}.attention.", "model.layers.{layer}.self_attn."
@@ -153,15 +153,12 @@ class LatentRope(Rope):
     (1.0, 0.114721)
     """
 
+    read_too: ClassVar = {"yarn": ("mscale", "mscale_all_dim")}
+
     def from_hf(self, record: Record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
-        name, said = given(record, ("rope_parameters", "rope_scaling"), {})
-        kind = said.get("rope_type", said.get("type")) if isinstance(said, dict) else None
-        if kind != "yarn":
-            return super().from_hf(record)
-        said = {key: value for key, value in said.items() if value is not None}
-        more = {key: said.pop(key) for key in ("mscale", "mscale_all_dim") if key in said}
-        ours = super().from_hf(Record(record.name, {**record.fields, name: said}))
+        ours, name = super().from_hf(record), self._parameters(record)[0]
+        more = {key: ours.pop(f"rope.scaling.{key}") for key in self.read_too["yarn"] if f"rope.scaling.{key}" in ours}
         for key, value in more.items():
             if of_right_type(record, name, "rope.scaling.factor", value, f"{key}=") <= 0:
                 record.refuse(name, f"{key}={value!r:.60} must be a number above 0")
@@ -244,10 +241,10 @@ class Routing:
         """Convert Hugging Face's fields to ours."""
         values = {"greedy": "top_k_of_softmax", "group_limited_greedy": "top_k_of_softmax_in_groups"}
         ours = Field("topk_method", "moe.router", values, default="greedy").from_hf(record)
-        if ours["moe.router"] == "top_k_of_softmax_in_groups":
-            for hf, name in {"n_group": "moe.n_groups", "topk_group": "moe.n_groups_per_token"}.items():
-                ours |= Field(hf, name).from_hf(record)
-        return ours
+        grouped = ours["moe.router"] == "top_k_of_softmax_in_groups"
+        groups = Field("n_group", "moe.n_groups", default=NEEDED if grouped else None).from_hf(record)
+        groups |= Field("topk_group", "moe.n_groups_per_token", default=NEEDED if grouped else None).from_hf(record)
+        return ours | groups if grouped else ours
 
     def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
@@ -264,10 +261,9 @@ SIZES = (
     Field("qk_nope_head_dim", "d_head"),
     Field("qk_rope_head_dim", "latent.d_rotary"),
     Field("v_head_dim", "d_value", default=128),
-    Field("n_routed_experts", "moe.n_experts"),
+    Field(("n_routed_experts", "num_experts", "num_local_experts"), "moe.n_experts"),
     Field("num_experts_per_tok", "moe.n_experts_per_token"),
     Field("moe_intermediate_size", "moe.d_expert"),
-    Field("n_shared_experts", "moe.n_shared_experts"),
     Field("hidden_act", "feedforward", GATES, default="silu"),
     Field("tie_word_embeddings", "tie_embeddings", default=False),
     Must("rms_norm_eps", 1e-6),  # the norms of their latents have no other
@@ -288,6 +284,7 @@ FAMILY = Family(
     model_type="deepseek_v2",
     fields=(
         *SIZES,
+        NotNull(Field("n_shared_experts", "moe.n_shared_experts", default=2)),
         Field("first_k_dense_replace", "moe.n_dense_layers", default=0),
         Field("routed_scaling_factor", "moe.routed_scaling_factor", default=1.0),
         Field("mlp_bias", "ff_bias", default=False),
@@ -297,8 +294,7 @@ FAMILY = Family(
     ),
     fixed=FIXED | {"rope.pairing": "interleaved"},
     rules=rules,
-    harmless="aux_loss_alpha seq_aux ep_size output_router_logits router_aux_loss_coef",
+    harmless="aux_loss_alpha seq_aux ep_size",
     prefix="model.",
-    ignored=("model.layers.{layer}.self_attn.rotary_emb.inv_freq",),
     copies={"lm_head.weight": "model.embed_tokens.weight"},
 )

@@ -7,7 +7,7 @@ from llm_anatomy.files import Record
 from llm_anatomy.models.checkpoints.families.deepseek_v2 import FAMILY as V2
 from llm_anatomy.models.checkpoints.families.deepseek_v2 import FIXED, SIZES
 from llm_anatomy.models.checkpoints.family import Family
-from llm_anatomy.models.checkpoints.fields import Field, Must
+from llm_anatomy.models.checkpoints.fields import Field, Must, NotNull
 
 
 class SigmoidRouting:
@@ -41,10 +41,11 @@ FAMILY = Family(
     model_type="deepseek_v3",
     fields=(
         *SIZES,
+        NotNull(Field("n_shared_experts", "moe.n_shared_experts", default=1)),
         Field("first_k_dense_replace", "moe.n_dense_layers", default=3),
         Field("routed_scaling_factor", "moe.routed_scaling_factor", default=2.5),
-        Field("rope_interleave", "rope.pairing", {True: "interleaved", False: "half_split"}, default=True),
-        Must("norm_topk_prob", True),
+        NotNull(Field("rope_interleave", "rope.pairing", {True: "interleaved", False: "half_split"}, default=True)),
+        NotNull(Must("norm_topk_prob", True)),
         Must("scoring_func", "sigmoid"),
         Must("topk_method", "noaux_tc"),
         SigmoidRouting(),
@@ -53,6 +54,5 @@ FAMILY = Family(
     rules=V2.rules,
     harmless=f"{V2.harmless} num_nextn_predict_layers num_mtp_layers",
     prefix="model.",
-    ignored=V2.ignored,
     copies=V2.copies,
 )

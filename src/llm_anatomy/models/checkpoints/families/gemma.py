@@ -28,6 +28,5 @@ FAMILY = Family(
     fixed=dict(position="rope", norm="unit_offset_rmsnorm", scale_embeddings=True),
     rules=llama.rules,
     prefix=llama.FAMILY.prefix,
-    ignored=llama.FAMILY.ignored,
     copies=llama.FAMILY.copies,
 )

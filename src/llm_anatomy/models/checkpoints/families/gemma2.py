@@ -52,8 +52,8 @@ class Windows:
         return windows.window_of(record, name, types, window)
 
     def to_hf(self, config: ModelConfig) -> dict[str, Any]:
-        """Convert our config to Hugging Face's fields."""
-        return {"sliding_window": config.window, "layer_types": windows.layer_types(config)}
+        """Convert our config to Hugging Face's fields. Their model wants a width even where no layer has a window."""
+        return {"sliding_window": config.window or 4096, "layer_types": windows.layer_types(config)}
 
 
 class QueryScale:
@@ -108,8 +108,7 @@ FAMILY = Family(
     fixed=dict(position="rope", norm="unit_offset_rmsnorm", norm_placement="sandwich", scale_embeddings=True),
     rules=rules,
     # names of the activation and of the window that their class does not read
-    harmless="hidden_act sliding_window_size cache_implementation",
+    harmless="hidden_act sliding_window_size",
     prefix=llama.FAMILY.prefix,
-    ignored=llama.FAMILY.ignored,
     copies=llama.FAMILY.copies,
 )

@@ -60,11 +60,8 @@ FAMILY = Family(
     ),
     fixed=dict(position="learned", attention_bias=True, output_bias=True, ff_bias=True),
     rules=rules,
-    harmless=(
-        "n_ctx resid_pdrop embd_pdrop attn_pdrop summary_type summary_use_proj summary_activation "
-        "summary_proj_to_labels summary_first_dropout reorder_and_upcast_attn"
-    ),
+    harmless="n_ctx reorder_and_upcast_attn",
     prefix="transformer.",
-    ignored=("transformer.h.{layer}.attn.bias", "transformer.h.{layer}.attn.masked_bias"),
+    ignored=("transformer.h.{layer}.attn.bias",),
     copies={"lm_head.weight": "transformer.wte.weight"},
 )

@@ -101,15 +101,8 @@ FAMILY = Family(
         "unembedding_bias": True,
     },
     rules=rules,
-    harmless=(
-        "resid_pdrop embd_pdrop attn_pdrop summary_type summary_use_proj summary_activation summary_proj_to_labels "
-        "summary_first_dropout"
-    ),
+    harmless="n_ctx",
     prefix="transformer.",
-    ignored=(
-        "transformer.h.{layer}.attn.bias",
-        "transformer.h.{layer}.attn.masked_bias",
-        "transformer.h.{layer}.attn.embed_positions",
-    ),
+    ignored=("transformer.h.{layer}.attn.bias", "transformer.h.{layer}.attn.embed_positions"),
     copies={"lm_head.weight": "transformer.wte.weight"},
 )

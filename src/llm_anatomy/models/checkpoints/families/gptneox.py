@@ -81,10 +81,6 @@ FAMILY = Family(
     harmless="is_decoder",
     prefix="gpt_neox.",
     renamed={"lm_head.weight": "embed_out.weight"},
-    ignored=(
-        "gpt_neox.layers.{layer}.attention.bias",
-        "gpt_neox.layers.{layer}.attention.masked_bias",
-        "gpt_neox.layers.{layer}.attention.rotary_emb.inv_freq",
-    ),
+    ignored=("gpt_neox.layers.{layer}.attention.bias",),
     copies={"embed_out.weight": "gpt_neox.embed_in.weight"},
 )

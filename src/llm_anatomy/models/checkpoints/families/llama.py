@@ -83,6 +83,5 @@ FAMILY = Family(
     fixed=dict(position="rope", norm="rmsnorm"),
     rules=rules,
     prefix="model.",
-    ignored=("model.layers.{layer}.self_attn.rotary_emb.inv_freq",),
     copies={"lm_head.weight": "model.embed_tokens.weight"},
 )

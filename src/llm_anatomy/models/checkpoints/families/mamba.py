@@ -81,7 +81,7 @@ class StepRank:
     def from_hf(self, record: Record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
         name, rank = given(record, self.names, "auto")
-        if rank != "auto" and (isinstance(rank, bool) or not isinstance(rank, int) or rank < 1):
+        if rank != "auto" and (isinstance(rank, bool) or not isinstance(rank, int) or not 1 <= rank < 2**31):
             record.refuse(name, f"{rank!r:.60} must be a number without fraction, from 1, or 'auto'")
         return {"dt_rank": None if rank == "auto" else rank}
 

@@ -20,6 +20,5 @@ FAMILY = Family(
     fixed=dict(position="rope", norm="rmsnorm"),
     rules=llama.rules,
     prefix=llama.FAMILY.prefix,
-    ignored=llama.FAMILY.ignored,
     copies=llama.FAMILY.copies,
 )

@@ -49,8 +49,6 @@ FAMILY = Family(
     ),
     fixed={"position": "rope", "norm": "rmsnorm", "moe.router": "softmax_of_top_k"},
     rules=rules,
-    harmless="output_router_logits router_aux_loss_coef router_jitter_noise",  # of training
     prefix=llama.FAMILY.prefix,
-    ignored=llama.FAMILY.ignored,
     copies=llama.FAMILY.copies,
 )

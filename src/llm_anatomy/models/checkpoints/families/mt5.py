@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from llm_anatomy.models.checkpoints.families import t5
-from llm_anatomy.models.checkpoints.fields import Field, Must
+from llm_anatomy.models.checkpoints.fields import Must
 
 FAMILY = replace(
     t5.FAMILY,
@@ -12,7 +12,7 @@ FAMILY = replace(
     model_type="mt5",
     fields=(
         *(entry for entry in t5.FAMILY.fields if not {"feed_forward_proj", "tie_word_embeddings"} & set(entry.names)),
-        Field("feed_forward_proj", "feedforward", t5.FEEDFORWARDS, default="gated-gelu"),
+        t5.FeedForward("gated-gelu"),
         Must("tie_word_embeddings", False, True),  # released files and today's class differ; logits are never scaled
     ),
 )

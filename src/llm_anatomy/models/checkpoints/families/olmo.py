@@ -25,6 +25,5 @@ FAMILY = Family(
     },
     rules=rules,
     prefix="model.",
-    ignored=("model.layers.{layer}.self_attn.rotary_emb.inv_freq",),
     copies={"lm_head.weight": "model.embed_tokens.weight"},
 )

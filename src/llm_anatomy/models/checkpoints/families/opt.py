@@ -61,7 +61,7 @@ FAMILY = Family(
     ),
     fixed={"position": "learned", "learned.offset": 2, "norm_eps": 1e-5},
     rules=rules,
-    harmless="dropout activation_dropout layerdrop init_std prefix",
     prefix="model.",
+    ignored=("model.decoder.version",),
     copies={"lm_head.weight": "model.decoder.embed_tokens.weight"},
 )

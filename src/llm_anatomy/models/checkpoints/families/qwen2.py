@@ -67,7 +67,7 @@ FAMILY = Family(
     ),
     fixed=dict(position="rope", norm="rmsnorm", attention_bias=True),
     rules=llama.rules,
+    harmless="attention_bias",  # their class does not read it
     prefix=llama.FAMILY.prefix,
-    ignored=llama.FAMILY.ignored,
     copies=llama.FAMILY.copies,
 )

@@ -42,6 +42,5 @@ FAMILY = Family(
     fixed=dict(position="rope", norm="rmsnorm", qk_norm="per_head"),
     rules=rules,
     prefix=llama.FAMILY.prefix,
-    ignored=llama.FAMILY.ignored,
     copies=llama.FAMILY.copies,
 )

@@ -25,7 +25,8 @@ class Direction(Field):
     def to_hf(self, config: ModelConfig) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""
         architecture = ARCHITECTURES.get(config.kind)
-        return super().to_hf(config) | ({"architectures": [architecture]} if architecture else {})
+        of_head = {"architectures": [architecture]} if architecture and config.unembedding else {}
+        return super().to_hf(config) | of_head
 
 
 FAMILY = Family(
@@ -40,6 +41,7 @@ FAMILY = Family(
         Must("rotary_value", False),
     ),
     fixed=bert.FIXED | {"position": "rope", "rope.pairing": "interleaved"},
+    harmless=bert.HARMLESS,
     rules=partial(bert.rules, model="roformer"),
     prefix="roformer.",
     renamed=bert.RENAMED,

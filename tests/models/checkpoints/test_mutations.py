@@ -1,0 +1,17 @@
+"""Mutated config.json files: refused in one sentence, or the model that Hugging Face's library reads from them."""
+
+from collections import Counter
+
+from models.checkpoints.mutations import SEEDS, Folders, attempt
+
+SHARE = 250
+"""Of the files, evenly spread; the command of ``mutations.py`` tries all of them."""
+
+
+def test_a_mutated_config_is_refused_or_read_as_the_reference_reads_it(tmp_path):
+    folders = Folders(tmp_path)
+    found = [attempt(seed, folders) for seed in SEEDS[:: len(SEEDS) // SHARE]]
+    faults = [str(one) for one in found if one.word == "at fault"]
+    assert not faults, "\n".join(faults)
+    words = Counter(one.word for one in found)
+    assert min(words["equal"], words["refused"]) > len(found) / 8

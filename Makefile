@@ -14,6 +14,7 @@ help:
 	@echo "make serve      build them and serve them on this machine (PORT=$(PORT))"
 	@echo "make test       run all tests: package, notebooks, exercises, widgets in a browser, links"
 	@echo "make notebooks  run the notebooks whose text has changed and store their outputs"
+	@echo "make grader     set up the grader, and prove that this machine can grade"
 	@echo "make address URL=https://github.com/you/your-fork   say where the book lives"
 
 book:
@@ -31,8 +32,12 @@ notebooks:
 	@$(PREPARE) test
 	@$(IN_BOOK) notebooks
 
+grader:
+	@$(PREPARE) grader
+	@.venv/bin/python -m llm_grader ready
+
 address:
 	@$(PREPARE) book
 	@$(IN_BOOK) address $(URL)
 
-.PHONY: help book serve test notebooks address
+.PHONY: help book serve test notebooks grader address

@@ -4,6 +4,7 @@ It needs nothing but the standard library, so that it runs before anything is in
 """
 
 import os
+import threading
 from pathlib import Path
 
 
@@ -19,7 +20,7 @@ def write_whole(path: Path, content: bytes, mode: int = 0o644) -> None:
     Raises:
         OSError: It cannot be written; nothing is left then but what was there before.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")  # two processes may write the same file
+    part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")  # others may write the same file
     part.unlink(missing_ok=True)
     try:
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:

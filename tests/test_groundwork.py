@@ -2,6 +2,7 @@
 
 import os
 import stat
+import threading
 
 import pytest
 
@@ -28,3 +29,21 @@ def test_what_cannot_be_written_leaves_the_old_content_and_nothing_else(tmp_path
     with pytest.raises(OSError, match="No space left"):
         write_whole(path, b"new")
     assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_threads_may_write_the_same_file_at_once(tmp_path):
+    path, errors = tmp_path / "file", []
+
+    def write(content):
+        try:
+            for _ in range(200):
+                write_whole(path, content)
+        except OSError as e:
+            errors.append(e)
+
+    threads = [threading.Thread(target=write, args=(bytes([n]) * 100_000,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors and len(set(path.read_bytes())) == 1 and list(tmp_path.iterdir()) == [path]

@@ -28,7 +28,12 @@ ENGLISH = re.compile(
     r"[Ii]n (?:one|many|two|three|all|other|eight|several|more than \w+) places?\b|"
     r"places? for the eye|the first place"
 )
-HAVE_PLACES = ("stories.py", "story_grammar.py", "translation.py")  # hills and lakes
+HAVE_PLACES = (
+    "stories.py",
+    "story_grammar.py",
+    "translation.py",
+    "transformer.nb.md",
+)  # hills, and a lecture's map
 
 
 @cache

@@ -2,7 +2,11 @@
 
 import torch
 
+from llm_anatomy.models.stored import stored
 from llm_anatomy.notebook import widgets
+from llm_anatomy.tokenizers.bpe import BPE, CharacterBPE
+from llm_anatomy.tokenizers.simple import ByteTokenizer, CharacterTokenizer, WordTokenizer
+from llm_anatomy.tokenizers.unigram import Unigram
 
 TOKENS = ["the", "teacher", "praised", "the", "pupil"]
 
@@ -14,18 +18,72 @@ def _attend(tokens, masked):
     return scores.softmax(-1)
 
 
+def _flow(ids):
+    x = torch.tensor([[1.0, -2.0], [0.0, 2.0], [3.0, 0.5], [-1.0, 1.5]])[ids]
+    weights = (x @ x.mT).masked_fill(torch.ones(3, 3, dtype=torch.bool).triu(1), -torch.inf).softmax(-1)
+    return {"embedding": x, "scores": torch.stack([x @ x.mT, 2 * x @ x.mT]), "weights": weights, "mixed": weights @ x}
+
+
 def _terms():
     drawn = torch.randn(3, 5, 5, generator=torch.Generator().manual_seed(1))
     return dict(zip(["content", "position", "both"], drawn, strict=True))
 
 
+def _tokenizers():
+    texts = ["The teacher praised the pupil, and the pupil thanked the teacher for the praise. 2 + 2 is 4."]
+    return {
+        "letters": CharacterTokenizer.train(texts),
+        "words": WordTokenizer.train(texts, 20),
+        "bytes": ByteTokenizer(),
+        "BPE": BPE.train(texts, 280),
+        "character BPE": CharacterBPE.train(texts, 300),
+        "Unigram": Unigram.train(texts, 300),
+    }
+
+
+def _translated():
+    drawn = torch.randn(3, 4, 6, generator=torch.Generator().manual_seed(2)).mul(2).softmax(-1)
+    dogs = {"source": ["two", "dogs", "will", "see", "him", "tomorrow"], "target": ["mon", "kavon", "duon", "vidun"]}
+    tree = {"source": ["the", "big", "tree"], "target": ["wodo", "grano", "lo"]}
+    links = [(0, 2), (1, 1), (2, 3), (3, 3), (5, 0)], [(0, 2), (1, 1), (2, 0)]
+    weights = drawn, drawn[:, :3, :3] / drawn[:, :3, :3].sum(-1, keepdim=True)
+    both = zip((dogs, tree), weights, links, strict=True)
+    return [words | {"weights": w, "alignment": alignment} for words, w, alignment in both]
+
+
+def _models():
+    gpt2 = dict(d_model=768, n_layers=12, n_heads=12, n_kv_heads=12, d_ff=3072, gated=False, n_vocab=50257, tied=True)
+    llama = dict(d_model=4096, n_layers=32, n_heads=32, n_kv_heads=8, d_ff=14336, gated=True, n_vocab=128256)
+    return {"GPT-2": gpt2 | dict(n_ctx=1024), "Llama 3 8B": llama | dict(tied=False, n_ctx=8192)}
+
+
+def _stories():
+    (learned, metadata), (rope, _) = stored("story_learned"), stored("story_rope")
+    words = "Once there was a girl called Mia. Mia had a red kite. One day Mia"
+    models = {"learned": learned, "RoPE": rope}
+    return widgets.TransformerExplorer(models, metadata["tokenizer"], words, caption="Look at the next token.")
+
+
 EXAMPLES = {
     "AttentionExplorer": lambda: widgets.AttentionExplorer(TOKENS, _attend, caption="Look at the arcs."),
     "BucketExplorer": lambda: widgets.BucketExplorer(caption="Look at the steps."),
+    "CostCalculator": lambda: widgets.CostCalculator(_models(), caption="Look at the crossover."),
     "CounterAndSinusoids": lambda: widgets.CounterAndSinusoids(caption="Look at the hands."),
+    "CrossAttentionExplorer": lambda: widgets.CrossAttentionExplorer(_translated(), caption="Look at the circles."),
     "DecayExplorer": lambda: widgets.DecayExplorer(caption="Look at the product."),
+    "EmbeddingPlane": lambda: widgets.EmbeddingPlane(caption="Look at the neighbours."),
     "EncodingExplorer": lambda: widgets.EncodingExplorer(caption="Look at the curve."),
+    "GradientThroughTime": lambda: widgets.GradientThroughTime(caption="Look at the slopes."),
+    "FlowExplorer": lambda: widgets.FlowExplorer(
+        _flow,
+        TOKENS[:3] + TOKENS[4:],
+        TOKENS[:3],
+        dict(embedding="residual", scores="weights", weights="weights", mixed="value"),
+        caption="Look at the frames.",
+    ),
     "HeadsExplorer": lambda: widgets.HeadsExplorer(caption="Look at the rows."),
+    "MergeStepper": lambda: widgets.MergeStepper("aaabdaaabac", 6, caption="Look at the length."),
+    "LSTMGates": lambda: widgets.LSTMGates(caption="Look at the cell."),
     "RotorExplorer": lambda: widgets.RotorExplorer(caption="Look at the sum."),
     "ScalingExplorer": lambda: widgets.ScalingExplorer(
         {d: d**0.5 * torch.randn(6, 8, generator=torch.Generator().manual_seed(d)) for d in (4, 8, 16, 32)},
@@ -37,4 +95,11 @@ EXAMPLES = {
         [[1, 0], [0, 1]], [[1, 1], [-1, 1]], caption="Look at the output."
     ),
     "TermMixer": lambda: widgets.TermMixer(_terms(), TOKENS, caption="Look at the sum."),
+    "TokenizerComparison": lambda: widgets.TokenizerComparison(
+        _tokenizers(), "The pupil's naïve teacher 🙂", caption="Look at the numbers of tokens."
+    ),
+    "VocabularyTradeOff": lambda: widgets.VocabularyTradeOff(
+        {256: 1.0, 512: 2.3, 1024: 3.4, 1792: 4.2}, caption="Look at the ring."
+    ),
+    "TransformerExplorer": _stories,
 }

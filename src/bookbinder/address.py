@@ -14,6 +14,8 @@ LINE = re.compile(
     r"^(repository:[^\n]*\n(?:[ \t]+[^\n]*\n|[ \t\r]*\n)*?[ \t]+url:[ \t]*)(['\"]?)([^'\"\s#]+)\2", re.MULTILINE
 )
 
+PACKAGE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(==[A-Za-z0-9.+!]+)?")
+
 
 @dataclass(frozen=True)
 class Address:
@@ -71,19 +73,44 @@ def validated(url: str) -> str:
     return f"https://github.com/{path}"
 
 
-def first_cell(address: str | None = None, root: Path = ROOT) -> str:
+def first_cell(source: str | None = None, root: Path = ROOT) -> str:
     """The code of every notebook's first cell, which installs the package where it is missing and changes nothing else.
 
     Args:
-        address: The address of the repository, or anything else that git can clone; by default the book's own.
+        source: From where it is installed, see :func:`requirement`; by default the address of the book.
     """
-    address = address or read(root).url
+    source = read(root).url if source is None else source
     return f"""\
 import importlib.util, subprocess, sys
 if not importlib.util.find_spec("llm_anatomy") and subprocess.run([sys.executable, "-m", "pip", "install", "-q", \
-"--no-deps", "git+{address}"], capture_output=True).returncode:
-    raise SystemExit("The book's package could not be fetched from {address}: connect to the internet and run this \
+"--no-deps", "{requirement(source)}"], capture_output=True).returncode:
+    raise SystemExit("The book's package could not be fetched from {source}: connect to the internet and run this \
 cell again.")"""
+
+
+def requirement(source: str) -> str:
+    """What pip is told to install.
+
+    Args:
+        source: The address of a git repository, the address or the path of a wheel or an archive, or the name of a
+            package, with a version after ``==`` or without.
+
+    Raises:
+        Refusal: It is none of these.
+    """
+    parts = urlsplit(source)
+    is_archive = re.search(r"\.(whl|zip|tar\.gz)$", parts.path)
+    if re.fullmatch(r"[\w.~@:/%+=#&?, ()-]+", source) and source == source.strip() and not source.startswith("-"):
+        if parts.scheme in ("https", "http") and parts.netloc or parts.scheme == "file" and parts.path:
+            return source if is_archive else f"git+{source}"
+        if parts.scheme in ("git+https", "git+ssh") and parts.netloc:
+            return source
+        if not parts.scheme and (is_archive or PACKAGE.fullmatch(source)):
+            return source
+    raise Refusal(
+        f"The package cannot be installed from {source!r}: name the https address of a git repository, the address or "
+        "the path of a wheel (.whl, .zip or .tar.gz), or a package such as llm_anatomy or llm_anatomy==0.1.0."
+    )
 
 
 def config_with(url: str, root: Path = ROOT) -> tuple[bytes, bytes]:

@@ -1,7 +1,8 @@
-"""Prepare `.venv`: what the pages need (`book`) or everything (`test`). Run by the Makefile, before anything is
-installed, so this file imports nothing but the standard library.
+"""Prepare `.venv`: what the pages need (`book`), what the grader needs besides (`grader`), or everything (`test`).
 
-    PYTHONPATH=src python -m bookbinder.environment book|test
+Run by the Makefile, before anything is installed, so this file imports nothing but the standard library.
+
+    PYTHONPATH=src python -m bookbinder.environment book|grader|test
 """
 
 import hashlib
@@ -15,17 +16,21 @@ from bookbinder import ROOT
 from groundwork import Refusal
 
 OLDEST, NEWEST = (3, 11), (3, 13)
-FREE_MB = {"book": 700, "test": 3500}
+FREE_MB = {"book": 700, "grader": 2500, "test": 3500}
 WHAT = {
     "book": "what the pages need (about a minute)",
+    "grader": "what grading needs, PyTorch among it (some minutes)",
     "test": "everything the tests need, PyTorch among it (some minutes)",
 }
+
+
+GRADER = "src/llm_grader/requirements.txt"
 
 
 def fingerprint(root: Path, stage: str) -> str:
     """A hash of everything that decides what is installed."""
     names = ["requirements/book.txt", "requirements/lock.txt", "pyproject.toml"]
-    names += ["requirements.txt"] * (stage == "test")
+    names += ["requirements.txt"] * (stage != "book") + [GRADER] * (stage == "grader")
     return hashlib.sha256(b"".join((root / name).read_bytes() for name in names)).hexdigest()
 
 
@@ -54,17 +59,23 @@ def steps(stage: str) -> list[list[str]]:
     if stage == "book":
         needs = [[*install, "-r", "requirements/book.txt"]]
     else:  # torch first and alone: what follows then takes it as it is
-        pin = next(line for line in (ROOT / "requirements.txt").read_text().splitlines() if line.startswith("torch=="))
-        needs = [[*install, "-c", "requirements/lock.txt", pin], [*install, "-r", "requirements.txt"]]
+        lines = (ROOT / "requirements.txt").read_text().splitlines()
+        pin = next(line for line in lines if line.startswith("torch=="))
+        rest = ["-r", "requirements.txt"]
+        if stage == "grader":
+            graders = {line.partition(">=")[0] for line in (ROOT / GRADER).read_text().splitlines()}
+            pins = [line for line in lines if line.partition("==")[0] in graders]
+            rest = ["-c", "requirements/lock.txt", "-r", "requirements/book.txt", "-r", GRADER, *pins]
+        needs = [[*install, "-c", "requirements/lock.txt", pin], [*install, *rest]]
     return [*needs, [*install, "--no-deps", "--no-build-isolation", "-e", "."]]
 
 
 def prepare(stage: str, root: Path = ROOT) -> None:
     home = root / ".venv"
     python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    wanted = fingerprint(root, stage)
     stamps = {s: home / f"ready-{s}" for s in WHAT}
-    if stamps[stage].exists() and stamps[stage].read_text() == wanted and runs(python):
+    ready = [s for s in {stage, "test"} if stamps[s].exists() and stamps[s].read_text() == fingerprint(root, s)]
+    if ready and runs(python):  # what the tests need is everything
         return
     _check_machine(root, stage)
     if not runs(python):
@@ -80,7 +91,7 @@ def prepare(stage: str, root: Path = ROOT) -> None:
         for step in steps(stage):
             if subprocess.run([python, *step], cwd=root, stdout=out, stderr=subprocess.STDOUT).returncode:
                 raise Refusal(f"pip could not install {step[-1]}: {last_line(log.read_text())} (all of it: {log})")
-    stamps[stage].write_text(wanted)
+    stamps[stage].write_text(fingerprint(root, stage))
 
 
 def runs(python: Path) -> bool:
@@ -95,7 +106,7 @@ def last_line(text: str) -> str:
 
 def main() -> int:
     if sys.argv[1:] not in [[stage] for stage in WHAT]:
-        print("usage: python -m bookbinder.environment book|test", file=sys.stderr)
+        print(f"usage: python -m bookbinder.environment {'|'.join(WHAT)}", file=sys.stderr)
         return 2
     try:
         prepare(sys.argv[1])

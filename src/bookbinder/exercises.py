@@ -80,8 +80,8 @@ def public_checks(master: Master) -> dict:
 
     path = master.folder / "exercise.py"
     solution = master.right()[master.function]
-    cases = [{name: outcomes.encode(value) for name, value in case.items()} for case in master.cases()]
-    _check_cases(master, cases)
+    cases = encoded_cases(master)
+    _check_dtypes(master, cases)
     expected = []
     properties, observe = checks.defined(master.checks)
     for i, case in enumerate(cases, 1):
@@ -116,22 +116,40 @@ def public_checks(master: Master) -> dict:
     }
 
 
-def _check_cases(master: Master, cases: list[dict]) -> None:
-    """Refuse cases that do not fit the exercise."""
+def encoded_cases(master: Master, function: str = "cases") -> list[dict]:
+    """The cases that a function of a master draws, as plain data.
+
+    Raises:
+        Refusal: They do not fit the exercise.
+    """
     from llm_anatomy.notebook import outcomes
 
-    path = master.folder / "exercise.py"
-    for i, case in enumerate(cases, 1):
+    path, drawn = master.folder / "exercise.py", master.cases(function)
+    if not isinstance(drawn, list) or not drawn or not all(isinstance(case, dict) for case in drawn):
+        raise defect(path, f"{function} must return a list of cases, each a dictionary of the arguments")
+    cases, case_of = [], "hidden case" if function == "hidden_cases" else "case"
+    for i, case in enumerate(drawn, 1):
         if list(case) != master.arguments:
-            raise defect(path, f"case {i} holds {', '.join(case)}; it must hold {', '.join(master.arguments)}")
-        for name, value in case.items():
+            held, wanted = (", ".join(map(str, names)) or "nothing" for names in (case, master.arguments))
+            raise defect(path, f"{case_of} {i} holds {held}; it must hold {wanted}")
+        cases.append({name: outcomes.encode(value) for name, value in case.items()})
+        for name, value in cases[-1].items():
             if strange := outcomes.undecodable(value):
                 what = "tensors, numbers, texts, None, or tuples, lists and dictionaries of these"
-                raise defect(path, f"{name} of case {i} holds a {strange}; it may hold {what}")
+                raise defect(path, f"{name} of {case_of} {i} holds a {strange}; it may hold {what}")
+    return cases
+
+
+def _check_dtypes(master: Master, cases: list[dict]) -> None:
+    """Refuse public cases in an unusual dtype, where the exercise does not say that it matters."""
+    for i, case in enumerate(cases, 1):
+        for name, value in case.items():
             dtype = value.get("dtype", "torch.float32")
             if master.dtype not in master.arguments and "float" in dtype and dtype != "torch.float32":
                 words = f"{name} of case {i} is {dtype}, but the header names no argument for dtype"
-                raise defect(path, f"{words}; a dtype that matters is stated, as `dtype: {name}`")
+                raise defect(
+                    master.folder / "exercise.py", f"{words}; a dtype that matters is stated, as `dtype: {name}`"
+                )
 
 
 IN_BOOK = "These exercises go with the chapter {{doc}}`{chapter}`. "
@@ -151,21 +169,32 @@ kernelspec:
 # Exercises: {title}
 
 {opening}Replace `raise NotImplementedError` by your code, or correct the
-code that you are given. Then run the cell and read the message below it: if your mistake is a common one, the message
-names it. Each exercise has two hints, and the second tells you more than the first.
+code that you are given.{guide}
 {time}
 
-The checks are for practice and give no marks. They try your code on a few cases; *passed* means that it is right in
-these cases.
-
-**To hand in your work,** download this notebook and submit only this file: *File → Download → Download .ipynb* in
-Colab, *File → Download* in JupyterLab.
+{checks}{hand_in}
 
 ```{{code-cell}} ipython3
 {imports}
 
 setup()
 ```
+"""
+HAND_IN = """\
+**To hand in your work,** download this notebook and submit only this file: *File → Download → Download .ipynb* in
+Colab, *File → Download* in JupyterLab."""
+
+GUIDE_TO_CHECKS = " Then run the cell and read the message below it"
+GUIDE_TO_MISTAKES = """: if your mistake is a common one, the message
+names it"""
+GUIDE_TO_HINTS = " Each exercise has two hints, and the second tells you more than the first."
+CHECKS = """\
+The checks are for practice and give no marks. They try your code on a few cases; *passed* means that it is right in
+these cases.
+
+"""
+NO_CHECK = """
+This exercise has no check in the notebook: try your code on examples of your own.
 """
 
 EXERCISE = """
@@ -174,24 +203,22 @@ EXERCISE = """
 {about}
 
 {statement}
-{figure}
-| name | what it is |
-| --- | --- |
-{shapes}
-
-:::{{dropdown}} Hint 1
-{hints[0]}
-:::
-
-:::{{dropdown}} Hint 2
-{hints[1]}
-:::
-
+{figure}{shapes}{hints}{unchecked}
 ```{{code-cell}} ipython3
 :tags: [{tag}]
 
 {code}
 ```
+"""
+SHAPES = """
+| name | what it is |
+| --- | --- |
+{rows}
+"""
+HINT = """
+:::{{dropdown}} Hint {number}
+{hint}
+:::
 """
 FIGURE = """
 ```{{code-cell}} ipython3
@@ -204,16 +231,25 @@ FIGURE = """
 
 def page(title: str, masters: list[Master], opening: str = "") -> str:
     """The student's text of a chapter's exercises."""
-    parts = [HEAD.format(title=title, opening=opening, time=_time(masters), imports=_imports(masters))]
+    checked = [master for master in masters if master.checked]
+    guide = (
+        f"{GUIDE_TO_CHECKS}{GUIDE_TO_MISTAKES if any(each.mistakes for each in checked) else ''}." if checked else ""
+    )
+    guide += GUIDE_TO_HINTS if all(len(master.hints) == 2 for master in masters) else ""
+    head = {"title": title, "opening": opening, "guide": guide, "checks": CHECKS if checked else "", "hand_in": HAND_IN}
+    parts = [HEAD.format(**head, time=_time(masters), imports=set_up_imports(masters))]
     for master in masters:
         shapes = {f"`{name}`": what for name, what in master.shapes.items() if name != "returns"}
         shapes["what it returns"] = master.shapes["returns"]
+        rows = "\n".join(f"| {name} | {what} |" for name, what in shapes.items() if what)
         parts.append(
             EXERCISE.format(
-                **{name: getattr(master, name) for name in ("title", "statement", "hints", "tag", "code")},
+                **{name: getattr(master, name) for name in ("title", "statement", "tag", "code")},
                 about=_about(master),
                 figure=FIGURE.format(code=master.figure) if master.figure else "",
-                shapes="\n".join(f"| {name} | {what} |" for name, what in shapes.items()),
+                shapes=SHAPES.format(rows=rows) if rows else "",
+                hints="".join(HINT.format(number=n, hint=hint) for n, hint in enumerate(master.hints, 1)),
+                unchecked="" if master.checked else NO_CHECK,
             )
         )
     return "".join(parts)
@@ -222,30 +258,31 @@ def page(title: str, masters: list[Master], opening: str = "") -> str:
 def _about(master: Master) -> str:
     """What a student wants to know before beginning: whether it can be left out, its kind, how hard and how long."""
     kind = [f"**{WORK[master.kind]}.**"] if WORK[master.kind] else []
-    which = "Core" if master.core else "Optional"
-    rest = f"difficulty {master.difficulty} of 3, importance {master.importance} of 3, about {master.minutes} minutes."
-    return " ".join([*kind, f"{which}; {rest}"])
+    rest = [f"{name} {getattr(master, name)} of 3" for name in ("difficulty", "importance") if getattr(master, name)]
+    rest += [f"about {master.minutes} minutes"] if master.minutes else []
+    which = ["Core" if master.core else "Optional"] if rest or not master.core else []
+    return " ".join(kind + (["; ".join(which + ([", ".join(rest)] if rest else [])) + "."] if which else []))
 
 
 def _time(masters: list[Master]) -> str:
-    """How long the exercises take."""
+    """How long the exercises take, if they say it."""
     core, more = ([each.minutes for each in masters if each.core is core] for core in (True, False))
+    if not all(core + more):
+        return ""
     text = f"Plan about {sum(core)} minutes for the {count(len(core), 'core exercise')}"
     return f"{text} and {sum(more)} more for the {count(len(more), 'optional one')}." if more else f"{text}."
 
 
-def _imports(masters: list[Master]) -> str:
+def set_up_imports(masters: list[Master]) -> str:
     """The imports of the set-up cell: PyTorch, the check and what the solutions need, in the groups that ruff makes."""
     plain, names = {"math", "torch"}, {"llm_anatomy.notebook": {"check", "setup"}}
     for node in (node for master in masters for node in master.imports):
-        if isinstance(node, ast.ImportFrom):
-            names.setdefault(node.module, set()).update(alias.name for alias in node.names)
-        else:
-            plain.update(alias.name for alias in node.names)
-    lines = {name: f"import {name}" for name in sorted(plain)}
-    lines |= {name: f"from {name} import {', '.join(sorted(names[name]))}" for name in sorted(names)}
+        found = {ast.unparse(alias) for alias in node.names}  # with "as …"
+        (names.setdefault(node.module, set()) if isinstance(node, ast.ImportFrom) else plain).update(found)
+    lines = [f"import {name}" for name in sorted(plain)]
+    lines += [f"from {name} import {', '.join(sorted(names[name]))}" for name in sorted(names)]
     groups: list[list[str]] = [[], [], []]
-    for name, line in lines.items():
-        top = name.partition(".")[0]
+    for line in lines:
+        top = line.split()[1].partition(".")[0]
         groups[0 if top in sys.stdlib_module_names else 2 if top == "llm_anatomy" else 1].append(line)
     return "\n\n".join("\n".join(group) for group in groups if group)

@@ -3,9 +3,13 @@
 A master has three files: ``exercise.md`` is what the student reads, ``exercise.py`` holds the solution and everything
 that an answer is tried on, ``mistakes.py`` is the catalogue of known mistakes. :func:`load` reads and validates them
 without running anything, so it needs neither PyTorch nor the package.
+
+The book's masters are complete. A private master, of a course that is marked, may be as small as a title, a statement,
+a solution and its hidden cases; what else it has is checked as the book's is.
 """
 
 import ast
+import copy
 import hashlib
 import math
 import re
@@ -19,7 +23,8 @@ from bookbinder.syllabus import rows
 from groundwork import Refusal
 
 FILES = ("exercise.md", "exercise.py", "mistakes.py")
-SECTIONS = ("Statement", "Hint 1", "Hint 2")
+HINTS = ("Hint 1", "Hint 2")
+SECTIONS = ("Statement", *HINTS)
 MORE_SECTIONS = ("Figure", "Explanation")  # may be missing
 FEWEST_MISTAKES, FEWEST_ACCEPTED = 4, 2
 WORK = {  # kind of exercise → what the student's page calls it
@@ -30,6 +35,7 @@ WORK = {  # kind of exercise → what the student's page calls it
     "figure": "Read the figure",
 }
 KINDS = {"Float": "floats", "Int": "integers", "Bool": "booleans"}
+SCALARS = {"Float": "a number", "Int": "a whole number", "Bool": "True or False"}
 DTYPES = ("float32", "int64")
 PLAIN = {
     "int": "a whole number",
@@ -39,6 +45,10 @@ PLAIN = {
     "list[int]": "a list of whole numbers",
     "list[float]": "a list of numbers",
     "list[str]": "a list of strings",
+    "list[tuple[str, str]]": "a list of pairs of strings",
+    "dict[str, int]": "a dictionary of whole numbers",
+    "dict[str, float]": "a dictionary of numbers",
+    "dict": "a dictionary",
     "dict[str, Tensor]": "a dictionary of tensors",
     "Module": "a PyTorch module",
 }
@@ -55,8 +65,10 @@ class Master:
         source: The text of ``exercise.py``.
         core: Whether it belongs to the chapter's core, which most readers should do.
         kind: What it asks for, one of :data:`WORK`.
+        difficulty: 1 to 3, like the importance; 0, like the minutes, where a private master does not say it.
+        checked: Whether it has ``cases``, and so a public check.
         dtype: The argument whose dtype the result must have, or one of :data:`DTYPES`; empty where it does not matter.
-        shapes: Type and shape, in words, of each argument and of what is returned ("returns").
+        shapes: Type and shape, in words, of each argument and of what is returned ("returns"); empty where not said.
         dimensions: Argument → the names of its axes, such as ``["n_keys", "d_head"]``.
         accepted: Names of the other correct solutions.
         mistakes: Known mistake → the sentence that the student should read.
@@ -72,18 +84,19 @@ class Master:
     folder: Path
     source: str
     title: str
-    items: list[str]
     function: str
-    difficulty: int
-    importance: int
-    minutes: int
     statement: str
-    hints: tuple[str, str]
+    hints: list[str]
     shapes: dict[str, str]
     dimensions: dict[str, list[str]]
     accepted: list[str]
     mistakes: dict[str, str]
     points: float
+    checked: bool
+    items: list[str] = field(default_factory=list)
+    difficulty: int = 0
+    importance: int = 0
+    minutes: int = 0
     core: bool = True
     kind: str = "write"
     dtype: str = ""
@@ -108,16 +121,21 @@ class Master:
         """What the student gets: the solution's signature and docstring or, to be mended, the function ``broken``."""
         functions = _functions(ast.parse(self.source))
         if self.kind == "debug":
-            code = _written(self.source, functions["broken"])
+            code = written(self.source, functions["broken"])
             return re.sub(r"\bbroken\b", self.function, code, count=1)
         node = functions[self.function]
-        lines = self.source.splitlines()[node.lineno - 1 : node.body[0].end_lineno]
-        return "\n".join([*lines, "    raise NotImplementedError"])
+        first, *others = node.body
+        if ast.get_docstring(node) and all(other.lineno > (first.end_lineno or 0) for other in others):
+            lines = self.source.splitlines()[node.lineno - 1 : first.end_lineno]
+            return "\n".join([*lines, "    raise NotImplementedError"])
+        bare = copy.copy(node)
+        bare.body, bare.decorator_list = ast.parse("raise NotImplementedError").body, []
+        return ast.unparse(bare)
 
     @property
     def code(self) -> str:
-        """Its cell in the student's notebook: the stub and its check."""
-        return f'{self.stub}\n\n\ncheck("{self.id}", {self.function})'
+        """Its cell in the student's notebook: the stub and its check, if it has one."""
+        return f'{self.stub}\n\n\ncheck("{self.id}", {self.function})' if self.checked else self.stub
 
     @property
     def imports(self) -> list[ast.stmt]:
@@ -148,18 +166,21 @@ class Master:
         return part(self.source, _names_of(self.source, "probe_") | {"call"})
 
     @property
+    def catalogue(self) -> str:
+        """The known mistakes as source, which may be empty."""
+        path = self.folder / "mistakes.py"
+        return read(path) if self.mistakes else ""
+
+    @property
     def hash(self) -> str:
         """A hash of everything that the public checks are made from."""
-        statement, mistakes = (read(self.folder / name) for name in ("exercise.md", "mistakes.py"))
-        cases = part(self.source, {"cases"})
-        texts = (str(CHECKED_AGAIN), statement, self.solution, self.checks, cases, mistakes)
+        statement, cases = read(self.folder / "exercise.md"), part(self.source, {"cases"})
+        texts = (str(CHECKED_AGAIN), statement, self.solution, self.checks, cases, self.catalogue)
         return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
     def run(self, source: str | None = None) -> dict:
         """Run a part of ``exercise.py``, all of it by default, and return what it defines."""
-        namespace = {"__name__": "exercise"}
-        exec(compile(source or self.source, str(self.folder / "exercise.py"), "exec"), namespace)
-        return namespace
+        return _run(self.folder / "exercise.py", source or self.source)
 
     def right(self) -> dict[str, Callable]:
         """The solution and the other correct solutions, as functions."""
@@ -174,22 +195,33 @@ class Master:
 
     def wrong(self) -> dict[str, Callable]:
         """The known mistakes, as functions."""
-        path = self.folder / "mistakes.py"
-        namespace = {"__name__": "mistakes"}
-        exec(compile(read(path), str(path), "exec"), namespace)
+        namespace = _run(self.folder / "mistakes.py", self.catalogue)
         return {name: namespace[name] for name in self.mistakes}
 
     def cases(self, name: str = "cases", seed: int = 0) -> list[dict]:
         """The cases, or the ``hidden_cases``; for one seed the same on each call."""
         import torch
 
-        return self.run()[name](torch.Generator().manual_seed(seed))
+        path, draw = self.folder / "exercise.py", self.run()[name]
+        try:
+            return draw(torch.Generator().manual_seed(seed))
+        except Exception as e:
+            raise defect(path, f"{name} raises {type(e).__name__}: {e}") from e
+
+
+def _run(path: Path, source: str) -> dict:
+    namespace = {"__name__": path.stem}
+    try:
+        exec(compile(source, str(path), "exec"), namespace)
+    except Exception as e:
+        raise defect(path, f"it cannot be run: {type(e).__name__}: {e}") from e
+    return namespace
 
 
 def part(source: str, names: set[str]) -> str:
     """The statements of a module that define these names and everything that they use, in their order."""
     tree = ast.parse(source)
-    definitions = {name: node for node in tree.body for name in _bound(node)}
+    definitions = {name: node for node in tree.body for name in bound(node)}
     needed, ahead = set(), [name for name in definitions if name in names]
     while ahead:
         name = ahead.pop()
@@ -202,13 +234,13 @@ def part(source: str, names: set[str]) -> str:
         if is_import(node):
             node.names = [alias for alias in node.names if (alias.asname or alias.name).partition(".")[0] in needed]
             imports += [ast.unparse(node)] if node.names else []
-        elif needed.intersection(_bound(node)):
-            others.append(_written(source, node))
+        elif needed.intersection(bound(node)):
+            others.append(written(source, node))
     texts = (["\n".join(imports)] if imports else []) + others
     return "\n\n\n".join(texts) + "\n" if texts else ""
 
 
-def _bound(node: ast.stmt) -> list[str]:
+def bound(node: ast.stmt) -> list[str]:
     """The names that a statement at the top level binds."""
     if is_import(node):
         return [(alias.asname or alias.name).partition(".")[0] for alias in node.names]
@@ -217,7 +249,7 @@ def _bound(node: ast.stmt) -> list[str]:
     return [name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)]
 
 
-def _written(source: str, node: ast.stmt) -> str:
+def written(source: str, node: ast.stmt) -> str:
     """The lines of a statement as they stand in the source, with its decorators."""
     first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
     return "\n".join(source.splitlines()[first - 1 : node.end_lineno])
@@ -227,28 +259,35 @@ def _names_of(source: str, prefix: str) -> set[str]:
     return {name for name in _functions(ast.parse(source)) if name.startswith(prefix)}
 
 
-def load(folder: Path, core: bool = True) -> Master:
+def load(folder: Path, core: bool = True, private: bool = False) -> Master:
     """The master in a folder.
+
+    Args:
+        private: Whether it is one of a course's own, which needs less than the book's.
 
     Raises:
         Refusal: It is incomplete or contradicts itself; the message names the file and what is wrong in it.
     """
-    header, sections = _statement(folder / "exercise.md")
+    header, sections = _statement(folder / "exercise.md", private)
     path, function = folder / "exercise.py", header["function"]
     tree, kind = _parse(path), header.get("kind", "write")
     functions = _functions(tree)
-    solution = _function(path, functions, function)
-    arguments = [argument.arg for argument in solution.args.args]
+    solution = _function(path, functions, function, documented=not private, typed=not private)
+    if len(arguments := [argument.arg for argument in solution.args.args]) < len(_all_arguments(solution)):
+        raise defect(path, f"{function} must take plain arguments, without * and /")
     accepted = [name for name in functions if name.startswith("accepted_")]
-    for name in ("cases", "hidden_cases"):
+    for name in ("hidden_cases",) if private else ("cases", "hidden_cases"):
         if name not in functions:
             raise defect(path, f"the function {name}(generator) is missing")
-    if len(accepted) < FEWEST_ACCEPTED:
+    for name in functions.keys() & {"cases", "hidden_cases"}:
+        if len(_all_arguments(functions[name])) != 1:
+            raise defect(path, f"{name} must take one argument, the generator from which it draws")
+    if len(accepted) < FEWEST_ACCEPTED and not private:
         words = "accepted_…, other correct solutions, are needed"
         raise defect(path, f"{len(accepted)} functions {words}; at least {FEWEST_ACCEPTED}")
     for name in (*accepted, *(["broken"] if kind == "debug" else [])):
-        _check_arguments(path, _function(path, functions, name, typed=False), arguments)
-    if not any(name.startswith("property_") for name in functions) and kind == "write":
+        _check_arguments(path, _function(path, functions, name, documented=not private), arguments)
+    if not any(name.startswith("property_") for name in functions) and kind == "write" and not private:
         raise defect(path, "a function property_…(answer, generator) is missing")
     if observe := functions.get("observe"):
         _check_arguments(path, observe, ["returned", *arguments])
@@ -259,20 +298,21 @@ def load(folder: Path, core: bool = True) -> Master:
     master = Master(
         folder,
         read(path),
-        **{"points": header["difficulty"], "core": core} | header,
+        **{"points": header.get("difficulty", 1), "core": core} | header,
         statement=sections["Statement"],
-        hints=(sections["Hint 1"], sections["Hint 2"]),
+        hints=[sections[title] for title in HINTS if title in sections],
         figure=_code(sections.get("Figure", "")),
         explanation=" ".join(sections.get("Explanation", "").split()),
         shapes=_shapes(solution, dtype),
         dimensions=_dimensions(solution),
         accepted=accepted,
-        mistakes=_mistakes(folder / "mistakes.py", arguments),
+        checked="cases" in functions,
+        mistakes=_mistakes(folder / "mistakes.py", arguments, private),
         tolerance=_tolerance(path, tree),
         probes=_probes(path, functions, arguments),
     )
-    private = {function, "broken", "hidden_cases", *accepted, *_names_of(master.source, "probe_"), "call"}
-    if shipped := private.intersection(_functions(ast.parse(master.checks))):
+    kept_back = {function, "broken", "hidden_cases", *accepted, *_names_of(master.source, "probe_"), "call"}
+    if shipped := kept_back.intersection(_functions(ast.parse(master.checks))):
         raise defect(path, f"what is shipped, properties and observe, uses {', '.join(sorted(shipped))}, which is not")
     return master
 
@@ -311,23 +351,23 @@ def _names(value) -> bool:
 
 FIELDS = {
     "title": (_text, "a text"),
-    "items": (_texts, "a list of items of the lectures, such as [UCL-17]"),
     "function": (lambda value: _text(value) and value.isidentifier(), "the name of the function to write"),
+}
+FIELDS_OF_BOOK = {  # may be missing in a private master
+    "items": (_texts, "a list of items of the lectures, such as [UCL-17]"),
     "difficulty": (lambda value: value in (1, 2, 3), "1, 2 or 3"),
     "importance": (lambda value: value in (1, 2, 3), "1, 2 or 3"),
     "minutes": (lambda value: isinstance(value, int) and value > 0, "a whole number above 0"),
 }
-MORE_FIELDS = {  # may be missing
+MORE_FIELDS = {  # may be missing everywhere
     "kind": (lambda value: value in WORK, f"one of {', '.join(WORK)}"),
     "dtype": (_text, "the argument whose dtype the result must have, or float32 or int64"),
     "points": (_above_zero, "a number above 0"),
     "seconds": (_above_zero, "a number above 0"),
     "forbidden": (_names, "a list of names, such as [torch.softmax]"),
 }
-FIELDS_OF_CHAPTER = {
-    "title": (_text, "a text"),
-    "core": (_texts, "the list of the exercises that most readers should do, in their order"),
-}
+FIELDS_OF_CHAPTER = {"title": (_text, "a text")}
+CORE_OF_CHAPTER = {"core": (_texts, "the list of the exercises that most readers should do, in their order")}
 MORE_FIELDS_OF_CHAPTER = {"optional": (_texts, "the list of the others, in their order")}
 
 
@@ -343,17 +383,18 @@ def _check_fields(path: Path, values: dict[str, Any], needed: dict, optional: di
             raise defect(path, f"the field {name} is {values[name]!r}; it must be {words}")
 
 
-def _statement(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+def _statement(path: Path, private: bool) -> tuple[dict[str, Any], dict[str, str]]:
     """Header and sections of an exercise.md."""
     text = read(path)
     if not text.startswith("---\n"):
         raise defect(path, "a header between two lines of --- is missing")
     header, sections = myst.header(text, shown(path)), myst.sections(text)
-    _check_fields(path, header, FIELDS, MORE_FIELDS)
-    for item in header["items"]:
-        if item not in rows(ROOT, "syllabus_items.csv"):
+    needed, optional = (FIELDS, FIELDS_OF_BOOK) if private else (FIELDS | FIELDS_OF_BOOK, {})
+    _check_fields(path, header, needed, optional | MORE_FIELDS)
+    for item in header.get("items", []):
+        if not private and item not in rows(ROOT, "syllabus_items.csv"):
             raise defect(path, f"{item} is not an item of the lectures")
-    for title in (*SECTIONS, *sections):
+    for title in (*(SECTIONS[:1] if private else SECTIONS), *sections):
         if title not in SECTIONS + MORE_SECTIONS:
             raise defect(path, f"the section “{title}” is not one of {', '.join(SECTIONS + MORE_SECTIONS)}")
         if not sections.get(title):
@@ -372,11 +413,18 @@ def _functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
     return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
-def _function(path: Path, functions: dict[str, ast.FunctionDef], name: str, typed: bool = True) -> ast.FunctionDef:
+def _all_arguments(function: ast.FunctionDef) -> list[ast.arg]:
+    """The arguments of every kind."""
+    return [node for node in ast.walk(function.args) if isinstance(node, ast.arg)]
+
+
+def _function(
+    path: Path, functions: dict[str, ast.FunctionDef], name: str, documented: bool = True, typed: bool = False
+) -> ast.FunctionDef:
     node = functions.get(name)
     if node is None:
         raise defect(path, f"the function {name} is missing")
-    if not ast.get_docstring(node):
+    if documented and not ast.get_docstring(node):
         raise defect(path, f"{name} has no docstring")
     for argument in node.args.args if typed else []:
         if argument.annotation is None:
@@ -393,27 +441,30 @@ TENSOR = re.compile(rf"({'|'.join(KINDS)})\[Tensor, '([^']*)'\]")
 def _shapes(solution: ast.FunctionDef, dtype: str) -> dict[str, str]:
     """In words: Float[Tensor, "n_keys d_head"] is "floats, (n_keys, d_head)"."""
 
-    def words(annotation: ast.expr) -> str:
-        if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) == "tuple":
-            parts = list(map(words, annotation.slice.elts))
-            return f"{COUNTS[len(parts)]} results: {'; '.join(parts)}"
+    def words(annotation: ast.expr | None) -> str:
+        if annotation is None:
+            return ""
+        match annotation:
+            case ast.Subscript(ast.Name("tuple"), ast.Tuple(parts)) if len(parts) in COUNTS:
+                return f"{COUNTS[len(parts)]} results: {'; '.join(map(words, parts))}"
 
         def shape(match: re.Match) -> str:
             sizes = match[2].split()
-            return f"{KINDS[match[1]]}, ({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
+            axes = f"{KINDS[match[1]]}, ({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
+            return axes if sizes else SCALARS[match[1]]
 
         if ast.unparse(annotation) in PLAIN:
             return PLAIN[ast.unparse(annotation)]
         return TENSOR.sub(shape, ast.unparse(annotation))
 
     stated = f"in the dtype of `{dtype}`" if dtype not in DTYPES else f"`torch.{dtype}`"
-    returns = words(solution.returns) + (f", {stated}" if dtype else "")
+    returns = ", ".join(filter(None, [words(solution.returns), stated if dtype else ""]))
     return {a.arg: words(a.annotation) for a in solution.args.args} | {"returns": returns}
 
 
 def _dimensions(solution: ast.FunctionDef) -> dict[str, list[str]]:
     """Argument → names of its axes, for the arguments that are tensors of a fixed number of axes."""
-    found = {a.arg: TENSOR.fullmatch(ast.unparse(a.annotation)) for a in solution.args.args}
+    found = {a.arg: TENSOR.fullmatch(ast.unparse(a.annotation)) for a in solution.args.args if a.annotation}
     named = {name: match[2].split() for name, match in found.items() if match}
     return {name: axes for name, axes in named.items() if all(axis.isidentifier() for axis in axes)}
 
@@ -436,12 +487,14 @@ def _sentences(path: Path, functions: Iterable[ast.FunctionDef]) -> dict[str, st
     return {function.name: " ".join(ast.get_docstring(function).split()) for function in functions}
 
 
-def _mistakes(path: Path, arguments: list[str]) -> dict[str, str]:
+def _mistakes(path: Path, arguments: list[str], private: bool) -> dict[str, str]:
+    if private and not path.exists():
+        return {}
     functions = [function for name, function in _functions(_parse(path)).items() if not name.startswith("_")]
     for function in functions:
         _check_arguments(path, function, arguments)
     mistakes = _sentences(path, functions)
-    if len(mistakes) < FEWEST_MISTAKES:
+    if len(mistakes) < FEWEST_MISTAKES and not private:
         raise defect(path, f"{len(mistakes)} mistakes, but at least {FEWEST_MISTAKES} are needed")
     return mistakes
 
@@ -469,27 +522,34 @@ def _probes(path: Path, functions: dict[str, ast.FunctionDef], arguments: list[s
     return _sentences(path, probes)
 
 
-def chapter_header(folder: Path) -> dict[str, Any]:
+def chapter_header(folder: Path, private: bool = False) -> dict[str, Any]:
     """What a chapter's chapter.yml holds: the title, and which exercises are core and which are optional."""
     path = folder / "chapter.yml"
     header = myst.header(f"---\n{read(path)}\n---\n", shown(path))
-    _check_fields(path, header, FIELDS_OF_CHAPTER, MORE_FIELDS_OF_CHAPTER)
+    needed, optional = (FIELDS_OF_CHAPTER, CORE_OF_CHAPTER) if private else (FIELDS_OF_CHAPTER | CORE_OF_CHAPTER, {})
+    _check_fields(path, header, needed, optional | MORE_FIELDS_OF_CHAPTER)
     return header
 
 
-def load_chapter(folder: Path) -> tuple[str, list[Master]]:
-    """Title and masters of a chapter's folder, in the order that its chapter.yml gives: the core, then the others."""
-    path, header = folder / "chapter.yml", chapter_header(folder)
-    order = header["core"] + header.get("optional", [])
+def load_chapter(folder: Path, private: bool = False) -> tuple[str, list[Master]]:
+    """Title and masters of a chapter's folder, in the order that its chapter.yml gives: the core, then the others.
+
+    The core of a private course that names none is all that is not optional, in the order of the names.
+    """
+    path, header = folder / "chapter.yml", chapter_header(folder, private)
     found = sorted(
         child.name for child in folder.iterdir() if child.is_dir() and not child.name.startswith((".", "__"))
     )
-    if sorted(order) != found:
+    optional = header.get("optional", [])
+    core = header.get("core") or [name for name in found if name not in optional]
+    if sorted(order := [*core, *optional]) != found:
         raise defect(path, f"core and optional list {order}, but the folders here are {found}")
+    if not found:
+        raise defect(path, "there is no exercise, which is a folder beside this file")
     for name in (folder.name, *found):  # they become parts of ids and tags
         if not NAME.fullmatch(name):
             raise defect(path, f"the folder name {name!r} must be up to 50 letters, digits, - and _")
-    masters = [load(folder / name, name in header["core"]) for name in order]
+    masters = [load(folder / name, name in core, private) for name in order]
     functions = [master.function for master in masters]
     for function in functions:
         if functions.count(function) > 1:  # they share one notebook

@@ -62,7 +62,7 @@ def sections(text: str) -> dict[str, str]:
     """The sections of the second level: title → text."""
     lines = text.split("\n")
     headings = [node for node in nodes(text) if node.tag == "h2" and node.level == 0]
-    ends = [heading.map[0] for heading in headings[1:]] + [len(lines)]
+    ends = [*(heading.map[0] for heading in headings), len(lines)][1:]
     return {source(h): "\n".join(lines[h.map[1] : end]).strip() for h, end in zip(headings, ends, strict=True)}
 
 

@@ -203,12 +203,12 @@ def _is_end(node: nodes.Node) -> bool:
 def enliven(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
     """The script of all widgets, once on each page that has one: inline, so that it runs from a plain file too."""
     if 'class="la-widget"' in context.get("body", ""):
-        context["body"] += front_end(app.srcdir)
+        context["body"] += front_end(app.srcdir)["script"](context["body"])
 
 
 @cache
-def front_end(root: str) -> str:
-    return runpy.run_path(str(Path(root) / FRONT_END))["script"]()
+def front_end(root: str) -> dict:
+    return runpy.run_path(str(Path(root) / FRONT_END))
 
 
 def prune(app: Sphinx, error: Exception | None) -> None:

@@ -9,7 +9,9 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from inspect import signature
 from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 import torch
@@ -22,7 +24,7 @@ from llm_anatomy.models.costs import costs
 from llm_anatomy.models.generation import GenerativeModel
 from llm_anatomy.models.presets import Preset, find, preset, presets
 from llm_anatomy.models.sampling import LogitsProcessor, Sampler, Temperature, TopK, TopP, greedy
-from llm_anatomy.training.experiments import positions
+from llm_anatomy.training.experiments import before_transformers, memory, positions, story_models, translation
 
 WIDTH = 118
 NAMED = "a folder, a GGUF file, or a name on the Hugging Face hub, like owner/model"
@@ -97,8 +99,8 @@ def diff(args: argparse.Namespace) -> None:
     _print_table(["field", args.first, args.second], rows)
 
 
-def run_positions(args: argparse.Namespace) -> None:
-    positions.experiment(args.out, args.seeds, args.steps, args.workers)
+def run_experiment(args: argparse.Namespace) -> None:
+    args.experiment.experiment(args.out, args.seeds, args.steps, args.workers)
     print(f"The tables are in {args.out}.")
 
 
@@ -324,18 +326,56 @@ def _add_options_of_texts(
 def _add_experiments(commands: Any) -> None:
     command = _add_command(commands, "experiment", "repeat an experiment of the book and write its tables")
     named = command.add_subparsers(required=True, metavar="NAME")
-    made = _add_command(
+    _add_experiment(
         named,
-        "positions",
+        before_transformers,
+        "train bigram, Bengio's, recurrent, Mamba and byte models on the same text, and compare them in bits per byte",
+        "With its defaults it trains 70 models to choose learning rates and 50 for the tables: about 20 minutes of one "
+        "core.",
+    )
+    _add_experiment(
+        named,
+        memory,
+        "train recurrent cells and Mamba to remember one symbol over 10 to 40 tokens",
+        "With its defaults it trains 210 models: about 5 minutes on one core.",
+    )
+    _add_experiment(
+        named,
+        positions,
         "train small decoders with each position scheme on 64 tokens, and test them on up to 512",
-        epilog="With its defaults it trains 50 models to choose learning rates and 55 for the tables: about 45 "
+        "With its defaults it trains 50 models to choose learning rates and 55 for the tables: about 45 "
         "minutes on two cores with --workers 2.",
     )
-    made.add_argument("--seeds", type=int, nargs="+", default=range(5), help="one model per scheme and seed: 0 1 2 3 4")
-    made.add_argument("--steps", type=int, default=positions.N_STEPS, help="of each training; default: %(default)s")
+    _add_experiment(
+        named,
+        story_models,
+        "train two small decoders that write stories and differ in their position scheme, and store them",
+        "With its defaults it trains 6 models: about 15 minutes of one core.",
+    )
+    _add_experiment(
+        named,
+        translation,
+        "train an encoder-decoder Transformer and LSTMs to translate, and compare them by the length of the sentence",
+        "With its defaults it trains 12 models to choose learning rates and 24 for the tables, and stores one "
+        "Transformer: about 15 minutes of one core. It needs the package sacrebleu.",
+    )
+
+
+def _add_experiment(named: Any, module: ModuleType, summary: str, epilog: str) -> None:
+    name = module.__name__.rpartition(".")[2]
+    seeds = signature(module.experiment).parameters["seeds"].default
+    made = _add_command(named, name, summary, epilog=epilog)
+    made.add_argument(
+        "--seeds",
+        type=int,
+        nargs="+",
+        default=seeds,
+        help=f"one run of each model per seed: {' '.join(map(str, seeds))}",
+    )
+    made.add_argument("--steps", type=int, default=module.N_STEPS, help="of each training; default: %(default)s")
     made.add_argument("--workers", type=int, default=1, help="number of processes; default: %(default)s")
-    made.add_argument("--out", type=Path, default=Path("positions"), help="folder for the tables; default: %(default)s")
-    made.set_defaults(action=run_positions)
+    made.add_argument("--out", type=Path, default=Path(name), help="folder for the tables; default: %(default)s")
+    made.set_defaults(action=run_experiment, experiment=module)
 
 
 def parser() -> argparse.ArgumentParser:

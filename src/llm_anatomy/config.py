@@ -363,7 +363,8 @@ class ModelConfig(Config):
     Raises:
         ValueError: naming the field, its value and what is allowed.
 
-    Source: the lectures' tables of architectures; GT-43, GT-44, UCL-13, UCL-26.
+    Source: the lectures' tables of architectures; Lin et al. (2021), section 2.2 (kinds); GT-12, GT-43, GT-44, UCL-13,
+    UCL-26.
 
     >>> config = ModelConfig(d_model=24, n_layers=2, n_heads=3, d_ff=64, n_vocab=101, position="rope", norm="rmsnorm")
     >>> config.d_head, config.n_kv_heads

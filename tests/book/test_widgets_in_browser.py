@@ -8,10 +8,11 @@ import traitlets
 from widget_examples import EXAMPLES
 
 from llm_anatomy.notebook import widgets
-from llm_anatomy.notebook.widgets import Choice, Point, Slider, Tick, Widget
+from llm_anatomy.notebook.widgets import Choice, Point, Slider, Text, Tick, Widget
 
 pytestmark = pytest.mark.browser
 
+TYPED = ["", "déjà vu 🙂 ", "東京 {2} नमस्ते\n\tthe cat's 1234 ", "مرحبا ", "a" * 30 + " "]
 FIGURE = "document.querySelector('.la-widget')"
 SOUND = """() => {
     const figure = document.querySelector('.la-widget'), faults = [], all = css => [...figure.querySelectorAll(css)];
@@ -34,7 +35,7 @@ SOUND = """() => {
     }
     for (const node of all('text, small, span, b, output, p, figcaption').filter(shown))
         if (parseFloat(getComputedStyle(node).fontSize) < 12) faults.push(`"${node.textContent}" is too small`);
-    for (const node of all('button, [type=range], .la-option, .la-tick-box, .la-handle').filter(shown))
+    for (const node of all('button, textarea, [type=range], .la-option, .la-tick-box, .la-handle').filter(shown))
         if (node.getBoundingClientRect().height < 43.5) faults.push(`a ${node.className || node.type} is too low`);
     return faults;
 }"""
@@ -59,6 +60,8 @@ def known(page):
 
 def close(found, expected):
     """Whether nested lists of numbers agree to single precision; what is not a number agrees with itself."""
+    if isinstance(expected, str):
+        return found == expected
     if isinstance(expected, list):
         return len(found) == len(expected) and all(map(close, found, expected))
     if expected != expected:
@@ -86,6 +89,8 @@ def ends_and_middle(widget, name):
         low, high = control.ends_of(widget)
         middle = (low + high) / 2
         return [low, control.tensor(middle).item() if control.whole else middle, high]
+    if isinstance(control, Text):
+        return ["", "the cat's déjà vu 🙂 "[: control.longest], ("東京 नमस्ते\n" * control.longest)[: control.longest]]
     if isinstance(control, Point):
         return [[-control.reach, control.reach], [0.0, 0.0], [control.reach, -control.reach]]
     options = control.options if not getattr(control, "by_index", False) else list(range(len(control.options)))
@@ -99,6 +104,8 @@ def randomly(widget, rng):
             low, high = control.ends_of(widget)
             count = round((high - low) / control.step)
             value = rng.choice(control.values) if control.values else low + control.step * rng.randint(0, count)
+        elif isinstance(control, Text):
+            value = "".join(rng.choices(TYPED, k=3))[: control.longest]
         elif isinstance(control, Point):
             value = [round(rng.uniform(-control.reach, control.reach), 3) for _ in "xy"]
         else:
@@ -126,12 +133,12 @@ def test_the_page_computes_what_python_states(widget, show):
         for name, expected in widget.outputs().items():
             assert close(found[name], expected), (name, widget.values(), found[name], expected)
         words = page.evaluate(f"{FIGURE}.la.words")
-        assert same_words(words, widget.text()), (words, widget.text())
+        assert same_words(words, repr(widget)), (words, repr(widget))
     page.get_by_role("button", name="Reset").click(force=True)  # disabled at the start
     assert page.get_by_role("button", name="Reset").is_disabled()
     for name, value in start.items():
         setattr(widget, name, value)
-    page.wait_for_function("words => document.querySelector('.la-text').textContent === words", arg=widget.text())
+    page.wait_for_function("words => document.querySelector('.la-text').textContent === words", arg=repr(widget))
 
 
 @pytest.mark.parametrize(
@@ -185,6 +192,18 @@ def test_keys_mouse_and_finger_move_each_control(widget, show):
                 before, box = now(page, name), node.bounding_box()
                 press(box["x"] + box["width"] * (0.5 if press is not tap else 0.2), box["y"] + box["height"] / 2)
                 assert now(page, name) != before
+        elif isinstance(control, Text):
+            field, warning = page.get_by_role("textbox", name=label, exact=True), page.locator(".la-field small").first
+            box = field.bounding_box()
+            tap(box["x"] + 20, box["y"] + 20)
+            page.keyboard.press("Control+a")
+            page.keyboard.type("two words")
+            assert now(page, name) == field.input_value() == "two words"
+            field.fill("ab🙂" * control.longest)
+            assert now(page, name) == field.input_value() == ("ab🙂" * control.longest)[: control.longest]
+            assert warning.inner_text() == f"The text was cut after {control.longest} characters."
+            page.keyboard.press("Backspace")
+            assert len(now(page, name)) == control.longest - 1 and not warning.inner_text()
         elif isinstance(control, Choice):
             group = page.get_by_role("radiogroup", name=label, exact=True)
             options = group.get_by_role("radio")
@@ -282,4 +301,4 @@ def test_it_is_drawn_in_a_shadow_tree_and_with_a_model_alone(show):
 def test_without_scripts_the_words_are_shown(show):
     widget = EXAMPLES["SoftDictionary"]()
     page = show(widget, java_script_enabled=False)
-    assert page.get_by_text(widget.text()).is_visible()
+    assert page.get_by_text(repr(widget)).is_visible()

@@ -128,3 +128,38 @@ def test_the_first_cell_says_what_to_do_when_it_cannot(monkeypatch):
 
 def test_the_first_cell_has_three_lines():
     assert len(address.first_cell(NEW).splitlines()) == 3
+
+
+SOURCES = {
+    "file:///home/me/clone": "git+file:///home/me/clone",
+    "https://github.com/you/your-fork": "git+https://github.com/you/your-fork",
+    "https://gitlab.example.edu/course/llm.git@v1": "git+https://gitlab.example.edu/course/llm.git@v1",
+    "git+ssh://git@example.edu/llm.git": "git+ssh://git@example.edu/llm.git",
+    "https://example.edu/llm_anatomy-0.1.0-py3-none-any.whl": "https://example.edu/llm_anatomy-0.1.0-py3-none-any.whl",
+    "https://github.com/a/b/archive/refs/heads/main.zip": "https://github.com/a/b/archive/refs/heads/main.zip",
+    "/content/drive/My Drive/llm_anatomy.whl": "/content/drive/My Drive/llm_anatomy.whl",
+    "llm_anatomy-0.1.0-py3-none-any.whl": "llm_anatomy-0.1.0-py3-none-any.whl",
+    "llm_anatomy": "llm_anatomy",
+    "llm-anatomy==0.1.0": "llm-anatomy==0.1.0",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_the_first_cell_installs_from_what_is_named(source, monkeypatch):
+    assert address.requirement(source) == SOURCES[source]
+    assert f'"--no-deps", "{SOURCES[source]}"]' in address.first_cell(source)
+    assert f"could not be fetched from {source}:" in address.first_cell(source)
+    compile(address.first_cell(source), "first cell", "exec")
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["", " ", "--index-url=x", "two words", "https://", "ftp://example.edu/a.whl", "javascript:alert(1)", "a/b", "../a",
+     "C:\\a.whl", 'x"); import os; ("', "a.whl\n", "https://example.edu/{a}.whl", " llm_anatomy", "llm_anatomy>=1"],
+)  # fmt: skip
+def test_nonsense_is_no_source(source):
+    with pytest.raises(
+        Refusal, match="cannot be installed from .*: name the https address of a git repository"
+    ) as said:
+        address.first_cell(source)
+    assert "\n" not in str(said.value)

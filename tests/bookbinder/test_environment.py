@@ -25,7 +25,7 @@ def make(*arguments, path, cwd=ROOT):
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
-@pytest.mark.parametrize("target", ["book", "test", "serve", "notebooks", "address"])
+@pytest.mark.parametrize("target", ["book", "test", "serve", "notebooks", "address", "grader"])
 def test_no_python_is_one_sentence(tmp_path, target):
     result = make(target, path=tmp_path)
     assert result.returncode != 0
@@ -60,8 +60,9 @@ def refused(capsys, monkeypatch, stage="book"):
 @pytest.fixture
 def clone(tmp_path, monkeypatch):
     """The few files that decide about the environment, elsewhere."""
-    for name in ("requirements/book.txt", "requirements/lock.txt", "requirements.txt", "pyproject.toml"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+    names = ("requirements/book.txt", "requirements/lock.txt", "requirements.txt", "pyproject.toml")
+    for name in (*names, environment.GRADER):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     monkeypatch.setattr(environment, "prepare", lambda stage, prepare=environment.prepare: prepare(stage, tmp_path))
     return tmp_path
@@ -91,6 +92,17 @@ def test_a_failed_installation_is_not_taken_for_a_whole_one(clone, capsys, monke
     (clone / "requirements/book.txt").write_text("changed")
     monkeypatch.setattr(environment, "steps", lambda stage: [["-c", "raise SystemExit('ERROR: stale')"]])
     assert "ERROR: stale" in refused(capsys, monkeypatch)
+
+
+def test_what_the_grader_needs_is_pinned_and_part_of_everything(clone, monkeypatch):
+    torch, rest = environment.steps("grader")[:2]
+    assert torch[-1] == "torch==2.13.0" and environment.GRADER in rest
+    pins = [word.partition("==")[0] for word in rest if "==" in word.partition(";")[0]]
+    assert {"numpy", "safetensors", "sandlock", "pyseccomp", "jinja2"} <= set(pins) and "playwright" not in pins
+    monkeypatch.setattr(environment, "steps", lambda stage: [["-c", "pass"]])
+    environment.prepare("test")
+    monkeypatch.setattr(environment, "steps", lambda stage: [["-c", "raise SystemExit('ERROR: again')"]])
+    environment.prepare("grader")  # whoever can test can grade
 
 
 def test_torch_is_installed_first_and_pinned():

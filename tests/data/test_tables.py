@@ -69,7 +69,5 @@ def test_the_reported_gains_and_means_are_those_of_the_tables():
 
 
 def test_an_unknown_table_is_refused_with_those_that_there_are():
-    with pytest.raises(
-        ValueError, match="name='syllabus' must be one of the tables binary_counter, disagreements, embedding_sizes"
-    ):
+    with pytest.raises(ValueError, match="name='syllabus' must be one of the tables .*disagreements, embedding_sizes"):
         table("syllabus")

@@ -5,9 +5,10 @@ import re
 import shutil
 
 import pytest
+from editing import edit
 
 from bookbinder import ROOT
-from bookbinder.exercises import SHIPPED, generate, public_checks
+from bookbinder.exercises import SHIPPED, generate, public_checks, set_up_imports
 from bookbinder.masters import FILES, load, load_chapter, part
 from groundwork import Refusal
 from llm_anatomy.notebook import checks
@@ -26,13 +27,6 @@ def root(tmp_path):
 @pytest.fixture
 def master(root):
     return root / "exercises/attention/hard_lookup"
-
-
-def edit(path, pattern, replacement):
-    text = path.read_text(encoding="utf-8")
-    changed = re.sub(pattern, replacement, text, count=1, flags=re.MULTILINE | re.DOTALL)
-    assert changed != text
-    path.write_text(changed, encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -382,14 +376,23 @@ def test_the_students_text(root, master):
     assert cells[1].endswith('raise NotImplementedError\n\n\ncheck("attention/hard_lookup", hard_lookup)\n')
 
 
+def test_the_set_up_cell_imports_what_the_solutions_import(master):
+    added = "import torch\nimport torch.nn.functional as F\nfrom torch import nn"
+    edit(master / "exercise.py", "^import torch$", added)
+    edit(master / "exercise.py", "^    scores = queries @", "    F.relu(nn.Identity()(keys))\n    scores = queries @")
+    made = set_up_imports([load(master)])
+    assert {"import torch", "import torch.nn.functional as F", "from torch import nn"} <= set(made.splitlines())
+
+
 def test_shapes_in_words(master):
     edit(master / "exercise.py", r"values: Float\[Tensor, .n_keys d_value.\]", "values: int")
-    edit(master / "exercise.py", "-> [^\n]*:", '-> tuple[Float[Tensor, "n_queries"], Bool[Tensor, "n_queries d"]]:')
+    results = 'tuple[Float[Tensor, "n_queries"], Bool[Tensor, "n q"], Int[Tensor, ""]]'
+    edit(master / "exercise.py", "-> [^\n]*:", f"-> {results}:")
     edit(master / "exercise.md", "^dtype: [^\n]*\n", "")
     shapes = load(master).shapes
     assert (shapes["values"], shapes["returns"]) == (
         "a whole number",
-        "two results: floats, (n_queries,); booleans, (n_queries, d)",
+        "three results: floats, (n_queries,); booleans, (n, q); a whole number",
     )
 
 

@@ -8,7 +8,7 @@ from randomness import randn
 from torch import nn
 
 from llm_anatomy.layers.attention import SelfAttention
-from llm_anatomy.layers.diagnostics import gradient_norms
+from llm_anatomy.layers.diagnostics import gradient_norms, head_mask, recorded_states
 from llm_anatomy.layers.normalization import BatchNorm, LayerNorm, RMSNorm
 from llm_anatomy.layers.residual import PostNorm, PostSublayerNorm, PreNorm, Residual, ReZero, SandwichNorm
 
@@ -191,3 +191,52 @@ def test_under_rezero_only_alpha_learns_at_first():
     for block, pair, norm in zip(blocks, alphas, found.parameters, strict=True):
         expected = [(2 * x * f(x)).sum().item() for f in (block.attention, block.feedforward)]  # y = x at first
         assert norm == pytest.approx(sum(e * e for e in expected) ** 0.5, rel=1e-4) and len(pair) == 2
+
+
+@pytest.mark.syllabus("UCL-24")
+def test_the_recorded_states_are_those_between_the_layers():
+    layers, x = stack().eval(), randn(7, 4)
+    with recorded_states(layers) as states:
+        y = nn.Sequential(*layers)(x)
+    expected = [x]
+    for layer in layers:
+        expected.append(layer(expected[-1]))
+    assert len(states) == 6 and states[-1] is y
+    for found, state in zip(states, expected, strict=True):
+        assert torch.equal(found, state)
+
+
+def test_a_second_run_is_recorded_anew_and_nothing_is_left_behind():
+    layers, x = stack().eval(), randn(7, 4)
+    with pytest.raises(ZeroDivisionError), recorded_states(layers) as states:
+        for _ in range(2):
+            nn.Sequential(*layers)(x)
+        raise ZeroDivisionError
+    assert len(states) == 6
+    nn.Sequential(*layers)(x)
+    assert len(states) == 6 and not any(layer._forward_hooks or layer._forward_pre_hooks for layer in layers)
+
+
+@pytest.mark.syllabus("UCL-22")
+@pytest.mark.parametrize("off", range(3))
+def test_a_head_that_is_off_adds_nothing_and_the_others_stay(off):
+    torch.manual_seed(0)
+    attention, x = SelfAttention(12, 3, d_value=5, n_kv_heads=1, output_bias=True), randn(2, 7, 12)
+    whole, weights = attention(x, return_weights=True)
+    with head_mask(attention, (torch.arange(3) != off).float()):
+        without, same = attention(x, return_weights=True)
+    alone = SelfAttention(12, 3, d_value=5, n_kv_heads=1, output_bias=True)
+    alone.load_state_dict(attention.state_dict())
+    with torch.no_grad():  # the columns that read the head
+        alone.w_output.weight[:, 5 * off : 5 * (off + 1)] = 0
+    torch.testing.assert_close(without, alone(x))
+    assert torch.equal(weights, same) and not torch.allclose(whole, without, atol=1e-3)
+    assert torch.equal(attention(x, return_weights=True)[0], whole)  # the hook is gone
+
+
+def test_a_mask_of_another_size_is_refused():
+    with (
+        pytest.raises(ValueError, match="mask has the shape \\(4,\\); it must be \\(3,\\), one for each"),
+        head_mask(SelfAttention(12, 3), torch.ones(4)),
+    ):
+        pass

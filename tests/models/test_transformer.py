@@ -464,3 +464,39 @@ def test_windows_are_exported_for_all_lengths(name, n_tokens, run_without_shape_
         "    torch.testing.assert_close(exported(ids), model(ids))\n"
     )
     run_without_shape_checks(code)
+
+
+@pytest.mark.syllabus("UCL-31", "IITD-42", "IITD-45")
+def test_a_decoder_block_is_that_of_pytorch():
+    """Post-norm, with masked self-attention, cross-attention to a longer source, and biases, as in the paper."""
+    config = ModelConfig(
+        kind="encoder-decoder", d_model=24, n_layers=1, n_heads=3, d_ff=37, n_vocab=7, norm_placement="post",
+        feedforward="relu", attention_bias=True, output_bias=True, ff_bias=True,
+    )  # fmt: skip
+    block = Transformer(config).double().stack.blocks[0]
+    theirs = nn.TransformerDecoderLayer(24, 3, dim_feedforward=37, dropout=0.0, batch_first=True).double()
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.normal_(std=0.3)
+        for ours, name in {block.attention: "self_attn", block.cross_attention: "multihead_attn"}.items():
+            attention = getattr(theirs, name)
+            projections = ours.w_query, ours.w_key, ours.w_value
+            for linear, weight, bias in zip(
+                projections, attention.in_proj_weight.chunk(3), attention.in_proj_bias.chunk(3), strict=True
+            ):
+                linear.weight.copy_(weight)
+                linear.bias.copy_(bias)
+            ours.w_output.load_state_dict(attention.out_proj.state_dict())
+        block.feedforward.w_up.load_state_dict(theirs.linear1.state_dict())
+        block.feedforward.w_down.load_state_dict(theirs.linear2.state_dict())
+        residuals = block.attention_residual, block.cross_attention_residual, block.feedforward_residual
+        for residual, norm in zip(residuals, (theirs.norm1, theirs.norm2, theirs.norm3), strict=True):
+            residual.norm.load_state_dict(norm.state_dict())
+    x, source = torch.randn(2, 5, 24).double(), EncoderOutput(torch.randn(2, 8, 24).double())
+    context = PositionContext(torch.arange(5)[None], source.key_positions)
+    found, record = block(
+        x, mask=CausalMask(), encoder_output=source, cross_position_context=context, return_weights=True
+    )
+    hidden = nn.Transformer.generate_square_subsequent_mask(5, dtype=torch.float64)
+    torch.testing.assert_close(found, theirs(x, source.hidden_states, tgt_mask=hidden, tgt_is_causal=True))
+    assert record.cross_attention_weights.shape == (2, 3, 5, 8)

@@ -25,13 +25,13 @@ def explorer(**changes):
 @pytest.mark.syllabus("UCL-20")
 def test_it_opens_on_the_word_that_the_mask_changes():
     widget = explorer()
-    assert widget.text() == (
+    assert repr(widget) == (
         "Query 3, chased, in one back with the mask: "
         "weight 0.00 on the, weight 1.00 on pig, weight 0.00 on chased, weight 0.00 on a, weight 0.00 on dog."
     )
     widget.head, widget.masked = "two back", False
-    assert widget.text().startswith("Query 3, chased, in two back without the mask: weight 0.00 on the")
-    assert widget.text().endswith("weight 1.00 on dog.")
+    assert repr(widget).startswith("Query 3, chased, in two back without the mask: weight 0.00 on the")
+    assert repr(widget).endswith("weight 1.00 on dog.")
 
 
 def test_what_the_mask_forbids_is_hatched_and_only_that():
@@ -46,7 +46,7 @@ def test_what_the_mask_forbids_is_hatched_and_only_that():
 def test_one_head_leaves_no_choice_of_heads_and_one_token_no_word_to_prefer():
     widget = AttentionExplorer(["a"], lambda tokens, masked: torch.ones(1, 1, 1))
     assert list(widget.controls) == ["query", "masked"]
-    assert widget.text() == "Query 1, a, in head 1 with the mask: weight 1.00 on a."
+    assert repr(widget) == "Query 1, a, in head 1 with the mask: weight 1.00 on a."
 
 
 @pytest.mark.parametrize(

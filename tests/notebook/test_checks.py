@@ -252,7 +252,7 @@ def test_long_messages_of_many_lines_are_cut():
         (lambda x: x, "returns a value of type tensor instead of type tuple"),
         (lambda x: (x, x.sum(-1), x), "returns 3 values instead of 2"),
         (lambda x: (2 * x, None), "returns, as value 2, nothing (None): a `return` may be missing"),
-        (lambda x: ((2 * x).numpy(), x), "returns, as value 1, a value of type ndarray instead of type tensor"),
+        (lambda x: (np.array(["a"]), x), "returns, as value 1, a value of type ndarray instead of type tensor"),
         (lambda x: (2 * x, 3.0), "returns, as value 2, shape () instead of (2,)"),
         (lambda x: (2 * x, x), "returns, as value 2, shape (2, 3) instead of (2,)"),
         (lambda x: (2 * x, x.sum(-1) / 0), "returns, as value 2, an infinite number"),
@@ -261,6 +261,29 @@ def test_long_messages_of_many_lines_are_cut():
 )
 def test_wrong_results(returned, words):
     assert told(lambda x, factor: returned(x)).startswith(FIRST + words)
+
+
+def test_arrays_and_scalars_of_numpy_count_as_tensors_and_numbers(use):
+    def named(x, factor):
+        return {"sums": x.sum(-1), "first": x[0, 0].item(), "above": bool(x[0, 0] > 0)}
+
+    def in_numpy(x, factor):
+        values = x.double().numpy()[::-1]
+        sums = values.sum(-1)[::-1].astype(">f4")  # neither in order nor in the byte order of this machine
+        return {np.str_("sums"): sums, "first": values[-1, 0], "above": values[-1, 0] > 0}
+
+    use(described(named, CASES, properties="def property_sums(answer, generator):\n    import torch\n"
+        "    assert torch.allclose(answer(torch.ones(1, 4), 1.0)['sums'], torch.tensor([4.0]))\n"))  # fmt: skip
+    assert told(in_numpy, "passed")
+    use(described(right, CASES))
+    assert told(lambda x, factor: (factor * x.numpy(), np.float32(factor) * x.numpy().sum(-1)), "passed")
+    assert told(lambda x, factor: (2 * x.numpy(), x.numpy().sum(-1))).startswith(f"{FIRST}is wrong in value 2")
+
+
+def test_a_whole_number_is_exact_whatever_its_type(use):
+    use(described(lambda x, factor: 124_439_808, CASES, properties=""))
+    assert told(lambda x, factor: 124_439_808.0, "passed") and told(lambda x, factor: 248_879_616 / 2, "passed")
+    assert told(lambda x, factor: 124_439_040.0) and told(lambda x, factor: 124_439_808.5)
 
 
 def test_a_large_difference_is_a_number_and_a_broken_property_helps(use):
@@ -420,8 +443,8 @@ def test_a_property_that_cannot_use_the_result():
         return right(x, factor) if factor == 2.0 else None
 
     assert (
-        "When we test the property “doubling”, your function returns something that cannot be used (TypeError)."
-        in told(answer)
+        "When we test the property “doubling”, your function returns something that cannot be used "
+        "(TypeError: 'NoneType' object is not subscriptable)." in told(answer)
     )
 
 

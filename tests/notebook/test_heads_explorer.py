@@ -29,7 +29,7 @@ def test_words_follow_a_number_through_the_steps():
     widget.column = 13
     for widget.plain in (False, True):
         for widget.step in ("2 split", "3 attend", "4 join"):
-            said.append(widget.text().removeprefix("7 tokens, 4 heads of width 6: "))
+            said.append(repr(widget).removeprefix("7 tokens, 4 heads of width 6: "))
     assert said == [
         "x[1, 2·6 + 1] ↔ heads[2, 1, 1]. The same number, in head 2, and still in the row of token 1.",
         "attended[2, 1, 1] = Σₛ α[2, 1, s] · heads[2, s, 1]. "
@@ -43,11 +43,11 @@ def test_words_follow_a_number_through_the_steps():
         "but its head mixed the wrong numbers.",
     ]
     widget.token, widget.column, widget.step = 0, 0, "2 split"
-    assert "row 0. This one is where it belongs. Of" in widget.text()
+    assert "row 0. This one is where it belongs. Of" in repr(widget)
 
 
 def test_smallest_sizes_have_words_too():
-    assert "x[0, 0·1 + 0] ↔ heads[0, 0, 0]" in HeadsExplorer(1, 1, 1).text()
+    assert "x[0, 0·1 + 0] ↔ heads[0, 0, 0]" in repr(HeadsExplorer(1, 1, 1))
 
 
 @pytest.mark.parametrize(

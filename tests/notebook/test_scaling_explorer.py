@@ -36,7 +36,7 @@ def test_numbers_are_means_of_torchs_softmax_and_its_jacobian(width, scaled):
 
 
 def test_words_are_complete():
-    assert ScalingExplorer({1: [[0.0, 0.0]], 4: [[2.0, -2.0]]}).text() == (
+    assert repr(ScalingExplorer({1: [[0.0, 0.0]], 4: [[2.0, -2.0]]})) == (
         "A head 4 wide, scores as they are: their standard deviation is 2.83, the largest of 2 weights is 0.9820, "
         "and the gradient α(1 − α) there is 0.0177, on average."
     )

@@ -82,9 +82,9 @@ def test_words_are_rounded_and_complete():
     )
     widget = SchemeExplorer(4, scheme="none")
     widget.query, widget.masked = 1, True
-    assert widget.text().endswith("0.00 at key 0, 0.00 at key 1, −∞ at key 2, −∞ at key 3.")
+    assert repr(widget).endswith("0.00 at key 0, 0.00 at key 1, −∞ at key 2, −∞ at key 3.")
     widget.soft = True
-    assert widget.text() == (
+    assert repr(widget) == (
         "none, query 1, with the mask, weights: 0.50 at key 0, 0.50 at key 1, 0.00 at key 2, 0.00 at key 3."
     )
 

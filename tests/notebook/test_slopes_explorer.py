@@ -32,12 +32,12 @@ def test_words_are_rounded_and_complete():
         "8 is a power of two: each slope is 0.5000 times the previous one."
     )
     widget.n_heads, widget.head = 12, 9
-    assert widget.text() == (
+    assert repr(widget) == (
         "12 heads, head 9: slope 0.7071, bias −1 after 1.4 tokens, weight halved after 1.0. "
         "12 is not a power of two: first come the slopes of 8 heads, then every second slope of 16."
     )
     widget.n_heads = 1  # the ninth head is no more
-    assert widget.text() == (
+    assert repr(widget) == (
         "1 head, head 1: slope 0.0039, bias −1 after 256.0 tokens, weight halved after 177.4. "
         "One head has the flattest slope, 1/256."
     )

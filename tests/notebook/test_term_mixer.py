@@ -37,9 +37,9 @@ def test_words_are_rounded_and_complete():
         "content + position, query 2, dog, without the mask, scores: −0.75 on the, 2.00 on dog, 1.00 on ran."
     )
     widget.query, widget.term_0, widget.masked = 0, False, True
-    assert widget.text() == "position, query 1, the, with the mask, scores: 0.00 on the, −∞ on dog, −∞ on ran."
+    assert repr(widget) == "position, query 1, the, with the mask, scores: 0.00 on the, −∞ on dog, −∞ on ran."
     widget.query, widget.term_1, widget.soft = 1, False, True
-    assert widget.text() == "no term, query 2, dog, with the mask, weights: 0.50 on the, 0.50 on dog, 0.00 on ran."
+    assert repr(widget) == "no term, query 2, dog, with the mask, weights: 0.50 on the, 0.50 on dog, 0.00 on ran."
     assert mixer(causal=True).masked and mixer().query == 2
 
 

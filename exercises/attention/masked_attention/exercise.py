@@ -115,7 +115,8 @@ def property_order_of_entries(answer, generator):
 def property_gradient(answer, generator):
     queries, keys, values, mask = drawn(generator)
     queries.requires_grad_()
-    assert answer(queries, keys, values, mask).requires_grad, (
+    total = answer(queries, keys, values, mask).sum()
+    assert total.requires_grad and torch.autograd.grad(total, queries, allow_unused=True)[0] is not None, (
         "PyTorch cannot follow your output back to the queries, so nothing could be learned. Do you use them only in "
         "an argmax or not at all, or is there an .item(), .tolist(), .numpy() or .detach() on the way?"
     )

@@ -163,7 +163,8 @@ def property_order_of_tokens(answer, generator):
 def property_gradient(answer, generator):
     x, *matrices = drawn(generator)
     x.requires_grad_()
-    assert answer(x, *matrices, 3, CAUSAL).requires_grad, (
+    total = answer(x, *matrices, 3, CAUSAL).sum()
+    assert total.requires_grad and torch.autograd.grad(total, x, allow_unused=True)[0] is not None, (
         "PyTorch cannot follow your output back to x, so nothing could be learned. Do you use it only in an argmax "
         "or not at all, or is there an .item(), .tolist(), .numpy() or .detach() on the way?"
     )

@@ -16,15 +16,14 @@ def accepted_largest_score_subtracted(scores):
 
 
 def accepted_differences_of_pairs(scores):
-    """Divides the fraction by its numerator, 1 / sum of exp(s_l - s_j); an overflow there becomes a weight of zero."""
+    """Divides the fraction by its numerator, 1 / sum of exp(s_l - s_j), where a difference of 80 is as good as more."""
     differences = scores[:, None, :] - scores[:, :, None]  # (n_queries, n_keys j, n_keys l)
-    return 1 / differences.exp().sum(-1)
+    return 1 / differences.clamp(max=80).exp().sum(-1)
 
 
 def accepted_logarithms(scores):
-    """Divides by subtracting logarithms, in float64, where scores of 1000 keep enough digits."""
-    wide = scores.double()
-    return torch.exp(wide - wide.logsumexp(-1, keepdim=True)).to(scores.dtype)
+    """Divides by subtracting logarithms. In float32, a score of 1000 is known to 3e-5, and so are the weights."""
+    return torch.exp(scores - scores.logsumexp(-1, keepdim=True))
 
 
 def cases(generator):
@@ -59,7 +58,7 @@ def property_size_of_a_row(answer, generator):
     for size in (1000.0, -1000.0):
         shifted = scores.clone()
         shifted[2] += size
-        assert torch.allclose(answer(scores), answer(shifted), atol=1e-5), (
+        assert torch.allclose(answer(scores), answer(shifted), rtol=1e-4, atol=1e-5), (
             f"Adding {size:.0f} to all scores of one row changes your weights. It should not change them."
         )
 
@@ -72,10 +71,17 @@ def property_queries_alone(answer, generator):
 
 
 def property_gradient(answer, generator):
-    scores = torch.randn(4, 6, generator=generator).requires_grad_()
-    assert answer(scores).requires_grad, (
+    scores = (300 * torch.randn(4, 6, generator=generator)).requires_grad_()
+    weights = answer(scores)
+    total = weights.square().sum()
+    gradient = torch.autograd.grad(total, scores, allow_unused=True)[0] if total.requires_grad else None
+    assert gradient is not None, (
         "PyTorch cannot follow your weights back to the scores, so nothing could be learned. Stay with tensors: no "
         ".item(), .tolist(), .numpy() or .detach() on the way."
+    )
+    assert gradient.isfinite().all(), (
+        "Your weights are right, but for large scores their gradient contains NaN or infinity, so nothing could be "
+        "learned. An exponential overflows on the way."
     )
 
 
@@ -83,6 +89,8 @@ def hidden_cases(generator):
     def drawn(n_queries, n_keys, size=3.0):
         return {"scores": size * torch.randn(n_queries, n_keys, generator=generator)}
 
-    sizes = torch.tensor([[5000.0], [-5000.0], [0.0]])
+    # In float32, scores above 1024 are known to 6e-5 or worse, which an answer with logarithms turns into as large a
+    # relative error of its weights. That is not wrong, and it must stay below the tolerance.
+    sizes = torch.tensor([[1000.0], [-1000.0], [0.0]])
     levels = {"scores": sizes + torch.tensor([[3.0, 1.0, 2.5, -1.0], [0.0, 4.0, 1.0, 1.5], [2.0, 2.0, -2.0, 1.0]])}
-    return [levels, drawn(1, 9), drawn(8, 5), drawn(6, 6), drawn(4, 11), drawn(7, 3, size=900.0)]
+    return [levels, drawn(1, 9), drawn(8, 5), drawn(6, 6), drawn(4, 11), drawn(7, 3, size=300.0)]

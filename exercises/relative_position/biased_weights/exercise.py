@@ -128,7 +128,8 @@ def property_far_is_far(answer, generator):
 def property_gradient(answer, generator):
     query, key, table = drawn(generator)
     table.requires_grad_()
-    assert answer(query, key, table, FIVE, FIVE).requires_grad, (
+    total = answer(query, key, table, FIVE, FIVE).sum()
+    assert total.requires_grad and torch.autograd.grad(total, table, allow_unused=True)[0] is not None, (
         "No gradient reaches the table from your weights, so the table could not be trained. Use tensor operations "
         "throughout."
     )

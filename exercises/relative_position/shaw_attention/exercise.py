@@ -181,7 +181,8 @@ def property_gradient(answer, generator):
     query, key, value, key_vectors, value_vectors = drawn(generator)
     for name, vectors in (("key", key_vectors), ("value", value_vectors)):
         vectors.requires_grad_()
-        assert answer(query, key, value, key_vectors, value_vectors, POSITIONS, POSITIONS, ALL).requires_grad, (
+        total = answer(query, key, value, key_vectors, value_vectors, POSITIONS, POSITIONS, ALL).sum()
+        assert total.requires_grad and torch.autograd.grad(total, vectors, allow_unused=True)[0] is not None, (
             f"No gradient reaches the {name} vectors from your output, so they could not be trained. Use tensor "
             "operations throughout."
         )

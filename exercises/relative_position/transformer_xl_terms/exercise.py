@@ -160,7 +160,8 @@ def property_gradient(answer, generator):
     query, key, u, v, w_position = drawn(generator)
     for name, trained in (("u", u), ("v", v), ("w_position", w_position)):
         trained.requires_grad_()
-        assert answer(query, key, u, v, w_position, FIVE, FIVE).requires_grad, (
+        total = answer(query, key, u, v, w_position, FIVE, FIVE).sum()
+        assert total.requires_grad and torch.autograd.grad(total, trained, allow_unused=True)[0] is not None, (
             f"No gradient reaches {name} from your terms, so it could not be trained. Use tensor operations throughout."
         )
         trained.requires_grad_(False)

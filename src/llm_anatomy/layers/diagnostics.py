@@ -1,13 +1,15 @@
 """Diagnostics: measurements on a stack of layers, which they leave unchanged."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import reduce
 from typing import NamedTuple
 
 import torch
 from torch import nn
 
-from llm_anatomy.shapes import Tensor
+from llm_anatomy.layers.attention import MultiHeadAttention
+from llm_anatomy.shapes import Float, Tensor
 
 
 class GradientNorms(NamedTuple):
@@ -96,3 +98,75 @@ def gradient_norms(
         parameters=[sum(square[p] for p in group) ** 0.5 for group in parameters],
         states=[square[state] ** 0.5 for state in of_states],
     )
+
+
+@contextmanager
+def recorded_states(layers: Iterable[nn.Module]) -> Iterator[list[Tensor]]:
+    r"""Record the residual stream of a stack: the state that enters its first layer, and the one after each layer.
+
+    .. math:: x_0, \; x_1 = \mathrm{Layer}_1(x_0), \; \dots, \; x_N = \mathrm{Layer}_N(x_{N-1})
+
+    The list is filled when the stack runs in this context, and filled anew if it runs again. The hooks are removed
+    afterwards, even after an error.
+
+    Args:
+        layers: at least one layer, such as the blocks of a model. Each takes its state as the first positional argument
+            and returns the next state, alone or first in a tuple.
+
+    Source: Elhage et al. (2021), "A mathematical framework for Transformer circuits", on the residual stream; UCL-24.
+
+    >>> layers = nn.Sequential(nn.Linear(3, 3), nn.Tanh())
+    >>> with recorded_states(layers) as states:
+    ...     y = layers(torch.ones(2, 3))
+    >>> len(states), torch.equal(states[0], torch.ones(2, 3)), states[-1] is y
+    (3, True, True)
+    """
+    layers, states = list(layers), list[Tensor]()
+
+    def entering(_, inputs):
+        states[:] = inputs[:1]
+
+    def leaving(_, inputs, output):
+        states.append(output[0] if isinstance(output, tuple) else output)
+
+    hooks = [layers[0].register_forward_pre_hook(entering), *(one.register_forward_hook(leaving) for one in layers)]
+    try:
+        yield states
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+@contextmanager
+def head_mask(attention: MultiHeadAttention, mask: Float[Tensor, "heads"]) -> Iterator[None]:
+    r"""Multiply the output of each head by a number, before the output projection: 0 switches the head off.
+
+    .. math:: \mathrm{Concat}(\xi_1\, \mathrm{head}_1, \dots, \xi_h\, \mathrm{head}_h)\, W^O
+
+    The weights of attention stay as they are. The hook is removed afterwards, even after an error.
+
+    Args:
+        attention: the layer whose heads are masked in this context.
+        mask: the number of each head.
+
+    Raises:
+        ValueError: if there is not one number for each head.
+
+    Source: Michel et al. (2019), "Are sixteen heads really better than one?", section 2.2.
+
+    >>> from llm_anatomy.layers.attention import SelfAttention
+    >>> attention = SelfAttention(d_model=12, n_heads=3)
+    >>> with head_mask(attention, torch.zeros(3)):
+    ...     attention(torch.ones(1, 5, 12)).abs().sum().item()
+    0.0
+    """
+    if mask.shape != (attention.n_heads,):
+        raise ValueError(
+            f"mask has the shape {tuple(mask.shape)}; it must be ({attention.n_heads},), one for each head"
+        )
+    of_columns = mask[:, None].expand(-1, attention.d_value).flatten()
+    hook = attention.w_output.register_forward_pre_hook(lambda _, inputs: (inputs[0] * of_columns,))
+    try:
+        yield
+    finally:
+        hook.remove()

@@ -128,6 +128,17 @@ class Costs:
         return self.bytes_per_number * self.total.n_parameters
 
     @property
+    def gradient_bytes(self) -> int:
+        """Memory of the gradients, which are as precise as the parameters."""
+        return self.weight_bytes
+
+    @property
+    def optimizer_bytes(self) -> int:
+        """Memory of AdamW's states: two moments in float32 and, for parameters in 16 bits, a copy of these in float32,
+        to which the steps are applied (Rajbhandari et al. (2020), "ZeRO", section 3.1)."""
+        return (8 if self.bytes_per_number >= 4 else 12) * self.total.n_parameters
+
+    @property
     def activation_bytes(self) -> int:
         """Memory of the activations that training keeps for the backward pass: what each product, norm and activation
         reads, if attention runs in a fused kernel that forms no scores. It is a lower bound: PyTorch keeps a few

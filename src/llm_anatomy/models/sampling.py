@@ -119,6 +119,11 @@ class TopK:
         return logits.masked_fill(logits < last, -math.inf)
 
 
+def _check_share(p: float) -> None:
+    if not 0 < p <= 1:
+        raise ValueError(f"{p=} must be above 0 and at most 1")
+
+
 @dataclass(frozen=True)
 class TopP:
     r"""Nucleus sampling: keep the smallest set of most likely tokens that together have probability p.
@@ -140,8 +145,7 @@ class TopP:
     p: float
 
     def __post_init__(self):
-        if not 0 < self.p <= 1:
-            raise ValueError(f"p={self.p} must be above 0 and at most 1")
+        _check_share(self.p)
 
     def __call__(
         self, logits: Float[Tensor, "batch n_vocab"], seen: Bool[Tensor, "batch n_vocab"] | None = None
@@ -177,8 +181,7 @@ class MinP:
     p: float
 
     def __post_init__(self):
-        if not 0 < self.p <= 1:
-            raise ValueError(f"p={self.p} must be above 0 and at most 1")
+        _check_share(self.p)
 
     def __call__(
         self, logits: Float[Tensor, "batch n_vocab"], seen: Bool[Tensor, "batch n_vocab"] | None = None

@@ -252,8 +252,8 @@ class _Trial:
         if "changed" in case.found:
             names = " and ".join(case.found["changed"])
             return (
-                f"Not yet: {where} changes its argument {names}. It must leave its arguments as they are, so do not "
-                "apply operators such as += to them, or methods whose names end in an underscore."
+                f"Not yet: {where} changes its argument {names}. It must leave its arguments as they are: work on a "
+                "copy, or avoid assignments to entries, operators such as += and methods that change their object."
             )
         if self.exercise["kind"] == "predict":
             return NOT_THE_VALUE
@@ -350,7 +350,8 @@ def broken_property(properties: list[Callable], answer: Callable, stated: bool =
                 return f"When we test the property “{name}”, your function {raised(e.__cause__ or e, answer)}."
         except Exception as e:  # the property could not handle what the answer returned
             if not stated:
-                what = f"returns something that cannot be used ({type(e).__name__})"
+                why = f"{type(e).__name__}: {str(e).strip().partition(chr(10))[0][:200]}".rstrip(". :")
+                what = f"returns something that cannot be used ({why})"
                 return f"When we test the property “{name}”, your function {what}."
     return None
 
@@ -364,7 +365,7 @@ def _holds_float64(value: Any) -> bool:
 def _in_float32(value: Any) -> Any:
     """What is more precise than the arguments is right too, and a property could not compare it with them."""
     if isinstance(value, tuple | list):
-        return type(value)(map(_in_float32, value))
+        return (tuple if isinstance(value, tuple) else list)(map(_in_float32, value))
     if isinstance(value, dict):
         return {name: _in_float32(entry) for name, entry in value.items()}
     return value.float() if isinstance(value, torch.Tensor) and value.dtype == torch.float64 else value

@@ -9,7 +9,9 @@ from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SCRIPTS = ("widgets/graph.js", "widgets/marks.js", "widgets/runtime.js", "predictions.js")
+SCRIPTS = ("widgets/graph.js", "widgets/marks.js", "widgets/text.js", "widgets/runtime.js", "predictions.js")
+ENCODES = '"encoder": {'
+"""What stands in a page that needs ``text.js``: a text that is encoded."""
 STYLES = ("widgets/runtime.css", "predictions.css")
 DARK = 'html[data-theme="dark"], html[theme="dark"], body[data-jp-theme-light="false"]'  # the book, Colab, JupyterLab
 PAPER = {"light": "#ffffff", "dark": "#15181d"}  # the ground of the book's pages
@@ -19,15 +21,16 @@ GROUND = {  # behind the widget, as the book's theme or JupyterLab says, or as i
 
 
 @cache
-def module() -> str:
-    """Return the module that draws all widgets, and starts those of the page."""
+def module(*, encodes: bool = True) -> str:
+    """Return the module that draws all widgets, or those that encode no text, and starts those of the page."""
     style = palette_css() + "".join(_lean(HERE / name) for name in STYLES)
-    return f"const STYLE = {json.dumps(style)};\n" + "".join(_lean(HERE / name) for name in SCRIPTS)
+    scripts = [name for name in SCRIPTS if encodes or name != "widgets/text.js"]
+    return f"const STYLE = {json.dumps(style)};\n" + "".join(_lean(HERE / name) for name in scripts)
 
 
-def script() -> str:
-    """Return the HTML that makes all widgets of a page alive."""
-    return f'\n<script type="module">\n{module()}</script>'
+def script(page: str = ENCODES) -> str:
+    """Return the HTML that makes the widgets of a page alive; by default it can draw every widget."""
+    return f'\n<script type="module">\n{module(encodes=ENCODES in page)}</script>'
 
 
 def palette_css() -> str:

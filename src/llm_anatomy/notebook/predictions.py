@@ -61,7 +61,7 @@ class Prediction(_Question):
         self.answer = int(answer)
         super().__init__(question, explanation)
 
-    def text(self) -> str:
+    def __repr__(self) -> str:
         return "\n".join([self.question, *(f"{chr(97 + i)}) {choice}" for i, choice in enumerate(self.choices))])
 
     def asked(self) -> dict:
@@ -97,7 +97,7 @@ class Estimate(_Question):
         self.digits, self.unit = digits, unit
         super().__init__(question, explanation)
 
-    def text(self) -> str:
+    def __repr__(self) -> str:
         return f"{self.question} (from {self._written(self.low)} to {self._written(self.high)})"
 
     def asked(self) -> dict:

@@ -81,7 +81,8 @@ def fault(found: dict, right: dict, what: str = "returns") -> str | None:
         if found.get("names") != right.get("names"):
             return f"{what} a dictionary with the keys {found['names']} instead of {right['names']}"
         if len(found["items"]) != len(right["items"]):
-            return f"{what} {len(found['items'])} values instead of {len(right['items'])}"
+            n = len(found["items"])
+            return f"{what} {n} value{'' if n == 1 else 's'} instead of {len(right['items'])}"
         pairs = zip(_locations(right), found["items"], right["items"], strict=True)
         faults = (fault(f, r, f"{what.rstrip(',')}, as value {location},") for location, f, r in pairs)
         return next(filter(None, faults), None)

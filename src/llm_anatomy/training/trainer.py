@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -12,11 +13,31 @@ from tqdm import tqdm
 from llm_anatomy.shapes import Int, Tensor
 from llm_anatomy.training.schedules import warmup_then_cosine
 
+Batch = TypeVar("Batch")
+
+
+def next_token_cross_entropy(model: nn.Module, window: Int[Tensor, "batch window"]) -> Tensor:
+    """Compute the mean loss of predicting each token of the windows from those before it.
+
+    Args:
+        model: maps ids (batch, tokens) to logits (batch, tokens, n_vocab).
+        window: token ids, one token longer than the model's input; it is moved to the device of the model.
+
+    Source: UCL-03, GT-37.
+
+    >>> bool(next_token_cross_entropy(nn.Embedding(3, 3), torch.tensor([[0, 1, 2]])) > 0)
+    True
+    """
+    window = window.to(next(model.parameters()).device)
+    logits = model(window[:, :-1])
+    return F.cross_entropy(rearrange(logits, "batch tokens n_vocab -> (batch tokens) n_vocab"), window[:, 1:].flatten())
+
 
 def train(
     model: nn.Module,
-    batches: Iterable[Int[Tensor, "batch window"]],
+    batches: Iterable[Batch],
     *,
+    batch_loss: Callable[[nn.Module, Batch], Tensor] = next_token_cross_entropy,
     n_steps: int,
     max_lr: float = 3e-3,
     warmup_steps: int = 0,
@@ -34,7 +55,8 @@ def train(
 
     Args:
         model: maps ids (batch, tokens) to logits (batch, tokens, n_vocab).
-        batches: at least ``n_steps`` batches of windows, each window one token longer than the model's input.
+        batches: at least ``n_steps`` batches, by default of windows, each one token longer than the model's input.
+        batch_loss: the loss of the model on a batch; by default that of next-token prediction.
         n_steps: number of steps, at least 1.
         max_lr: the maximum learning rate.
         warmup_steps: number of warm-up steps, fewer than ``n_steps``.
@@ -59,20 +81,15 @@ def train(
     """
     if n_steps < 1:
         raise ValueError(f"{n_steps=} must be at least 1")
-    device = next(model.parameters()).device
     optimizer = torch.optim.AdamW(_parameter_groups(model, weight_decay), lr=max_lr)
     losses, batches = [], iter(batches)
     for step in tqdm(range(1, n_steps + 1), desc="training", disable=None, leave=False):
         for group in optimizer.param_groups:
             group["lr"] = max_lr * warmup_then_cosine(step, n_steps, warmup_steps)
-        window = next(batches, None)
-        if window is None:
+        batch = next(batches, None)
+        if batch is None:
             raise ValueError(f"batches ended after {step - 1}; there must be at least n_steps={n_steps}")
-        window = window.to(device)
-        logits = model(window[:, :-1])
-        loss = F.cross_entropy(
-            rearrange(logits, "batch tokens n_vocab -> (batch tokens) n_vocab"), window[:, 1:].flatten()
-        )
+        loss = batch_loss(model, batch)
         losses.append(loss.item())
         if not math.isfinite(losses[-1]):
             raise FloatingPointError(

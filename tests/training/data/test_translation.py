@@ -6,7 +6,7 @@ import itertools
 import pytest
 
 from llm_anatomy.training.data import translation
-from llm_anatomy.training.data.translation import pair, pairs
+from llm_anatomy.training.data.translation import joined, pair, pairs
 
 PAIRS = list(pairs(seed=5, n=3000))
 NUMBER = {word: (noun, several) for noun in translation.NOUNS for several, word in enumerate(noun)}
@@ -148,3 +148,26 @@ def test_bad_numbers_are_refused():
     for make in (lambda: pair(0, -1), lambda: list(pairs(n=-1))):
         with pytest.raises(ValueError, match="=-1 must be at least 0"):
             make()
+
+
+def test_sure_links_are_those_of_the_last_word_among_several():
+    both = pair(seed=0, index=3)  # the four dogs will not see the woman .
+    words = {(both.english[i], both.tolva[j]) for i, j in both.sure}
+    assert ("see", "vidun") in words and ("will", "vidun") not in words
+    assert sorted(j for _, j in both.sure) == list(range(len(both.tolva)))  # one for each word of Tolva
+    assert set(both.sure) <= set(both.alignment)
+
+
+def test_joined_sentences_keep_their_words_and_links():
+    parts = list(pairs(seed=2, n=3))
+    whole = joined(parts)
+    assert " ".join(whole.english) == " and ".join(" ".join(part.english[:-1]) for part in parts) + " ."
+    assert " ".join(whole.tolva) == " aj ".join(" ".join(part.tolva[:-1]) for part in parts) + " ."
+    links = [(whole.english[i], whole.tolva[j]) for i, j in whole.alignment]
+    expected = [(part.english[i], part.tolva[j]) for part in parts for i, j in part.alignment]
+    stops = [n for n, link in enumerate(expected) if link == (".", ".")]
+    assert len(stops) == 3
+    assert links == [("and", "aj") if n in stops[:2] else link for n, link in enumerate(expected)]
+    assert joined(parts[:1]) == parts[0]
+    with pytest.raises(ValueError, match="sentences is empty; it must hold at least one"):
+        joined([])

@@ -3,26 +3,47 @@
 from llm_anatomy.notebook.widgets.attention_explorer import AttentionExplorer
 from llm_anatomy.notebook.widgets.base import Widget
 from llm_anatomy.notebook.widgets.bucket_explorer import BucketExplorer
-from llm_anatomy.notebook.widgets.controls import Choice, Point, Slider, Tick
+from llm_anatomy.notebook.widgets.controls import Choice, Point, Slider, Text, Tick
+from llm_anatomy.notebook.widgets.cost_calculator import CostCalculator
 from llm_anatomy.notebook.widgets.counter_and_sinusoids import CounterAndSinusoids
+from llm_anatomy.notebook.widgets.cross_attention_explorer import CrossAttentionExplorer
 from llm_anatomy.notebook.widgets.decay_explorer import DecayExplorer
+from llm_anatomy.notebook.widgets.embedding_plane import EmbeddingPlane
 from llm_anatomy.notebook.widgets.encoding_explorer import EncodingExplorer
+from llm_anatomy.notebook.widgets.flow_explorer import FlowExplorer
+from llm_anatomy.notebook.widgets.gradient_through_time import GradientThroughTime
 from llm_anatomy.notebook.widgets.heads_explorer import HeadsExplorer
+from llm_anatomy.notebook.widgets.lstm_gates import LSTMGates
+from llm_anatomy.notebook.widgets.merge_stepper import MergeStepper
 from llm_anatomy.notebook.widgets.rotor_explorer import RotorExplorer
 from llm_anatomy.notebook.widgets.scaling_explorer import ScalingExplorer
 from llm_anatomy.notebook.widgets.scheme_explorer import SchemeExplorer
 from llm_anatomy.notebook.widgets.slopes_explorer import SlopesExplorer
 from llm_anatomy.notebook.widgets.soft_dictionary import SoftDictionary
 from llm_anatomy.notebook.widgets.term_mixer import TermMixer
+from llm_anatomy.notebook.widgets.text import Encoder, Encoders, Merges
+from llm_anatomy.notebook.widgets.tokenizer_comparison import TokenizerComparison
+from llm_anatomy.notebook.widgets.transformer_explorer import TransformerExplorer
+from llm_anatomy.notebook.widgets.vocabulary_trade_off import VocabularyTradeOff
 
 __all__ = [
     "AttentionExplorer",
     "BucketExplorer",
     "Choice",
+    "CostCalculator",
     "CounterAndSinusoids",
+    "CrossAttentionExplorer",
     "DecayExplorer",
+    "EmbeddingPlane",
+    "Encoder",
+    "Encoders",
     "EncodingExplorer",
+    "FlowExplorer",
+    "GradientThroughTime",
     "HeadsExplorer",
+    "LSTMGates",
+    "Merges",
+    "MergeStepper",
     "Point",
     "RotorExplorer",
     "ScalingExplorer",
@@ -31,6 +52,10 @@ __all__ = [
     "SlopesExplorer",
     "SoftDictionary",
     "TermMixer",
+    "Text",
     "Tick",
+    "TokenizerComparison",
+    "TransformerExplorer",
+    "VocabularyTradeOff",
     "Widget",
 ]

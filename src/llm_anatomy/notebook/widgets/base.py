@@ -21,6 +21,7 @@ from torch import Tensor
 from llm_anatomy.notebook.front_end import module, script
 from llm_anatomy.notebook.widgets.controls import Control, order
 from llm_anatomy.notebook.widgets.graph import export
+from llm_anatomy.notebook.widgets.text import harmless
 
 try:  # Colab and the book's environment have it; where it is missing, a widget takes the form of the page
     from anywidget import AnyWidget as _Live
@@ -63,6 +64,9 @@ class Widget(_Live):
             control.order = next(order)  # as they are given, after those of the class
         self.add_traits(**controls)
         traitlets.HasTraits.__init__(self)  # not yet what connects to a front end
+        for name, control in self.controls.items():
+            if getattr(control, "sets", None):
+                self.observe(self._set_others, name)
         self.caption, self.data = caption, data or {}
         if not _static() and "google.colab" not in sys.modules:
             self.sync()
@@ -97,21 +101,35 @@ class Widget(_Live):
         own = [trait for trait in self.traits().values() if isinstance(trait, Control)]
         return {control.name: control for control in sorted(own, key=lambda control: control.order)}
 
+    def _set_others(self, change):
+        for name, value in self.controls[change["name"]].sets[change["new"]].items():
+            setattr(self, name, value)
+
     def values(self) -> dict:
         """Return the controls' values by name."""
         return {name: getattr(self, name) for name in self.controls}
 
     def outputs(self) -> dict:
-        """Return what ``compute`` makes of the present values, as numbers and lists."""
-        controls = self.controls.items()
-        given = {n: getattr(self, n) if c.fixed else c.tensor(getattr(self, n)) for n, c in controls}
-        return {name: tensor.detach().float().tolist() for name, tensor in self.compute(**given).items()}
+        """Return what encoders and ``compute`` make of the present values, as numbers and lists."""
+        fixed, tensors, lists = self._given()
+        found = {name: tensor for name, tensor in tensors.items() if name not in self.controls}
+        found |= self.compute(**fixed, **tensors)
+        return lists | {name: tensor.detach().float().tolist() for name, tensor in found.items()}
+
+    def _given(self) -> tuple[dict, dict[str, Tensor], dict[str, list]]:
+        """The present values: those of fixed controls, the tensors that ``compute`` receives, and further lists."""
+        fixed, given = {}, {}
+        for name, control in self.controls.items():
+            value = getattr(self, name)
+            (fixed if control.fixed else given).update({name: value} if control.fixed else control.given(value))
+        tensors = {name: value for name, value in given.items() if isinstance(value, Tensor)}
+        return fixed, tensors, {name: value for name, value in given.items() if name not in tensors}
 
     @cached_property
     def _graphs(self) -> dict:
         """What becomes of ``compute``, the same whatever the values: tracing takes long, and is done once."""
         fixed = {name: control for name, control in self.controls.items() if control.fixed}
-        inputs = {n: c.tensor(getattr(self, n)) for n, c in self.controls.items() if n not in fixed}
+        _, inputs, _ = self._given()
         pool, graphs = [], []
         for options in itertools.product(*(control.options for control in fixed.values())):
             chosen = dict(zip(fixed, options, strict=True))
@@ -124,26 +142,23 @@ class Widget(_Live):
         words = {"kind": self.kind, "caption": self.caption, "sentence": self.sentence, "data": self.data}
         return words | {"controls": controls, "marks": self.marks()} | self._graphs
 
-    def text(self) -> str:
+    def __repr__(self) -> str:
         """Say what is shown: the plain text of the output."""
         known = self.data | self.outputs()
         for name, control in self.controls.items():
             value = getattr(self, name)
             if hasattr(control, "index"):
                 known[f"{name}#"], value = control.index(value) + 1, control.options[control.index(value)]
-            known[name] = value
+            known[name] = harmless(value)
         return fill(self.sentence, known)
-
-    def __repr__(self) -> str:
-        return self.text()
 
     def html(self, alone: bool = True) -> str:
         """Return the widget as one HTML element, with the script if it stands ``alone`` and the page has none."""
-        spec = json.dumps(self.spec(), ensure_ascii=False, allow_nan=False).replace("</", r"<\/")
+        spec = json.dumps(self.spec(), ensure_ascii=False, allow_nan=False).replace("<", r"\u003c")
         key = "la-" + hashlib.sha256(spec.encode()).hexdigest()[:10]
         caption = f'<figcaption class="la-caption">{html.escape(self.caption)}</figcaption>' if self.caption else ""
         return f"""<figure class="la-widget" data-la="{key}">
-<p class="la-text">{html.escape(self.text())}</p>
+<p class="la-text">{html.escape(repr(self))}</p>
 <noscript>{self.without_script()}</noscript>
 {caption}
 <script type="application/json">{spec}</script>
@@ -154,7 +169,7 @@ class Widget(_Live):
         return "<p>This figure is interactive where JavaScript is switched on.</p>"
 
     def _repr_mimebundle_(self, include=None, exclude=None, **_) -> dict:
-        plain = {"text/plain": self.text(), "text/html": self.html(alone=not _static())}
+        plain = {"text/plain": repr(self), "text/html": self.html(alone=not _static())}
         if getattr(self, "comm", None) is None:
             return plain
         view = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}
@@ -172,7 +187,8 @@ def fill(template: str, known: dict) -> str:
     ``{name}`` is a value, ``{name:.2f}`` a number with so many decimals, ``{name[2]}`` or ``{name[other]}`` an entry of
     a list, ``{name|no|yes}`` the word of that number (the last one for larger numbers), and ``{choice#}`` the number of
     a chosen option, from 1. ``[[…]]`` is repeated for all entries of the lists in it, with ", " or what follows ``||``
-    between them; ``{#}`` is then the number of the entry, and an entry that is not a number is left out.
+    between them; ``{#}`` is then the number of the entry, an entry that is not a number is left out, and in
+    ``{name[other]}`` each entry of the list ``other`` is looked up.
 
     >>> fill("{n} keys: [[{w:.1f} on {token}]].", {"n": 2, "w": [0.25, 1], "token": ["a", "b"]})
     '2 keys: 0.3 on a, 1.0 on b.'
@@ -180,7 +196,8 @@ def fill(template: str, known: dict) -> str:
 
     def repeat(match):
         body, glue = match[1], ", " if match[2] is None else match[2]
-        names = set(re.findall(r"{([\w#]+)", body))
+        found = re.findall(r"{([\w#]+)(?:\[(\w+)\])?", body)
+        names = {index if isinstance(known.get(index), list) else name for name, index in found}
         lists = {name: known[name] for name in names if isinstance(known.get(name), list)}
         rows = [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
         rows = [row | {"#": n} for n, row in enumerate(rows, 1) if not any(v != v for v in row.values())]

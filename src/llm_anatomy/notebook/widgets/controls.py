@@ -2,10 +2,14 @@
 
 import itertools
 import math
+from collections.abc import Mapping
 
 import torch
 import traitlets
 from torch import Tensor
+
+from llm_anatomy.notebook.widgets.arguments import whole
+from llm_anatomy.notebook.widgets.text import Encoder, Encoders, Merges, well_formed
 
 order = itertools.count()
 
@@ -27,6 +31,10 @@ class Control(traitlets.TraitType):
     def tensor(self, value) -> Tensor:
         """Return the value as ``compute`` receives it."""
         raise NotImplementedError
+
+    def given(self, value) -> dict:
+        """Return what ``compute`` receives, by name; lists among it are for the marks alone."""
+        return {self.name: self.tensor(value)}
 
     def spec(self) -> dict:
         """Return what the page needs to know."""
@@ -99,13 +107,24 @@ class Choice(Control):
         by_index: the value is the index, for options that may be equal, such as the tokens of a sentence.
         hover: a mouse that moves over an option picks it.
         spread: the options share the whole width, so that a plot may continue them.
+        sets: the values of other controls by option; to pick an option sets them, and they can then be moved on.
         label, hue: the name that is shown, and a colour of the palette.
     """
 
     def __init__(
-        self, options, start=None, *, fixed: bool = False, by_index=False, hover=False, spread=False, **kwargs
+        self,
+        options,
+        start=None,
+        *,
+        fixed: bool = False,
+        by_index=False,
+        hover=False,
+        spread=False,
+        sets: Mapping | None = None,
+        **kwargs,
     ):
         self.options, self.fixed, self.by_index, self.hover, self.spread = list(options), fixed, by_index, hover, spread
+        self.sets = {option: dict(sets[option]) for option in self.options} if sets else {}
         super().__init__((0 if by_index else self.options[0]) if start is None else start, **kwargs)
 
     def validate(self, obj, value):
@@ -123,7 +142,8 @@ class Choice(Control):
 
     def spec(self) -> dict:
         names = [name for name in ("fixed", "by_index", "hover", "spread") if getattr(self, name)]
-        return super().spec() | {"options": self.options} | {name: True for name in names}
+        sets = {"sets": list(self.sets.values())} if self.sets else {}
+        return super().spec() | {"options": self.options} | {name: True for name in names} | sets
 
 
 class Tick(Control):
@@ -183,3 +203,34 @@ class Point(Control):
             "step": self.step,
             "digits": max(0, -math.floor(math.log10(self.step))),
         }
+
+
+class Text(Control):
+    """A text that the reader types, perhaps of several lines. A page cuts what is too long, and says so.
+
+    ``compute`` does not get the text itself but what ``encoder`` makes of it: for a control with the name ``text``, the
+    tensors of :class:`~llm_anatomy.notebook.widgets.text.Encoder` are ``text_ids`` and ``text_n``, and its lists
+    ``text_tokens`` and ``text_vocabulary`` stand beside what ``compute`` returns.
+
+    Args:
+        start: the initial text.
+        longest: the largest number of characters.
+        encoder: an ``Encoder``, ``Encoders`` or ``Merges`` (:mod:`llm_anatomy.notebook.widgets.text`).
+        label, hue: the name that is shown, and a colour of the palette.
+    """
+
+    def __init__(self, start: str, *, longest: int, encoder: Encoder | Encoders | Merges | None = None, **kwargs):
+        super().__init__(start, **kwargs)
+        self.longest, self.encoder = whole("longest", longest, 1, 4096), encoder
+
+    def validate(self, obj, value):
+        text = well_formed(value) if isinstance(value, str) else None
+        if text is None or len(text) > self.longest:
+            self.refuse(value, f"a text of at most {self.longest} characters")
+        return text
+
+    def given(self, value) -> dict:
+        return {f"{self.name}_{name}": found for name, found in (self.encoder(value) if self.encoder else {}).items()}
+
+    def spec(self) -> dict:
+        return super().spec() | {"longest": self.longest} | ({"encoder": self.encoder.spec()} if self.encoder else {})

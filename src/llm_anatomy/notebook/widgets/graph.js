@@ -8,10 +8,10 @@ const axisOf = (axis, x) => axis < 0 ? axis + x.shape.length : axis;
 
 // Visits the elements of a view in order.
 function walk(shape, steps, start, visit) {
-  const at = new Array(shape.length).fill(0), n = size(shape);
-  for (let i = 0, from = start; i < n; i++) {
-    visit(i, from);
-    for (let axis = shape.length - 1; axis >= 0; axis--) {
+  const last = shape.length - 1, width = shape[last] ?? 1, step = steps[last] ?? 0, at = new Array(shape.length).fill(0);
+  for (let i = 0, n = size(shape), from = start; i < n;) {
+    for (let j = 0; j < width; j++) visit(i++, from + j * step);
+    for (let axis = last - 1; axis >= 0; axis--) {
       from += steps[axis];
       if (++at[axis] < shape[axis]) break;
       from -= steps[axis] * shape[axis];
@@ -68,15 +68,24 @@ function along(f, x, axis, kind) {
   return permute(tensor(out, moved.shape), order.map((_, i) => order.indexOf(i)));
 }
 
-// (batch, n, k) times (batch, k, m), with rows of the second in the inner loop.
+// (batch, n, k) times (batch, k, m): two rows of the first by four of the second at a time, so that what has been read
+// is used more than once.
 function matmul(a, b, shape) {
   const [n, m] = shape.slice(-2), k = a.shape.at(-1), [x, y] = [flat(a), flat(b)], out = new Float32Array(size(shape));
-  for (let g = 0; g < out.length / (n * m || 1); g++) for (let i = 0; i < n; i++) {
-    const row = out.subarray((g * n + i) * m, (g * n + i + 1) * m);
-    for (let l = 0; l < k; l++) {
-      const factor = x[(g * n + i) * k + l], from = (g * k + l) * m;
-      for (let j = 0; j < m; j++) row[j] += factor * y[from + j];
+  const one = (factor, from, to) => { for (let j = 0; j < m; j++) out[to + j] += factor * y[from + j]; };
+  for (let g = 0; g < out.length / (n * m || 1); g++) for (let i = 0; i < n; i += 2) {
+    const rows = Math.min(n - i, 2), at = (g * n + i) * k, to = (g * n + i) * m;
+    let l = 0, from = g * k * m;
+    if (rows === 2) for (; l + 3 < k; l += 4, from += 4 * m) {
+      const [p, q, r, s] = [x[at + l], x[at + l + 1], x[at + l + 2], x[at + l + 3]], z = at + k + l,
+        [t, u, v, w] = [x[z], x[z + 1], x[z + 2], x[z + 3]];
+      for (let j = 0; j < m; j++) {
+        const c = y[from + j], d = y[from + m + j], e = y[from + 2 * m + j], f = y[from + 3 * m + j];
+        out[to + j] += p * c + q * d + r * e + s * f;
+        out[to + m + j] += t * c + u * d + v * e + w * f;
+      }
     }
+    for (; l < k; l++, from += m) for (let row = 0; row < rows; row++) one(x[at + row * k + l], from, to + row * m);
   }
   return tensor(out, shape);
 }
@@ -102,7 +111,7 @@ function erf(x) { // Abramowitz and Stegun 7.1.26 is not exact enough for small 
 const EACH = { // operators that work element by element
   add: (a, b, k) => a + k * b, sub: (a, b, k) => a - k * b, mul: (a, b) => a * b, pow: (a, b) => a ** b, neg: a => -a,
   div: (a, b, how) => how === "floor" ? Math.floor(a / b) : how === "trunc" ? Math.trunc(a / b) : a / b,
-  remainder: (a, b) => a - b * Math.floor(a / b), maximum: (a, b) => Math.max(a, b), minimum: (a, b) => Math.min(a, b),
+  remainder: (a, b) => a - b * Math.floor(a / b), fmod: (a, b) => a % b, maximum: (a, b) => Math.max(a, b), minimum: (a, b) => Math.min(a, b),
   clamp: (a, low, high) => Math.min(Math.max(a, low ?? -Infinity), high ?? Infinity), where: (c, a, b) => c ? a : b,
   exp: Math.exp, log: Math.log, log2: Math.log2, sqrt: Math.sqrt,
   rsqrt: a => 1 / Math.sqrt(a), reciprocal: a => 1 / a, sin: Math.sin, cos: Math.cos, atan2: Math.atan2,
@@ -127,8 +136,10 @@ const OVER = { // operators that turn the numbers along axes into one
 const ROWS = { // operators that turn each row along an axis into a row
   cumsum(row, out) { let total = 0; row.forEach((v, i) => { out[i] = total += v; }); },
   _softmax(row, out) {
-    const top = Math.max(...row), powers = Array.from(row, v => Math.exp(v - top)), total = sum(powers);
-    powers.forEach((power, i) => { out[i] = power / total; });
+    const top = Math.max(...row);
+    let total = 0;
+    for (let i = 0; i < row.length; i++) total += out[i] = Math.exp(row[i] - top);
+    for (let i = 0; i < row.length; i++) out[i] /= total;
   },
   _log_softmax(row, out) {
     const top = Math.max(...row), total = Math.log(sum(Array.from(row, v => Math.exp(v - top))));
@@ -189,6 +200,11 @@ const VIEWS = { // the other operators: (arguments, kind, shape) to a tensor, a 
       0), n);
     return tensor(x.data, shape, x.steps.with(own, x.steps[own] * step), x.start + first * x.steps[own]);
   },
+  split_with_sizes([x, lengths, axis], _, shapes) {
+    const own = axisOf(axis ?? 0, x);
+    return shapes.map((shape, i) => tensor(x.data, shape, x.steps,
+      x.start + lengths.slice(0, i).reduce((total, n) => total + n, 0) * x.steps[own]));
+  },
   flip: ([x, axes]) => axes.reduce((view, axis) => {
     const own = axisOf(axis, x), step = view.steps[own];
     return tensor(x.data, x.shape, view.steps.with(own, -step), view.start + (x.shape[own] - 1) * step);
@@ -228,6 +244,12 @@ const VIEWS = { // the other operators: (arguments, kind, shape) to a tensor, a 
   embedding: ([table, index]) => take(table, 0, index),
   index: ([x, indices]) => INDEX(x, indices),
   var: ([x, axes, correction], kind, shape) => reduce(row => variance(row, correction ?? 1), x, axes, kind, shape),
+  linalg_vector_norm: ([x, , axes], kind, shape) => reduce(row => Math.sqrt(row.reduce((total, v) => total + v * v, 0)),
+    x, axes, kind, shape),
+  sort_stable: ([x, , axis, descending], kinds) => ["f", "i"].map((_, i) => along((row, out) => {
+    const order = [...row.keys()].sort((a, b) => (descending ? row[b] - row[a] : row[a] - row[b]) || a - b);
+    order.forEach((from, to) => { out[to] = i ? from : row[from]; });
+  }, x, axis, kinds[i])),
   max_dim: ([x, axis], kinds, shapes) => ["amax", "argmax"].map((name, i) =>
     reduce(OVER[name], x, axis, kinds[i], shapes[i])),
   native_layer_norm([x, over, weight, bias, eps], kinds, shapes) {

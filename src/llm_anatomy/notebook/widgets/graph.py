@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from llm_anatomy.layers.quantization import dequantize_rows, quantize_rows
+
 KINDS = {torch.bool: "b", torch.int32: "i", torch.int64: "i", torch.float32: "f", torch.float64: "f"}
 STORED = {"b": "u1", "i": "<i4", "f": "<f4", "q": "i1"}
 DEFAULTS = ("layout", "device", "pin_memory", "memory_format", "non_blocking", "requires_grad", "generator")
@@ -30,14 +32,14 @@ def export(
     pool: list | None = None,
     *,
     module: torch.nn.Module | None = None,
-    quantized: bool = False,
 ) -> dict:
     """Export a function of tensors to a graph in JSON's types.
 
     The graph has ``inputs``, ``nodes`` and ``outputs``. A value is an input, a constant or the result of a node,
     numbered in this order; a node is ``[operator, arguments, kind, shape]``, where a string of digits among the
     arguments is the number of a value. Kinds are "f" (float32), "i" (int32) and "b" (Boolean). Constants stand in
-    ``pool``, which several graphs may share, as ``[kind, shape, base64]``.
+    ``pool``, which several graphs may share, as ``[kind, shape, base64]``. A large matrix of which 8 bits with a scale
+    for each row say all, such as that of a stored model, is stored so, with the scales as a fourth entry.
 
     Args:
         function: called with the inputs by name; returns tensors by name. Its operators must be core ATen ones, and the
@@ -45,7 +47,6 @@ def export(
         inputs: example tensors by name; only their shapes and dtypes count.
         pool: the constants exported before.
         module: the module whose parameters the function uses.
-        quantized: whether matrices of 4,096 numbers and more are stored in 8 bits, with a scale for each row.
 
     Raises:
         ValueError: for a dtype that the page does not have.
@@ -68,7 +69,7 @@ def export(
     for node in placeholders:
         if node.name in lifted and node.users:
             numbers[node] = len(numbers)
-            constant = _stored(tensors[lifted[node.name]], quantized)
+            constant = _stored(tensors[lifted[node.name]])
             if constant not in pool:
                 pool.append(constant)
             constants.append(pool.index(constant))
@@ -91,7 +92,7 @@ def _name(node) -> str:
     if node.target is operator.getitem:
         return "getitem"
     name, overload = node.target._overloadpacket.__name__, node.target._overloadname
-    return f"{name}_dim" if name in ("max", "min") and overload == "dim" else name
+    return f"{name}_{overload}" if (name, overload) in (("max", "dim"), ("min", "dim"), ("sort", "stable")) else name
 
 
 def _arguments(node) -> list:
@@ -135,13 +136,14 @@ def _kind(dtype: torch.dtype) -> str:
     return KINDS[dtype]
 
 
-def _stored(tensor: Tensor, quantized: bool) -> list:
-    """A constant as ``[kind, shape, base64]``, with the scale of each row as a fourth entry where it is quantized."""
-    kind, shape, array = _kind(tensor.dtype), list(tensor.shape), tensor.detach().cpu().numpy()
-    if not (quantized and kind == "f" and tensor.ndim == 2 and tensor.numel() >= 4096):
-        return [kind, shape, _base64(array, kind)]
-    scales = np.maximum(np.abs(array).max(-1), 1e-12) / 127
-    return ["q", shape, _base64(np.round(array / scales[:, None]), "q"), _base64(scales, "f")]
+def _stored(tensor: Tensor) -> list:
+    """A constant as ``[kind, shape, base64]``, or with integers and scales where these say as much."""
+    kind, shape, tensor = _kind(tensor.dtype), list(tensor.shape), tensor.detach().cpu()
+    if kind == "f" and tensor.ndim == 2 and tensor.numel() >= 4096:
+        integers, scales = quantize_rows(tensor)
+        if torch.allclose(dequantize_rows(integers, scales), tensor.float(), rtol=1e-6, atol=0):
+            return ["q", shape, _base64(integers.numpy(), "q"), _base64(scales.numpy(), "f")]
+    return [kind, shape, _base64(tensor.numpy(), kind)]
 
 
 def _base64(array: np.ndarray, kind: str) -> str:

@@ -21,10 +21,14 @@ function written(value, form) {
   return form ? fixed(value, +form.slice(1, -1)) : String(+value.toPrecision(6)).replace("-", "−");
 }
 
+// A text that a reader has typed is no template.
+const harmless = value => typeof value === "string" ? value.replace(/{/g, "{\u2060") : value;
+
 // Fills a template, as Python's `fill` does.
 function fill(template, known) {
   const repeat = (_, body, glue = ", ") => {
-    const names = [...body.matchAll(/{([\w#]+)/g)].map(match => match[1]).filter(name => Array.isArray(known[name]));
+    const names = [...body.matchAll(/{([\w#]+)(?:\[(\w+)\])?/g)].map(([, name, index]) =>
+      Array.isArray(known[index]) ? index : name).filter(name => Array.isArray(known[name]));
     return (known[names[0]] ?? []).flatMap((_, i) => {
       const row = Object.fromEntries(names.map(name => [name, known[name][i]]));
       return Object.values(row).some(Number.isNaN) ? [] : [fill(body, { ...known, ...row, "#": i + 1 })];
@@ -46,6 +50,8 @@ const clip = (v, low, high) => Math.min(Math.max(v, low), high);
 const HUES = ["feedforward", "position", "weights", "normalization"]; // tell neighbours apart
 const hueOf = hue => hue || hue === 0 ? `var(--la-${HUES[hue % 4] ?? hue})` : "currentColor";
 const list = v => Array.isArray(v) ? v : [v];
+const at = (v, i) => Array.isArray(v) ? v[i] : v;
+const entries = (known, i) => Object.fromEntries(Object.entries(known).map(([name, v]) => [name, at(v, i)]));
 const path = points => points.map(([x, y], i) => Number.isNaN(x + y) ? ""
   : `${i && !Number.isNaN(points[i - 1][0] + points[i - 1][1]) ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
 
@@ -87,8 +93,7 @@ function frame(spec, ui, number) {
   };
   const literal = v => typeof v === "string" && v[0] !== "@" ? v : channel(typeof v === "string" ? v.slice(1) : v);
     // a hue or a label
-  const known = () => number === undefined ? ui.known() : Object.fromEntries(Object.entries(ui.known()).map(([name,
-    v]) => [name, at(v, number)]));
+  const known = () => number === undefined ? ui.known() : entries(ui.known(), number);
   const texts = given => typeof given === "string" && given.includes("{") ? given : channel(given);
     // a template or a channel
   const add = (name, attributes, ...children) => svg.appendChild(el("svg:" + name, attributes, ...children));
@@ -129,7 +134,6 @@ function frame(spec, ui, number) {
     text.remove();
   };
   const shade = (hue, share) => `fill:color-mix(in oklab,${hueOf(hue)} ${(100 * share).toFixed(1)}%,var(--la-ground))`;
-  const at = (v, i) => Array.isArray(v) ? v[i] : v;
   const points = layer => {
     const [a, b] = [list(channel(layer.x)), list(channel(layer.y))], n = Math.max(a.length, b.length);
     return [...Array(n).keys()].map(i => [a.length > 1 ? a[i] : a[0], b.length > 1 ? b[i] : b[0],
@@ -236,7 +240,7 @@ function frame(spec, ui, number) {
       }));
       const framed = channel(layer.frame), column = channel(layer.column),
         [from, to] = column === undefined ? [0, wide] : [column, column + 1];
-      for (const i of framed === undefined ? [] : list(framed)) add("rect",
+      for (const i of framed === undefined ? [] : list(framed).filter(i => i === i)) add("rect",
         { class: "la-framed", x: X(from) - 1, y: Y(i) - 1, width: X(to) - X(from) + 2, height: Y(1) - Y(0) + 2 });
     },
     words(layer) {
@@ -402,6 +406,46 @@ const MARKS = { // each returns its node and what draws it anew
       node.replaceChildren(...fill(spec.text, ui.known()).split(/_\(([^)]*)\)/).map((part, i) => i % 2
         ? el("sub", {}, part) : part));
     } };
+  },
+  chips({ text, below = "", title = "", hint = "", repeat }, ui) {
+    const groups = (repeat ? ui.get(repeat) : [0]).map(() => ({ name: el("b"), more: el("small"), all: [],
+      row: el("div", { class: "la-chips", "aria-hidden": true }) }));
+    const made = chip => chip.node ?? Object.assign(chip, { node: el("span", { class: "la-chip" },
+      chip.token = el("bdi"), chip.note = el("small")) }).node;
+    const paint = () => groups.forEach(({ name, more, all, row }, n) => {
+      const known = repeat ? entries(ui.known(), n) : ui.known();
+      [name.textContent, more.textContent] = [fill(title, known), fill(hint, known)];
+      const parts = fill(`[[${text}\x1f${below}||\x1e]]`, known).split("\x1e").filter(Boolean);
+      row.replaceChildren(...parts.map((part, i) => {
+        const chip = all[i] ??= {}, node = made(chip), [token, note] = part.split("\x1f");
+        [chip.token.textContent, chip.note.textContent] = [token, note === "−1" ? "none" : note];
+        node.style.setProperty("--la-hue", hueOf(i % 4));
+        node.classList.toggle("la-missing", note === "−1");
+        return node;
+      }));
+    });
+    return { paint, node: el("div", { class: "la-drawn" }, ...groups.flatMap(({ name, more, row }) =>
+      [el("div", { class: "la-heading" }, name, more), row])) };
+  },
+  continuations(spec, ui) { // the same buttons at each step, so that one that has the focus keeps it
+    const node = el("div", { class: "la-next", style: `--la-hue:${hueOf(spec.hue)}` }), name = el("b"), more = el("small");
+    const parts = ui.get(spec.ids).map((_, i) => {
+      const [token, bar, words] = ["code", "i", "small"].map(name => el(name));
+      const take = () => ui.append(spec.text, ui.get(spec.ids)[i]);
+      const button = node.appendChild(el("button", { type: "button", click: take }, token, bar, words));
+      return { token, bar, words, button };
+    });
+    const paint = () => {
+      [name.textContent, more.textContent] = [spec.title, spec.hint].map(words => fill(words ?? "", ui.known()));
+      parts.forEach(({ token, bar, words, button }, i) => {
+        const id = ui.get(spec.ids)[i];
+        token.textContent = ui.get(`${spec.text}_vocabulary`)[id];
+        bar.style.setProperty("--la-share", ui.get(spec.values)[i]);
+        words.textContent = fill(spec.words, entries(ui.known(), i));
+        button.disabled = !ui.appends(spec.text, id);
+      });
+    };
+    return { paint, node: el("div", { class: "la-drawn" }, el("div", { class: "la-heading" }, name, more), node) };
   },
   row(spec, ui) {
     const parts = spec.marks.map(ui.mark), shares = spec.shares ?? parts.map(() => 1);

@@ -111,6 +111,36 @@ def note(text: str, *, code: bool = False) -> dict:
     return {"mark": "note", "text": text} | _given(code=code)
 
 
+def chips(text: str, *, below: str = "", title="", hint="", repeat=None) -> dict:
+    """Tokens of a text, one after the other, in wrapping lines; neighbours differ in colour.
+
+    Args:
+        text: a template for each token, in which a list stands for its own entry: "{text_tokens}", or
+            "{text_vocabulary[best]}" for a list of ids that ``compute`` returns. NaN is left out.
+        below: another template, for what stands below the token; −1, the id of what has none, is shown as missing.
+        title, hint: words above the tokens.
+        repeat: the name of a list of several such texts; the first axis of all lists then counts them.
+    """
+    return {"mark": "chips", "text": text} | _given(below=below, title=title, hint=hint, repeat=repeat)
+
+
+def continuations(
+    text: str, ids: str, values: str, *, words: str, title: str = "", hint: str = "", hue: str = "weights"
+) -> dict:
+    """Buttons that append a token to a text, each with a bar. A token whose bytes are no text is disabled.
+
+    Args:
+        text: the name of a ``Text`` control whose encoder is an ``Encoder``.
+        ids: the channel of the tokens' ids.
+        values: the channel of the lengths of the bars, from 0 to 1.
+        words: a template for what stands behind a bar, in which a list stands for its own entry.
+        title, hint: words above the buttons.
+        hue: of the bars.
+    """
+    needed = {"text": text, "ids": ids, "values": values, "words": words, "hue": hue}
+    return {"mark": "continuations"} | needed | _given(title=title, hint=hint)
+
+
 def row(*marks, shares=None) -> dict:
     """Marks side by side, with these shares of the width; on a phone one below the other."""
     return {"mark": "row", "marks": list(marks)} | _given(shares=shares)

@@ -49,12 +49,30 @@ const CONTROLS = { // each returns its node and `set(value)`; `move` is called w
       style: hue && `--la-hue:${hueOf(hue)}` }, el("span", {}, label), el("div", { class: "la-options" }, ...labels));
     return { node, set(v) { buttons[by_index ? v : options.indexOf(v)].checked = true; } };
   },
+  text({ label, hue, longest }, move) {
+    const field = el("textarea", { rows: 2, "aria-label": label, dir: "auto", spellcheck: "false", autocomplete: "off",
+      autocapitalize: "off", input: e => e.isComposing || read(), compositionend: () => read() });
+    const warning = el("small", { role: "status" }), length = el("small");
+    const read = () => {
+      const cut = clipped(field.value, longest), long = cut.length < field.value.length;
+      if (long) field.value = cut;
+      warning.textContent = long ? `The text was cut after ${longest} characters.` : "";
+      move(cut);
+    };
+    return { node: el("div", { class: "la-field", style: hue && `--la-hue:${hueOf(hue)}` },
+      el("label", {}, el("span", {}, label), field), warning, length),
+    set(v) {
+      if (clipped(field.value, longest) !== v) field.value = v;
+      length.textContent = `${[...v].length} of ${longest} characters`;
+    } };
+  },
   tick({ label }, move) {
     const box = el("input", { type: "checkbox", change: () => move(box.checked) });
     return { node: el("label", { class: "la-tick-box" }, box, el("span", {}, label)), set(v) { box.checked = v; } };
   },
 };
 
+const clipped = (text, longest) => [...text.toWellFormed()].slice(0, longest).join("");
 const plain = x => { // a tensor as nested lists
   const data = Array.from(flat(x)), fold = (shape, from) => shape.length
     ? [...Array(shape[0]).keys()].map(i => fold(shape.slice(1), from + i * size(shape.slice(1)))) : data[from];
@@ -64,32 +82,43 @@ const plain = x => { // a tensor as nested lists
 const KIND = { widget, prediction };
 function widget(spec, model, say) {
   const pool = spec.pool.map(decode), fixedOnes = spec.controls.filter(control => control.fixed),
-    graphs = spec.graphs.map(() => null);
+    graphs = spec.graphs.map(() => null), encoders = {};
+  for (const { name, encoder } of spec.controls) if (encoder) encoders[name] = ENCODERS[encoder.kind](encoder);
   const controls = Object.fromEntries(spec.controls.map(control => [control.name, control])), parts = {};
   const indexOf = ({ options = [false, true], by_index }, value) => by_index ? value : options.indexOf(value);
   let known, seen = {};
   const compute = () => {
     const which = fixedOnes.reduce((n, control) => n * (control.options?.length ?? 2) +
       indexOf(control, model.get(control.name)), 0);
-    const run = graphs[which] ??= load(spec.graphs[which], pool), inputs = {};
+    const run = graphs[which] ??= load(spec.graphs[which], pool), inputs = {}, made = {};
     for (const control of spec.controls) {
       const v = model.get(control.name);
+      if (control.kind === "text") {
+        const found = encoders[control.name]?.read(v) ?? {};
+        for (const key in found) {
+          const name = `${control.name}_${key}`, x = found[key];
+          if (x.data) inputs[name] = x;
+          made[name] = x.data ? plain(tensor(x.data, x.shape)) : x;
+        }
+        continue;
+      }
       inputs[control.name] = Array.isArray(v) ? { data: Float32Array.from(v), shape: [2] }
         : control.kind === "slider" ? { data: (control.whole ? Int32Array : Float32Array).of(v) }
           : { data: control.kind === "tick" ? Uint8Array.of(v) : Int32Array.of(indexOf(control, v)) };
     }
     const outputs = run(inputs), changed = Object.entries(outputs).filter(([name, x]) => seen[name]?.tensor !== x);
     for (const [name, x] of changed) seen[name] = { tensor: x, list: plain(x) };
-    known = { ...spec.data };
+    known = { ...spec.data, ...made };
     for (const name in outputs) known[name] = seen[name].list;
     for (const control of spec.controls) {
       const v = model.get(control.name), options = control.options;
-      known[control.name] = options ? options[indexOf(control, v)] : control.kind === "tick" ? +v : v;
+      known[control.name] = harmless(options ? options[indexOf(control, v)] : control.kind === "tick" ? +v : v);
       if (options || control.kind === "tick") known[`${control.name}#`] = indexOf(control, v) + 1;
     }
   };
   const number = v => typeof v === "string" ? model.get(v) : v;
   const legal = (control, v) => { // the nearest value that the control can have
+    if (control.kind === "text") return clipped(v, control.longest);
     if (control.kind === "slider" && !control.values) {
       const [low, high] = [control.low, control.high].map(number);
       return clip(control.whole ? low + Math.round((v - low) / control.step) * control.step : v, low, high);
@@ -103,22 +132,30 @@ function widget(spec, model, say) {
   const ui = {
     controls,
     known: () => known,
-    get(name) { // the value of a control, an entry of the data or an output, perhaps with an index; else itself
+    get(name) { // the value of a control, an entry of the data or an output, perhaps with an index, a number or a choice; else itself
       if (typeof name !== "string") return name;
-      const [, own, at] = name.match(/^(\w+)\[(\d+)\]$/) ?? [null, name];
+      const [, own, index] = name.match(/^(\w+)\[(\w+)\]$/) ?? [null, name];
       const found = known && own in known ? known[own] : own in controls ? model.get(own) : spec.data[own];
-      return at === undefined ? found : found[at];
+      if (index === undefined) return found;
+      const number = known?.[`${index}#`], // of a choice, from 1
+        at = /^\d+$/.test(index) ? +index : number ? number - 1 : ui.get(index);
+      return Array.isArray(at) ? at.map(i => found[i] ?? "") : found[at]; // of the entries of a list, none for −1
     },
     set(name, value) {
       const v = legal(controls[name], value);
       if (String(v) === String(model.get(name))) return;
       model.set(name, v);
+      const { sets } = controls[name];
+      for (const [other, to] of Object.entries(sets?.[indexOf(controls[name], v)] ?? {})) model.set(other, to);
       for (const control of spec.controls) if (control.kind === "slider") {
         const now = model.get(control.name), to = legal(control, now);
         if (to !== now) model.set(control.name, to);
       }
       model.save_changes();
     },
+    appends: (name, id) => encoders[name].textOf(id) !== null, // whether the bytes of a token are text
+    append: (name, id) => ui.set(name, // of a text that becomes too long, the end stays
+      [...model.get(name) + encoders[name].textOf(id)].slice(-controls[name].longest).join("")),
     mark(mark) {
       if (typeof mark !== "string") return MARKS[mark.mark](mark, ui);
       const control = controls[mark];

@@ -13,7 +13,7 @@ Tolva is regular, and it differs from English in ways that attention has to lear
 So the words of a pair correspond one to one, many to one or not at all, and rarely in the same order.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from random import Random
@@ -72,6 +72,14 @@ class Pair:
     tolva: tuple[str, ...]
     alignment: tuple[tuple[int, int], ...]
 
+    @property
+    def sure(self) -> tuple[tuple[int, int], ...]:
+        """The sure links: of several English words for one Tolva word, the last one, which is no auxiliary or pronoun.
+
+        The other links are possible ones, in the sense of Och and Ney (2003), section 5.2.
+        """
+        return tuple({j: (i, j) for i, j in self.alignment}.values())
+
 
 # The words of a phrase in one language, each with a mark. Words with the same mark correspond to each other.
 _Mark = str | tuple[str, str]
@@ -126,6 +134,32 @@ def pairs(seed: int = 0, n: int | None = None, first: int = 0) -> Iterator[Pair]
         raise ValueError(f"{n=} must be at least 0, or None for no end")
     for index in count(first) if n is None else range(first, first + n):
         yield pair(seed, index)
+
+
+def joined(sentences: Sequence[Pair]) -> Pair:
+    """Join sentences to a longer one, with *and* (*aj*) between them.
+
+    Args:
+        sentences: at least one, each ending in a full stop.
+
+    Raises:
+        ValueError: if there is no sentence.
+
+    Source: written for this course, to lengthen sentences as in Cho et al. (2014), section 4.
+
+    >>> long = joined([pair(seed=0, index=3), pair(seed=0, index=3)])
+    >>> " ".join(long.tolva)
+    'kavon kvaron lon vesa la nu vidun aj kavon kvaron lon vesa la nu vidun .'
+    """
+    if not sentences:
+        raise ValueError("sentences is empty; it must hold at least one")
+    english, tolva, alignment = [], [], []
+    for number, one in enumerate(sentences):
+        if number:  # "and" in place of the full stop
+            english[-1], tolva[-1] = "and", "aj"
+        alignment += [(i + len(english), j + len(tolva)) for i, j in one.alignment]
+        english, tolva = [*english, *one.english], [*tolva, *one.tolva]
+    return Pair(tuple(english), tuple(tolva), tuple(alignment))
 
 
 def _sentence(rng: Random) -> tuple[_Phrase, _Phrase]:

@@ -9,18 +9,12 @@ the tables ``position_tuning``, ``position_losses``, ``losses_by_position``, ``p
 ``position_heads``, ``learned_positions``, ``t5_biases`` and ``position_experiment`` of :mod:`llm_anatomy.data`.
 """
 
-import csv
 import dataclasses
-import io
 import math
-import platform
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from functools import cache
-from multiprocessing import get_context
 from pathlib import Path
 
 import regex
@@ -28,12 +22,9 @@ import torch
 import torch.nn.functional as F
 from einops import rearrange
 from torch import nn
-from tqdm import tqdm
 
 from llm_anatomy.config import ModelConfig, RopeConfig, RopeScaling
-from llm_anatomy.data import table
 from llm_anatomy.evaluation.perplexity import next_token_loss, token_losses
-from llm_anatomy.files import write_atomically
 from llm_anatomy.layers.attention import SelfAttention
 from llm_anatomy.layers.linear_attention import EluPlusOne, causal_linear_attention
 from llm_anatomy.layers.positions.base import PositionContext, PositionScheme
@@ -42,6 +33,8 @@ from llm_anatomy.shapes import Float, Int, Tensor
 from llm_anatomy.training.data.stories import stories
 from llm_anatomy.training.data.story_grammar import PLOTS
 from llm_anatomy.training.data.windows import random_windows, windows_ending_at
+from llm_anatomy.training.experiments.runs import Rows, Tables, best_max_lrs, initialize_, rows_of
+from llm_anatomy.training.experiments.runs import results as results
 from llm_anatomy.training.trainer import train
 
 N_TRAINED = 64
@@ -192,10 +185,7 @@ def small_config(scheme: str, n_vocab: int, **changes) -> ModelConfig:
 
 
 def small_model(scheme: str, seed: int = 0, **changes) -> Transformer:
-    r"""Build the small decoder, before training. All weights but those of the scheme are the same for each scheme.
-
-    Embedding tables start from :math:`N(0, 1/d_\mathrm{model})` and are scaled by :math:`\sqrt{d_\mathrm{model}}`, so
-    that the embedding of a token and a sinusoid have the same size. Matrices start from :math:`N(0, 1/d_\mathrm{in})`.
+    """Build the small decoder, before training. All weights but those of the scheme are the same for each scheme.
 
     Args:
         scheme: one of ``SCHEMES``.
@@ -218,12 +208,7 @@ def small_model(scheme: str, seed: int = 0, **changes) -> Transformer:
         for block in model.stack.blocks:
             scheme_of_block = _attention(block).position if config.position == "rope" else None
             block.attention = LinearSelfAttention(config.d_model, config.n_heads, scheme_of_block)
-    generator = torch.Generator().manual_seed(seed)
-    # the parameters of the scheme come last, so that all others start from the same numbers
-    for name, weight in sorted(model.named_parameters(), key=lambda named: "position" in named[0]):
-        if weight.ndim == 2:
-            table = name.endswith(("embedding.weight", "table"))
-            nn.init.normal_(weight, std=config.d_model**-0.5 if table else weight.shape[1] ** -0.5, generator=generator)
+    initialize_(model, seed)
     return model
 
 
@@ -361,45 +346,17 @@ def experiment(out: Path, seeds: Iterable[int] = range(5), n_steps: int = N_STEP
     >>> signature(experiment).parameters["n_steps"].default
     1000
     """
-    if n_workers < 1:
-        raise ValueError(f"{n_workers=} must be at least 1")
-    out.mkdir(parents=True, exist_ok=True)
-    seeds, began = list(seeds), time.monotonic()
-    tables: dict[str, list[list]] = {name: [] for name in COLUMNS}
-    with _pool(n_workers) as run_all:
-
-        def collect(work: Callable, jobs: list, what: str) -> None:
-            for rows in tqdm(run_all(work, jobs), desc=what, total=len(jobs), disable=None):
-                for name, more in rows.items():
-                    tables[name] += more
-                    _write(out / f"{name}.csv", COLUMNS[name], tables[name])
-
+    tables, seeds, began = Tables(out, COLUMNS, n_workers), list(seeds), time.monotonic()
+    with tables.collecting() as collect:
         collect(_tuning, [(scheme, max_lr, n_steps) for scheme in SCHEMES for max_lr in MAX_LRS], "learning rates")
-        best: dict[str, tuple[float, float]] = {}
-        for scheme, max_lr, loss in tables["position_tuning"]:
-            best[scheme] = min(best.get(scheme, (math.inf, max_lr)), (float(loss), max_lr))
-        jobs = [(scheme, seed, n_steps, best[scheme][1], seed == seeds[0]) for seed in seeds for scheme in SCHEMES]
+        best = best_max_lrs(tables.rows["position_tuning"])
+        jobs = [(scheme, seed, n_steps, best[scheme], seed == seeds[0]) for seed in seeds for scheme in SCHEMES]
         collect(_trained, jobs, "models")
-        collect(_control, [(seed, n_steps, best[CONTROL][1]) for seed in seeds], "control")
-    _write(out / "position_experiment.csv", ["field", "value"], _settings(seeds, n_steps, time.monotonic() - began))
+        collect(_control, [(seed, n_steps, best[CONTROL]) for seed in seeds], "control")
+    tables.write_settings("position_experiment", _settings(n_steps), seeds, time.monotonic() - began)
 
 
-@contextmanager
-def _pool(n_workers: int) -> Iterator[Callable[[Callable, list], Iterable]]:
-    """A map over jobs, in this process or in several: each of one thread, so that a run can be repeated exactly."""
-    n_threads = torch.get_num_threads()
-    if n_workers > 1:
-        with ProcessPoolExecutor(n_workers, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
-            yield pool.map
-    else:
-        torch.set_num_threads(1)
-        try:
-            yield map
-        finally:
-            torch.set_num_threads(n_threads)
-
-
-def _tuning(job: tuple[str, float, int]) -> dict[str, list[list]]:
+def _tuning(job: tuple[str, float, int]) -> Rows:
     scheme, max_lr, n_steps = job
     try:
         _, curve = run(scheme, TUNING_SEED, n_steps, max_lr)
@@ -409,7 +366,7 @@ def _tuning(job: tuple[str, float, int]) -> dict[str, list[list]]:
     return {"position_tuning": [[scheme, max_lr, f"{loss:.4f}"]]}
 
 
-def _trained(job: tuple[str, int, int, float, bool]) -> dict[str, list[list]]:
+def _trained(job: tuple[str, int, int, float, bool]) -> Rows:
     """Train and measure one model; return the rows of each table. For the first seed, some tell what it has learned."""
     scheme, seed, n_steps, max_lr, first = job
     model, curve = run(scheme, seed, n_steps, max_lr)
@@ -422,7 +379,7 @@ def _trained(job: tuple[str, int, int, float, bool]) -> dict[str, list[list]]:
         "position_curves": [[scheme, seed, step, f"{x:.4f}"] for step, x in curve],
     }
     if first and not scheme.startswith("linear"):
-        rows["position_heads"] = _rows([scheme], mean_attention_weights(model))
+        rows["position_heads"] = rows_of([scheme], mean_attention_weights(model))
     if first and scheme == "learned":
         vectors = F.normalize(model.position.get_parameter("table").detach(), dim=-1)
         cosines = enumerate((vectors @ vectors.T).tolist())
@@ -432,45 +389,17 @@ def _trained(job: tuple[str, int, int, float, bool]) -> dict[str, list[list]]:
         any_heads = torch.zeros(1, model.config.n_heads, N_TRAINED, 1)
         bias = _attention(model.stack.blocks[0]).position.bias(any_heads, any_heads, context)
         assert bias is not None
-        rows["t5_biases"] = _rows([], bias[0, :, -1].flip(-1).detach())
+        rows["t5_biases"] = rows_of([], bias[0, :, -1].flip(-1).detach())
     return rows
 
 
-def _control(job: tuple[int, int, float]) -> dict[str, list[list]]:
+def _control(job: tuple[int, int, float]) -> Rows:
     seed, n_steps, max_lr = job
     model, _ = run(CONTROL, seed, n_steps, max_lr, N_CONTROL)
     return {"position_control": [[seed, N_CONTROL, n, f"{x:.4f}"] for _, n, x in losses_by_length(model, CONTROL)]}
 
 
-def results(name: str, **wanted: str | int | None) -> Float[Tensor, "rows"]:
-    """Read the losses of a table that the experiment has written, in its order: seed by seed.
-
-    Args:
-        name: a table with a column of losses, such as ``position_losses``.
-        wanted: columns and the values that they must have.
-
-    Raises:
-        ValueError: if there is no such table, or no row has these values.
-
-    Source: the package's own experiment; IITD-17, CMU-33.
-
-    >>> results("position_losses", scheme="sinusoidal", n_tokens=64).shape  # the seeds
-    torch.Size([5])
-    >>> results("losses_by_position", scheme="alibi").view(5, -1).shape  # seeds, and 16 positions in each entry
-    torch.Size([5, 32])
-    """
-    losses = [row["loss"] for row in table(name) if all(row[column] == value for column, value in wanted.items())]
-    if not losses:
-        raise ValueError(f"no row of {name} has {wanted}")
-    return torch.tensor(losses, dtype=torch.float32)
-
-
-def _rows(first: list, values: Tensor) -> list[list]:
-    """One row for each entry: the first columns, the indices of the entry, and its value."""
-    return [[*first, *index.tolist(), f"{values[tuple(index)]:.4f}"] for index in torch.ones_like(values).nonzero()]
-
-
-def _settings(seeds: list[int], n_steps: int, seconds: float) -> list[list]:
+def _settings(n_steps: int) -> list[list]:
     vocabulary, training, held_out = corpus()
     config = dataclasses.asdict(small_config("none", len(vocabulary)))
     shown = ("d_model", "n_layers", "n_heads", "d_ff", "n_vocab", "norm", "feedforward", "tie_embeddings")
@@ -486,14 +415,4 @@ def _settings(seeds: list[int], n_steps: int, seconds: float) -> list[list]:
         ["held_out_tokens", len(held_out)],
         ["test_windows", N_TEST_STORIES],
         ["scored_tokens", N_SCORED],
-        ["seeds", " ".join(map(str, seeds))],
-        ["torch", torch.__version__.partition("+")[0]],
-        ["python", platform.python_version()],
-        ["minutes", round(seconds / 60)],
     ]
-
-
-def _write(path: Path, head: list, rows: list[list]) -> None:
-    file = io.StringIO(newline="")
-    csv.writer(file, lineterminator="\n").writerows([head, *rows])
-    write_atomically(path, file.getvalue())

@@ -1,0 +1,87 @@
+"""Answers that students give to the exercises of chapter 2: right ones pass, wrong ones are told what is wrong."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from llm_anatomy.notebook.checks import check
+
+
+def told(name, answer):
+    return check(f"before_transformers/{name}", answer)
+
+
+# Right answers
+
+
+def clipped_by_the_library(gradients, max_norm):
+    copies = {name: value.clone() for name, value in gradients.items()}
+    parameters = [torch.zeros_like(value, requires_grad=True) for value in copies.values()]
+    for parameter, value in zip(parameters, copies.values(), strict=True):
+        parameter.grad = value
+    torch.nn.utils.clip_grad_norm_(parameters, max_norm)
+    return copies
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("saved_by_embedding", lambda: np.int64(76_670_464)),
+        ("rows_of_gpt2", lambda: np.prod([50257, 1600])),
+        ("clip_by_norm", clipped_by_the_library),
+    ],
+)
+def test_a_right_answer_passes(name, answer):
+    assert told(name, answer).status == "passed", told(name, answer)
+
+
+# Wrong answers
+
+
+def gradient_of_the_given_table(table, ids, targets):
+    table.requires_grad_()
+    return torch.autograd.grad(F.cross_entropy(table[ids] @ table.T, targets), table)[0]
+
+
+def test_the_given_table_must_not_ask_for_gradients():
+    result = told("tied_gradient", gradient_of_the_given_table)
+    assert result.status == "failed" and "Work with a copy" in result.message
+
+
+def without_keepdim(ids, n_vocab, alpha):
+    counts = torch.full((n_vocab, n_vocab), alpha)
+    counts.index_put_((ids[:-1], ids[1:]), torch.ones(len(ids) - 1), accumulate=True)
+    return counts / counts.sum(1)
+
+
+def test_a_forgotten_keepdim_is_named():
+    assert told("bigram_table", without_keepdim).mistake == "sums_along_the_wrong_axis"
+
+
+def rand_for_randn(seed):
+    w = torch.rand(20, 32, 32, generator=torch.Generator().manual_seed(seed))
+    w = 0.95 * w / torch.linalg.eigvals(w).abs().amax(-1)[:, None, None]
+    norms = [torch.linalg.matrix_norm(torch.linalg.matrix_power(w, n), ord=2).mean() for n in (1, 3, 200)]
+    return torch.stack(norms), "shrinks from the first step"
+
+
+def scaled_by_theory(seed):
+    w = 0.95 * torch.randn(20, 32, 32, generator=torch.Generator().manual_seed(seed)) / 32**0.5
+    norms = [torch.linalg.matrix_norm(torch.linalg.matrix_power(w, n), ord=2).mean() for n in (1, 3, 200)]
+    return torch.stack(norms), "grows for ever"
+
+
+def test_norms_of_other_matrices_are_not_mistaken_for_the_radius():
+    assert "randn" in told("first_steps", rand_for_randn).message
+    assert "radius of 1 instead" not in told("first_steps", scaled_by_theory).message
+
+
+def added_output(gates, c):
+    i, f, g, o = gates.chunk(4, -1)
+    new = f.sigmoid() * c + i.sigmoid() * g.tanh()
+    return o.sigmoid() + new.tanh(), new
+
+
+def test_a_wrong_output_is_told_what_it_should_be():
+    assert "σ(o) · tanh(c′)" in told("late_output", added_output).message

@@ -1,0 +1,114 @@
+"""Answers that students give to the exercises on text as numbers: right ones pass, wrong ones are told what is off."""
+
+import re
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from llm_anatomy.notebook.checks import check
+
+
+def told(name, answer):
+    return check(f"tokenizers/{name}", answer)
+
+
+# Right answers
+
+
+def mask_of_letters(text):
+    pieces = []
+    for character in text:
+        for same in (str.isalpha, " ".__eq__):
+            if pieces and same(character) and all(map(same, pieces[-1])):
+                pieces[-1] += character
+                break
+        else:
+            pieces.append(character)
+    return pieces
+
+
+def counted_with_str(text):
+    pairs = Counter(a + b for a, b in zip(text, text[1:], strict=False))
+    return {pair: text.count(pair) for pair in pairs}
+
+
+def share_as_a_fraction(training, new, n_words):
+    known = [word for word, _ in Counter(training).most_common(n_words)]
+    return Fraction(sum(word not in known for word in new), len(new))
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("pieces_of_code", mask_of_letters),
+        ("usable_pairs", counted_with_str),
+        ("unknown_share", share_as_a_fraction),
+        ("rows_for_tokens", lambda: np.int64(2 * 218_000 * 4096)),
+        ("rows_for_tokens", lambda: np.prod([2, 218_000, 4096], dtype=np.int64)),
+    ],
+)
+def test_a_right_answer_passes(name, answer):
+    assert told(name, answer).status == "passed", told(name, answer)
+
+
+# Wrong answers
+
+
+def longest_mean(text, log_p):
+    best = {0: (0.0, [])}
+    for end in range(1, len(text) + 1):
+        for start in range(end):
+            if text[start:end] in log_p:
+                total, tokens = best[start]
+                new = total + log_p[text[start:end]], [*tokens, text[start:end]]
+                if end not in best or new[0] / len(new[1]) > best[end][0] / len(best[end][1]):
+                    best[end] = new
+    return best[len(text)][1], best[len(text)][0]
+
+
+def as_a_pattern(text):
+    return {text[i : i + 2]: len(re.findall(text[i : i + 2], text)) for i in range(len(text) - 1)}
+
+
+def in_place(ids, left, right, new):
+    i = 0
+    while i < len(ids) - 1:
+        if ids[i : i + 2] == [left, right]:
+            ids[i : i + 2] = [new]
+        i += 1
+    return ids
+
+
+def test_the_mean_of_the_logarithms_does_not_find_the_best_cut():
+    assert told("best_segmentation", longest_mean).status != "passed"
+
+
+def test_a_pair_is_not_a_pattern():
+    assert told("usable_pairs", as_a_pattern).mistake == "pattern_not_text"
+
+
+def test_a_list_that_is_changed_is_told_so():
+    message = told("merge_pair", in_place).message
+    assert "changes its argument ids" in message and "work on a copy" in message
+
+
+def shifted(scores, targets, n_bytes):
+    return told_units(scores[:-1], targets[1:], n_bytes) if len(targets) > 1 else told_units(scores, targets, n_bytes)
+
+
+def told_units(scores, targets, n_bytes):
+    losses = -scores.log_softmax(1).gather(1, targets[:, None])
+    return losses.mean(), losses.mean().exp(), losses.sum() / np.log(2) / n_bytes
+
+
+def softmax_before_the_loss(scores, targets, n_bytes):
+    return told_units(scores.softmax(1), targets, n_bytes)
+
+
+@pytest.mark.parametrize(
+    ("answer", "mistake"), [(shifted, "next_token_for_target"), (softmax_before_the_loss, "softmax_twice")]
+)
+def test_common_slips_in_the_loss_are_named(answer, mistake):
+    assert told("three_units", answer).mistake == mistake

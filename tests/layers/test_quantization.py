@@ -1,0 +1,37 @@
+"""Quantization of rows: the error is at most half a step, whatever the sizes of the numbers."""
+
+import pytest
+import torch
+
+from llm_anatomy.layers.quantization import dequantize_rows, quantize_rows
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_the_error_is_at_most_half_a_step(dtype):
+    generator = torch.Generator().manual_seed(0)
+    matrix = (torch.randn(7, 50, generator=generator) * torch.logspace(-30, 30, 7)[:, None]).to(dtype)
+    integers, scales = quantize_rows(matrix)
+    assert integers.dtype == torch.int8 and scales.dtype == torch.float32
+    assert (integers.abs().amax(-1) == 127).all()
+    error = (dequantize_rows(integers, scales).double() - matrix.double()).abs().amax(-1)
+    assert (error <= 0.5001 * matrix.double().abs().amax(-1) / 127).all()
+    assert (error > 0.4 * matrix.double().abs().amax(-1) / 127).any()
+
+
+def test_zeros_and_the_smallest_numbers_stay_as_they_are():
+    matrix = torch.tensor([[0.0, 0.0], [1e-45, -1e-45]])
+    integers, scales = quantize_rows(matrix)
+    assert not integers.any() and torch.equal(dequantize_rows(integers, scales), torch.zeros(2, 2))
+
+
+def test_a_quantized_matrix_is_quantized_to_itself():
+    integers, scales = quantize_rows(torch.randn(9, 30, generator=torch.Generator().manual_seed(1)))
+    again, scales_again = quantize_rows(dequantize_rows(integers, scales))
+    assert torch.equal(again, integers)
+    torch.testing.assert_close(scales_again, scales, rtol=2e-7, atol=0)
+
+
+@pytest.mark.parametrize("number", [torch.nan, torch.inf, 1e39])
+def test_numbers_that_are_not_finite_are_refused(number):
+    with pytest.raises(ValueError, match="matrix holds numbers that are not finite"):
+        quantize_rows(torch.tensor([[1.0, number]], dtype=torch.float64))

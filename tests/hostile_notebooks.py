@@ -1,6 +1,7 @@
 """Submissions that attack the grader, each with what has to come of it.
 
-``CORPUS`` holds them by name; ``python tests/hostile_notebooks.py`` prints them as a table. Three kinds:
+``CORPUS`` holds them by name; ``python tests/hostile_notebooks.py`` writes what they try and earn into the page for
+instructors. They are made in three ways:
 
 - *cells*: code above the answers, all of which are right. What they do must not cost them anything, unless the
   attack spoils its own answers.
@@ -17,9 +18,12 @@ from pathlib import Path
 
 import student_notebooks as notebooks
 
+from bookbinder import ROOT
 from llm_grader import key as keys
 from llm_grader.records import GRADED, NEEDS_ATTENTION, Key
+from llm_grader.sandbox.attacks import attacks
 
+BEGIN, END = "<!-- attacks: python tests/hostile_notebooks.py -->", "<!-- end of attacks -->"
 LEAK = "CANARY-LEAK"  # in whatever an attack tries to hand out
 SECRET = "CANARY-SECRET"  # in what it is looking for: the key, its file, the grader's environment
 LEFT = "corpus-left"  # names of processes and files that it leaves behind
@@ -52,6 +56,7 @@ class Attack:
 
     Args:
         name: of the attack.
+        kind: heading under which it stands.
         says: what it tries.
         make: writes it into a folder, under a name.
         status: that it has to get.
@@ -60,23 +65,21 @@ class Attack:
     """
 
     name: str
+    kind: str
     description: str
     make: Callable[[Path, str], None]
     status: str = GRADED
     earns: dict[str, tuple[float | str, str]] = field(default_factory=dict)
     fast: bool = True
 
-    @property
-    def expected(self) -> str:
-        if self.status != GRADED:
-            return self.status
-        if not self.earns:
-            return "full marks"
-        said = ", ".join(f"{name} {points} ({category})" for name, (points, category) in self.earns.items())
-        return said + (", the rest full marks" if len(self.earns) < len(QUESTIONS) else "")
-
 
 CORPUS: dict[str, Attack] = {}
+KINDS: list[str] = []
+
+
+def begin(kind: str) -> None:
+    """Begin a kind of attacks, to which those that follow belong."""
+    KINDS.append(kind)
 
 
 @cache
@@ -114,7 +117,7 @@ def enter(function: Callable, make: Callable[[Path, str], None], **more) -> Call
     """Add an attack to the corpus."""
     name = function.__name__
     assert name not in CORPUS
-    CORPUS[name] = Attack(name.replace("_", " "), function.__doc__, make, **more)
+    CORPUS[name] = Attack(name.replace("_", " "), KINDS[-1], function.__doc__, make, **more)
     return function
 
 
@@ -183,7 +186,7 @@ SPOILT = {name: (ANY, ANY) for name in QUESTIONS}
 NOTHING = {name: (0.0, ANY) for name in QUESTIONS}
 
 
-# Never ending
+begin("Never ending")
 
 
 @cell()
@@ -246,6 +249,19 @@ def ANSWER(*given):
 """
 
 
+@answer(0.0, "timed out", fast=False)
+def loop_with_the_clock_of_the_cpu_stopped():
+    """An answer that never ends stops the timer that counts its CPU time, and blocks its signal."""
+    return """
+import signal
+def ANSWER(*given):
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.Signals)
+    while True:
+        pass
+"""
+
+
 @answer(0.15, "timed out")
 def time_bomb():
     """An answer is right in the first case and never ends in the second."""
@@ -270,7 +286,7 @@ def ANSWER(*given):
 """
 
 
-# Ending the process
+begin("Ending the process")
 
 
 @cell(fast=False)
@@ -343,6 +359,40 @@ def recursion():
     return "def ANSWER(*given):\n    return ANSWER(*given)"
 
 
+@cell(earns=dict.fromkeys(QUESTIONS, (ANY, ANY)))
+def busy_loops_left_behind():
+    """A cell leaves as many processes that compute without end as it can."""
+    return """
+import os
+for _ in range(56):
+    try:
+        if not os.fork():
+            os.setsid()
+            while True:
+                pass
+    except OSError:
+        break
+"""
+
+
+@answer(ANY, ANY)
+def busy_loops_in_an_answer():
+    """An answer starts as many processes that compute without end as it can, and waits for them."""
+    return """
+import os
+def ANSWER(*given):
+    for _ in range(56):
+        try:
+            if not os.fork():
+                while True:
+                    pass
+        except OSError:
+            break
+    while True:
+        pass
+"""
+
+
 @cell()
 def end_the_parent():
     """A cell kills its parent, the first process, all it can name, and all there are."""
@@ -378,7 +428,7 @@ def ANSWER(*given):
 """
 
 
-# Using up the machine
+begin("Using up the machine")
 
 
 @cell(earns=SPOILT)
@@ -482,7 +532,7 @@ def many_open_files():
     return "kept = []\ntry:\n    while True:\n        kept.append(open('/dev/null'))\nfinally:\n    kept.clear()"
 
 
-# Lying
+begin("Lying")
 
 
 ZEROS = "def ANSWER(*given):\n    return given[-1].new_zeros(len(given[0]), given[-1].shape[-1])"
@@ -600,7 +650,7 @@ def ANSWER(*given):
 """
 
 
-@answer(0.0, "returned something else", fast=False)
+@answer(fast=False)
 def array_subclass_that_lies():
     """An answer returns an array of NumPy whose comparisons lie."""
     return """
@@ -692,7 +742,7 @@ def ANSWER(*given):
 """
 
 
-# Forging
+begin("Forging")
 
 
 @cell(earns=NOTHING)
@@ -840,6 +890,50 @@ for name in ("llm_grader.worker.calls", "llm_grader.wire", "safetensors.numpy", 
 """
 
 
+@cell(earns=SPOILT)
+def frames_of_an_earlier_runner():
+    """A cell leaves a process that goes on writing forged ends, interruptions, cells and halves of frames."""
+    return """
+import json, os, struct, time
+def frame(message):
+    text = json.dumps(message).encode()
+    return struct.pack(">II", len(text), 0) + text
+forged = [{"ended": "killed"}, {"interrupted": []}, {"cell": 0}, {"cell": 1}, {"status": "done"}, {"ready": 1}]
+if os.fork() == 0:
+    os.setsid()
+    for n in range(10**4):
+        for fd in range(3, 64):
+            try:
+                os.set_blocking(fd, False)
+                os.write(fd, frame(forged[n % len(forged)])[: 7 if n % 50 == 49 else None])
+            except OSError:
+                pass
+        time.sleep(0.02)
+    os._exit(0)
+"""
+
+
+@cell(fast=False)
+def signals_of_children_ignored():
+    """A cell lets the kernel forget how children ended, which the worker waits for."""
+    return "import signal\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)"
+
+
+@answer(ANY, ANY, fast=False)
+def torch_replaced_by_an_answer():
+    """An answer replaces functions of PyTorch and of the worker, for the answers that come after it."""
+    return """
+import sys
+def ANSWER(*given):
+    for name in ("compile", "equal", "softmax", "ones", "tensor", "where", "matmul"):
+        setattr(torch, name, lambda *args, **kwargs: torch.zeros(1))
+    sys.modules["llm_grader.worker.calls"].evaluate = lambda *args: iter(())
+    for name in ("torch.py", "json.py", "sitecustomize.py"):
+        open(name, "w").write("raise SystemExit")
+    return torch.Tensor.new_zeros(given[0], 1)
+"""
+
+
 @cell(fast=False)
 def results_by_name():
     """A cell writes results and marks at every path that could be read."""
@@ -882,7 +976,7 @@ sys.meta_path.insert(0, Hook())
 """
 
 
-# Looking for the key
+begin("Looking for the key")
 
 
 SEARCH = """
@@ -1035,7 +1129,7 @@ def attack():
 """
 
 
-# Handing out hidden inputs
+begin("Handing out hidden inputs")
 
 
 @answer(0.0, "raised an error")
@@ -1106,7 +1200,7 @@ def ANSWER(*given):
 """
 
 
-# Staying
+begin("Staying")
 
 
 @cell()
@@ -1176,7 +1270,7 @@ def device_of_torch():
     return "import torch\ntorch.set_default_device('meta')\ntorch.set_default_dtype(torch.bfloat16)"
 
 
-# Files
+begin("Files")
 
 
 @file(fast=True)
@@ -1274,11 +1368,33 @@ def name_that_is_no_text(folder, name):
         file.write(notebooks.data(notebook()))
 
 
+def outcome(attack: Attack) -> str:
+    """What the attack earns, in words for instructors."""
+    if attack.status != GRADED:
+        return "no mark; a person has to look at it"
+    if not attack.earns:
+        return "full marks, since its answers are right"
+    if len(attack.earns) == len(QUESTIONS):
+        return "nothing" if attack.earns == NOTHING else "what is left of its own answers"
+    [(points, _)] = attack.earns.values()
+    if points == 0.0:
+        return "nothing for the answer that attacks"
+    return "no more than its answer is worth" if points == ANY else "the part that is right"
+
+
 def table() -> str:
-    """Attack and expected outcome, a line each."""
-    return "\n".join(f"{attack.description} | {attack.expected}" for attack in CORPUS.values())
+    """The attacks as a page in Markdown, which says of each what it tries and what it earns, and shows no code."""
+    lines = ["| what students' code tries | outcome |", "| --- | --- |"]
+    lines += [f"| {name} | blocked, or the sandbox is not used |" for name in attacks]
+    for kind in KINDS:
+        lines += ["", f"```{{dropdown}} {kind}", "| what the submission tries | what it earns |", "| --- | --- |"]
+        chosen = [attack for attack in CORPUS.values() if attack.kind == kind]
+        lines += [f"| {' '.join(attack.description.split())} | {outcome(attack)} |" for attack in chosen]
+        lines += ["```"]
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":
-    print("attack | expected")
-    print(table())
+    page = ROOT / "book" / "instructors.md"
+    before, begins, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    page.write_text(f"{before}{begins}\n{table()}\n{END}{rest.partition(END)[2]}", encoding="utf-8")

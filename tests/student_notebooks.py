@@ -43,6 +43,9 @@ def key() -> Key:
                 sentences=master.mistakes,
                 checks=master.checks,
                 probes="",
+                observed="def observe(" in master.checks,
+                calls=False,
+                gradients="def property_gradient(" in master.checks,
                 version="1",
             )
         )

@@ -198,6 +198,25 @@ def names_reused_below():
 
 
 @untidy
+def result_assigned_to_the_name_of_the_answer():
+    return with_cell("import torch\nq = torch.ones(2, 2)\nhard_lookup = hard_lookup(q, q, q)", above=False)
+
+
+@untidy
+def module_written_by_a_cell():
+    made = notebook(above=f"%%writefile mine.py\nimport torch\n{RIGHT['causal_mask']}")
+    return notebooks.answer(made, "causal_mask", "from mine import right as causal_mask")
+
+
+@untidy
+def helper_that_never_ends_below():
+    made = notebook(below="def table(queries, keys):\n    while True:\n        pass")
+    code = "def table(queries, keys):\n    return queries @ keys.T\n\n\n"
+    code += "def hard_lookup(queries, keys, values):\n    return values[table(queries, keys).argmax(-1)]"
+    return notebooks.answer(made, "hard_lookup", code)
+
+
+@untidy
 def other_definitions_of_torch():
     return with_cell("import numpy as np\nnp.random.seed(0)\nlist = [1, 2]\nsum = 3\nstr = 'text'\n")
 

@@ -19,13 +19,22 @@ def build(args: argparse.Namespace) -> None:
     """Run the command build."""
     from llm_grader import key
 
-    print(*key.build(args.exercises, args.out), sep="\n")
+    print(*key.build(args.exercises, args.out, args.install_from), sep="\n")
+
+
+def import_(args: argparse.Namespace) -> None:
+    """Run the command import."""
+    from llm_grader.importers import import_assignment
+
+    print(import_assignment(args.tool, args.folder, args.out))
+    print(f"Next: read {args.out}, and run `python -m llm_grader build {args.out} --out DIR`.")
 
 
 def grade(args: argparse.Namespace) -> None:
     """Run the command grade."""
-    from llm_grader import classrun, key, records, sandbox, submissions
+    from llm_grader import classrun, key, sandbox, shares, students, submissions
 
+    share = shares.parse(args.task) if args.task else None
     assignment = key.load(args.exercises)
     folder, out = args.submissions.resolve(), args.out.resolve()
     if folder == out or out in folder.parents or folder in out.parents:
@@ -36,26 +45,51 @@ def grade(args: argparse.Namespace) -> None:
         raise Refusal(f"--workers is {args.workers}; it must be at least 1.")
     if not 1 <= args.seconds <= 3600:
         raise Refusal(f"--seconds is {args.seconds:g}; it must be from 1 to 3600.")
-    submissions.find(folder, assignment.name)  # raises an error if there is nothing to grade
+    # raises an error if there is nothing to grade, or if the list does not fit the submissions
+    students.identify(submissions.find(folder, assignment.name), args.students)
     out.mkdir(mode=0o700, parents=True, exist_ok=True)
+    run_folder, seed = shares.prepare(out, share) if share else (out, shares.shared_seed(out))
     private = [folder, out, *_private_folders([Path(args.exercises)])]
     chosen, findings = sandbox.choose(private, args.sandbox, args.unsafe_no_sandbox)
     print(f"Sandbox: {chosen.name}, {sum(f.blocked for f in findings)} of {len(findings)} attacks blocked.")
-    command = shlex.join(["python", "-m", "llm_grader", *sys.argv[1:]])
+    command = shlex.join(sys.orig_argv)
     graded = classrun.grade(
         folder,
         assignment,
-        out,
+        run_folder,
         chosen,
         findings,
         args.workers,
         args.seconds,
         command,
+        share,
+        seed,
         log=lambda text: print(text, flush=True),
+        student_list=args.students,
+        regrade=args.regrade,
     )
+    _print_result(graded, run_folder)
+
+
+def collect(args: argparse.Namespace) -> None:
+    """Run the command collect."""
+    from llm_grader import collecting, key
+
+    command = shlex.join(sys.orig_argv)
+    out = args.out.resolve()
+    folder = args.submissions.resolve()
+    collected, incomplete = collecting.collect(folder, key.load(args.exercises), out, command, args.students)
+    _print_result(collected, out)
+    if incomplete:
+        raise Refusal("\n".join(incomplete))
+
+
+def _print_result(graded: list, out: Path) -> None:
+    from llm_grader import records
+
     for status in (records.GRADED, records.NEEDS_ATTENTION, records.NOT_GRADED):
         print(f"{sum(record.status == status for record in graded)} {status}")
-    print(f"Marks: {args.out / 'marks.csv'}\nSummary: {(out / 'summary.html').as_uri()}")
+    print(f"Marks: {out / 'marks.csv'}\nSummary: {(out / 'summary.html').as_uri()}")
 
 
 def gradescope(args: argparse.Namespace) -> None:
@@ -91,6 +125,13 @@ def probe(args: argparse.Namespace) -> None:
     print(f"Chosen sandbox: {chosen.name}")
 
 
+def ready(args: argparse.Namespace) -> None:
+    """Run the command ready."""
+    from llm_grader import readiness
+
+    print(readiness.prove(print))
+
+
 def _private_folders(paths: list[Path]) -> list[Path]:
     """Return the folders that must stay private: the given ones, and the parent folders of the given files."""
     return [path if path.is_dir() else path.resolve().parent for path in paths if path.exists()]
@@ -106,16 +147,17 @@ def parser() -> argparse.ArgumentParser:
 
     def command(action: Callable[[argparse.Namespace], None], description: str) -> argparse.ArgumentParser:
         subparser = commands.add_parser(
-            action.__name__, help=description, description=f"{description[0].upper()}{description[1:]}."
+            action.__name__.rstrip("_"), help=description, description=f"{description[0].upper()}{description[1:]}."
         )
         subparser.set_defaults(action=action)
         return subparser
 
-    key_help = "name of a chapter of the book, a folder of masters, or a key file"
+    key_help = "name of a chapter of the book, a folder of questions, or a key file"
+    students_help = "list of students with the columns folder and id, and perhaps name and login"
     sandboxes = ("bubblewrap", "sandlock", "setuid")
     subparser = command(build, "write the student notebook and the private key of an assignment")
     subparser.add_argument(
-        "exercises", metavar="EXERCISES", help="name of a chapter of the book, or a folder of masters"
+        "exercises", metavar="EXERCISES", help="name of a chapter of the book, or a folder of questions"
     )
     subparser.add_argument(
         "--out",
@@ -124,17 +166,51 @@ def parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="folder in which the folders student and private are written",
     )
+    subparser.add_argument(
+        "--install-from",
+        metavar="SOURCE",
+        help="what the notebook's first cell installs: a git address, a wheel or a package (default: the book)",
+    )
+    subparser = command(
+        import_,
+        "make questions from an assignment of nbgrader or Otter-Grader; this runs its solutions and tests, with your "
+        "rights and in this Python, to record how the tests call the functions",
+    )
+    subparser.add_argument("tool", choices=("nbgrader", "otter"), help="what the assignment was written for")
+    subparser.add_argument(
+        "folder",
+        type=Path,
+        metavar="FOLDER",
+        help="nbgrader: the source folder of one assignment; Otter: the folder that `otter assign` reads, or the "
+        "folder autograder that it writes; or a notebook of these",
+    )
+    subparser.add_argument(
+        "--out", type=Path, required=True, metavar="QUESTIONS", help="new folder for the questions and for imported.md"
+    )
     subparser = command(grade, "grade a folder of submissions; run it again to grade what is missing")
     subparser.add_argument(
         "submissions", type=Path, metavar="SUBMISSIONS", help="folder with a folder or a notebook for each student"
     )
     subparser.add_argument("--exercises", required=True, metavar="EXERCISES", help=key_help)
     subparser.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="folder for marks.csv, summary.html and feedback"
+        "--out", type=Path, required=True, metavar="DIR", help="folder for the marks, summary.html and feedback"
     )
-    subparser.add_argument("--workers", type=int, metavar="N", help="submissions graded at once (default: one per CPU)")
+    subparser.add_argument("--students", type=Path, metavar="CSV", help=students_help)
     subparser.add_argument(
-        "--seconds", type=float, default=10.0, metavar="S", help="time limit of one submission in seconds (default: 10)"
+        "--regrade", action="store_true", help="make those marks again that an earlier version of the grader made"
+    )
+    subparser.add_argument(
+        "--workers", type=int, metavar="N", help="submissions graded at once (default: what CPUs and memory allow)"
+    )
+    subparser.add_argument(
+        "--seconds",
+        type=float,
+        default=10.0,
+        metavar="S",
+        help="CPU time for the answers of one submission, in seconds (default: 10)",
+    )
+    subparser.add_argument(
+        "--task", metavar="I/N", help="grade only the I-th of N shares of the class, each on a machine of its own"
     )
     subparser.add_argument(
         "--sandbox", choices=sandboxes, help="the only sandbox to try (default: the first one that works)"
@@ -144,6 +220,11 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="if no sandbox works, run students' code with your own rights: it can then read the key and your files",
     )
+    subparser = command(collect, "put the shares of a class together that were graded with --task")
+    subparser.add_argument("submissions", type=Path, metavar="SUBMISSIONS", help="the same folder of submissions")
+    subparser.add_argument("--exercises", required=True, metavar="EXERCISES", help=key_help)
+    subparser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the same folder of marks")
+    subparser.add_argument("--students", type=Path, metavar="CSV", help=students_help)
     subparser = command(gradescope, "write the autograder zip for Gradescope")
     subparser.add_argument("exercises", metavar="EXERCISES", help=key_help)
     subparser.add_argument("-o", "--out", type=Path, required=True, metavar="ZIP", help="path of the zip")
@@ -161,6 +242,7 @@ def parser() -> argparse.ArgumentParser:
         "private", nargs="*", type=Path, metavar="PATH", help="file or folder that students' code must not read"
     )
     subparser.add_argument("--sandbox", choices=sandboxes, help="the only sandbox to try")
+    command(ready, "prove that this machine can grade: attack its sandbox, and grade a class of three")
     return top
 
 

@@ -4,70 +4,35 @@ A run that was stopped or killed at any moment can be continued by starting it a
 """
 
 import hashlib
-import os
-import threading
+import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from groundwork import Refusal
-from llm_grader import marking, reading, reports, submissions
-from llm_grader.journal import Journal
+from groundwork import Refusal, write_whole
+from llm_grader import attempts, reading, reports, students, submissions
+from llm_grader.context import GradingContext
+from llm_grader.journal import Journal, key_version
 from llm_grader.preflight import preflight
 from llm_grader.records import (
     GRADED,
     NEEDS_ATTENTION,
     NOT_GRADED,
     Key,
-    Mark,
     NeedsAttention,
-    PreparedQuestion,
-    Question,
     Record,
-    Submission,
     SubmissionFile,
 )
 from llm_grader.reference_worker import ReferenceWorker
-from llm_grader.sandbox import Finding, Limits, Sandbox
-from llm_grader.session import WorkerPool, run_submission
+from llm_grader.sandbox import Finding, Limits, Sandbox, workers_that_fit
+from llm_grader.session import WorkerPool
+from llm_grader.shares import Share
 
 SECONDS = 10.0
-LIMITS = Limits(memory=3 * 2**29, address_space=4 * 2**30, processes=64, open_files=256, disk=64 * 2**20)
-
-
-@dataclass(frozen=True)
-class GradingContext:
-    """What all threads of a run need in order to grade a submission.
-
-    Args:
-        prepared: the questions with their hidden inputs and reference outputs.
-        pool: workers for students' code.
-        reference_worker: worker for the reference.
-        seconds: time limit of one submission.
-    """
-
-    prepared: list[PreparedQuestion]
-    pool: WorkerPool
-    reference_worker: ReferenceWorker
-    seconds: float
-    _reference_lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def marks(self, submission: Submission, questions: list[Question]) -> Iterator[Mark]:
-        """Yield the mark of each of these questions as soon as it is known.
-
-        Raises:
-            WorkerStartError: no worker could be started.
-        """
-        pending = {each.question.id: each for each in self.prepared if each.question in questions}
-        for each, outcome in run_submission(submission, list(pending.values()), self.pool, self.seconds):
-            with self._reference_lock:
-                outcome = self.reference_worker.observe(outcome, each)
-            yield marking.mark(outcome, pending.pop(each.question.id))
-        for each in pending.values():
-            yield marking.mark(None, each, each.question.id in submission.answers)
+LIMITS = Limits(memory=3 * 2**29, address_space=4 * 2**30, processes=24, open_files=64, disk=64 * 2**20)
 
 
 def grader_version() -> str:
@@ -86,7 +51,11 @@ def grade(
     workers: int | None = None,
     seconds: float = SECONDS,
     command: str = "",
+    share: Share | None = None,
+    seed: str = "",
     log: Callable[[str], None] = print,
+    student_list: Path | None = None,
+    regrade: bool = False,
 ) -> list[Record]:
     """Grade a class and write its marks.
 
@@ -96,10 +65,14 @@ def grade(
         out: folder for the journal and the reports.
         sandbox: sandbox for the workers, chosen by :func:`llm_grader.sandbox.choose`.
         findings: findings of the attacks on the sandbox, for the report.
-        workers: number of submissions that are graded at once; the number of CPUs by default.
-        seconds: time limit of one submission.
+        workers: number of submissions that are graded at once; by default, as many as CPUs and memory allow.
+        seconds: CPU time of one submission, see :mod:`llm_grader.session`.
         command: command that repeats this run, for the report.
+        share: the share of the class that is graded; by default all of it.
+        seed: seed of the hidden inputs that a share must use.
         log: called with each progress message.
+        student_list: the instructor's list of students, see :mod:`llm_grader.students`.
+        regrade: whether marks that an earlier version of the grader made are made again.
 
     Returns:
         One record for each student.
@@ -107,13 +80,15 @@ def grade(
     from tqdm import tqdm
 
     started, start = datetime.now(UTC).astimezone(), time.monotonic()
-    files = submissions.find(folder, key.name)
+    everyone, layout = submissions.find_with_layout(folder, key.name)
+    who, absent = students.identify(everyone, student_list)
+    files = [each for each in everyone if not share or share.holds(each.student)]
     versions = {question.id: question.version for question in key.questions}
-    workers = workers or os.cpu_count() or 1
+    workers = workers or workers_that_fit(LIMITS)
     out.mkdir(parents=True, exist_ok=True)
     uncounted: list[str] = []
-    with Journal(out / "journal.sqlite", grader_version()) as journal:
-        plan = [(each, *_find_record(each, journal, versions)) for each in files]
+    with Journal(out / "journal.sqlite", grader_version(), seed, regrade) as journal:
+        plan = [(each, *find_record(each, journal, versions, out)) for each in files]
         todo = [(each, known) for each, known, missing in plan if missing]
         for _, known, missing in plan:
             if known and not missing:
@@ -124,38 +99,62 @@ def grade(
             with WorkerPool(sandbox, LIMITS, workers) as pool, ReferenceWorker(pool) as reference_worker:
                 log("Drawing hidden inputs, and checking that the reference earns full marks and a stub earns none.")
                 prepared = reference_worker.prepare(key, journal.seed)
-                uncounted = preflight(prepared, pool, reference_worker, seconds)
-                log(f"Grading {len(todo)} submissions, {workers} at a time.")
                 context = GradingContext(prepared, pool, reference_worker, seconds)
+                uncounted = preflight(context)
+                for sentence in uncounted:
+                    log(sentence)
+                log(f"Grading {len(todo)} submissions, {workers} at a time.")
                 with ThreadPoolExecutor(workers) as threads, tqdm(total=len(todo), unit=" submissions") as bar:
-                    tasks = [
-                        threads.submit(grade_submission, each, folder, key, context, known) for each, known in todo
-                    ]
+                    tasks = {
+                        threads.submit(grade_submission, each, folder, key, context, known, out): each
+                        for each, known in todo
+                    }
                     try:
+                        unsure = []
                         for task in as_completed(tasks):
-                            journal.record(task.result(), versions)
+                            record = task.result()
+                            if any(mark.unsure for mark in record.marks):
+                                unsure.append((tasks[task], record))
+                                continue
+                            journal.record(record, versions)
+                            bar.update()
+                        for file, record in unsure:  # while no other submission runs
+                            for _ in range(2):  # twice if the file was replaced meanwhile, of which nothing is known
+                                if any(mark.unsure for mark in record.marks):
+                                    record = grade_submission(file, folder, key, context, record, out)
+                            journal.record(record, versions)
                             bar.update()
                     except BaseException:
                         threads.shutdown(cancel_futures=True, wait=False)
                         raise
-        records = journal.records([each.student for each in files])
+        records, history = journal.records([each.student for each in files]), journal.history()
     facts = reports.RunInfo(
         command=command,
-        key=hashlib.sha256(repr(sorted(versions.items())).encode()).hexdigest()[:16],
+        key=key_version(versions),
+        grader=journal.grader_version,
         started=started,
         seconds=time.monotonic() - start,
         workers=workers,
         sandbox=sandbox.name,
         findings=[(finding.attack, finding.blocked, finding.detail) for finding in findings],
+        layout=layout,
         uncounted=uncounted,
+        absent=absent,
     )
-    reports.write(out, key.title, key.questions, records, facts)
+    reports.write(out, key.title, key.questions, records, facts, who, history)
+    if share and todo:
+        write_whole(out / "run.json", json.dumps(asdict(facts), default=str).encode())
     return records
 
 
-def _find_record(file: SubmissionFile, journal: Journal, versions: dict[str, str]) -> tuple[Record | None, bool]:
+def find_record(
+    file: SubmissionFile, journal: Journal, versions: dict[str, str], out: Path
+) -> tuple[Record | None, bool]:
     """Return the journal's record of a student's file, and whether some of its questions are still to be graded."""
-    known = journal.known(file.student, _digest(*_read_file(file)), versions)
+    data, problem = _read_file(file)
+    known = journal.known(file.student, _digest(data, problem), versions)
+    if known and not problem:
+        attempts.keep(out, data)  # earlier versions of the grader did not
     return known, known is None or known.status == GRADED and len(known.marks) < len(versions)
 
 
@@ -172,29 +171,42 @@ def _digest(data: bytes, problem: str) -> str:
 
 
 def grade_submission(
-    file: SubmissionFile, folder: Path, key: Key, context: GradingContext, known: Record | None = None
+    file: SubmissionFile, folder: Path, key: Key, context: GradingContext, known: Record | None, out: Path
 ) -> Record:
-    """Grade the questions of a submission that are not graded yet. Errors are stored in the record and not raised."""
+    """Grade the questions of a submission that have no mark yet, or an unsure one, and keep its file.
+
+    Errors are stored in the record and not raised. If the grader fails, the marks that it had given are kept, and the
+    next run tries the other questions again.
+
+    Args:
+        file: the submission.
+        folder: folder of all submissions.
+        key: key of the assignment.
+        context: what all threads share.
+        known: what is known of the same file. If the file has changed since, nothing is.
+        out: folder of the marks, in which the file is kept, see :mod:`llm_grader.attempts`.
+
+    Returns:
+        The record.
+    """
     start, (data, problem) = time.monotonic(), _read_file(file)
     path = str(file.path.relative_to(folder)) if file.path else ""
     record = Record(file.student, path, _digest(data, problem), NOT_GRADED, notes=list(file.notes))
+    if known is not None and known.digest != record.digest:
+        known = None
     marks = {mark.question: mark for mark in known.marks} if known else {}
     try:
         if problem:
             raise NeedsAttention(problem)
+        attempts.keep(out, data)
         submission = reading.read(data, key)
-        missing = [question for question in key.questions if question.id not in marks]
-        marks |= {mark.question: mark for mark in context.marks(submission, missing)}
-        record = replace(
-            record,
-            status=GRADED,
-            marks=[marks[question.id] for question in key.questions],
-            notes=[*file.notes, *submission.notes],
-            flags=submission.flags,
-        )
+        record = replace(record, notes=[*file.notes, *submission.notes], flags=submission.flags)
+        record = replace(record, notes=[*record.notes, *context.complete(submission, marks)], status=GRADED)
     except NeedsAttention as e:
         record = replace(record, status=NEEDS_ATTENTION, reason=str(e))
     except Exception as e:  # an error of the grader: the class goes on, and the next run tries again
         error = str(e) if isinstance(e, Refusal) else f"{type(e).__name__}: {e}"
         record = replace(record, reason=f"The grader failed: {error}")
+    if record.status != NEEDS_ATTENTION:
+        record = replace(record, marks=[marks[question.id] for question in key.questions if question.id in marks])
     return replace(record, seconds=time.monotonic() - start)

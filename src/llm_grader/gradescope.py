@@ -16,24 +16,19 @@ from tempfile import TemporaryDirectory
 import groundwork
 from groundwork import Refusal, write_whole
 from llm_grader import key, reading, sandbox, submissions
-from llm_grader.classrun import LIMITS, SECONDS, GradingContext
+from llm_grader.classrun import LIMITS, SECONDS
+from llm_grader.context import GradingContext
 from llm_grader.preflight import preflight
 from llm_grader.records import Key, Mark, NeedsAttention, Question
 from llm_grader.reference_worker import ReferenceWorker
+from llm_grader.sandbox.cgroups import memory_for_this_process
 from llm_grader.sandbox.environment import student_package_folder
 from llm_grader.session import WorkerPool
 
 PACKAGE = Path(__file__).parent
 SCRIPTS = PACKAGE / "gradescope_files"
-EXCLUDED_NAMES = {"gradescope_files", "templates", "__pycache__"}
-GRADER_REQUIREMENTS = (
-    *("numpy>=2.0", "safetensors>=0.4.5", "nbformat>=5.9", "tqdm>=4.66"),
-    *("pyseccomp>=0.1.2", "sandlock>=0.9"),
-)
-STUDENT_REQUIREMENTS = (
-    *("torch>=2.6", "einops>=0.8", "ipython>=8", "regex>=2024.11"),
-    *("matplotlib>=3.8", "ipywidgets>=7.7"),
-)
+EXCLUDED_NAMES = {"gradescope_files", "importers", "templates", "__pycache__"}
+REQUIREMENTS = PACKAGE / "requirements.txt"
 ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # a fixed date, so that the same content makes the same file
 RESERVED_MEMORY = 160 * 2**20  # bytes of a container's memory that the grader itself needs
 
@@ -50,8 +45,8 @@ def write_zip(exercises: str | Path, out: Path, torch_index: str | None = None) 
     Returns:
         The path of the zip.
     """
-    index_option = [f"--extra-index-url {torch_index}"] if torch_index else []
-    requirements = "\n".join([*index_option, *GRADER_REQUIREMENTS, *STUDENT_REQUIREMENTS, ""])
+    index_option = f"--extra-index-url {torch_index}\n" if torch_index else ""
+    requirements = index_option + REQUIREMENTS.read_text(encoding="utf-8")
     files = {"key.json": key.to_json(key.load(exercises)).encode(), "requirements.txt": requirements.encode()}
     files |= {path.name: path.read_bytes() for path in SCRIPTS.iterdir()}
     files["src/groundwork.py"] = Path(groundwork.__file__).read_bytes()
@@ -106,13 +101,18 @@ def _autograde(root: Path, assignment: Key, result: "ResultsFile") -> None:
     ):
         prepared = reference_worker.prepare(assignment, secrets.token_hex(16))
         reference_worker.stop()
-        print(*preflight(prepared, pool, reference_worker, SECONDS), sep="\n")
+        context = GradingContext(prepared, pool, reference_worker, SECONDS)
+        print(*preflight(context), sep="\n")
         reference_worker.stop()
-        for mark in GradingContext(prepared, pool, reference_worker, SECONDS).marks(submission, assignment.questions):
-            result.marks[mark.question] = mark
+
+        def write() -> None:
             result.write("Not graded yet: the autograder is running.")
+
+        notes = context.complete(submission, result.marks, write)
+        if any(mark.unsure for mark in result.marks.values()):
+            notes = context.complete(submission, result.marks, write)
     print(*submission.flags, sep="\n")
-    result.write("\n".join(["Your notebook was read.", *found.notes, *submission.notes]), done=True)
+    result.write("\n".join(["Your notebook was read.", *found.notes, *submission.notes, *notes]), done=True)
 
 
 class ResultsFile:
@@ -148,13 +148,7 @@ def _test_entry(question: Question, mark: Mark, done: bool) -> dict:
 
 def _memory_limit() -> int:
     """Return the memory limit of a worker in bytes: the usual one, or what the container leaves."""
-    limits = [LIMITS.memory + RESERVED_MEMORY]
-    for name in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            limits.append(int(Path(name).read_text()))
-        except (OSError, ValueError):  # the file does not exist, or it says "max"
-            continue
-    return min(limits) - RESERVED_MEMORY
+    return min(LIMITS.memory, memory_for_this_process() - RESERVED_MEMORY)
 
 
 # On the instructor's machine

@@ -12,10 +12,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from groundwork import Refusal, write_whole
+from llm_grader import source
 from llm_grader.records import Key, Question
 
-KEY_FORMAT = 2
+KEY_FORMAT = 3
 """Version of the format of key files."""
+
+DEFINED = ["observe", "property_gradient", "call"]
+"""Functions of a master that a question names in its fields ``observed``, ``gradients`` and ``calls``."""
 
 
 def load(exercises: str | Path) -> Key:
@@ -33,7 +37,7 @@ def load(exercises: str | Path) -> Key:
     return _make_key(*_load_masters(exercises))
 
 
-def build(exercises: str | Path, out: Path) -> list[Path]:
+def build(exercises: str | Path, out: Path, install_from: str | None = None) -> list[Path]:
     """Write the student's notebook to ``out/student`` and the private key to ``out/private``.
 
     The notebook of masters outside this repository contains their public checks, for which the masters are run.
@@ -41,15 +45,20 @@ def build(exercises: str | Path, out: Path) -> list[Path]:
     Args:
         exercises: name of a chapter of the book, or a folder of masters.
         out: the folder.
+        install_from: from where the notebook of masters outside this repository installs the package; by default the
+            address of the book, see :func:`bookbinder.address.requirement`.
 
     Returns:
         The paths of the two files.
     """
     folder, title, masters = _load_masters(exercises)
     key = _make_key(folder, title, masters)
-    notebook = (
-        _book_notebook(folder.name).read_bytes() if _is_book_chapter(folder) else _make_notebook(folder, title, masters)
-    )
+    if _is_book_chapter(folder):
+        if install_from is not None:
+            raise Refusal(f"{folder.name} is a chapter of the book, whose notebook says itself from where it installs.")
+        notebook = _book_notebook(folder.name).read_bytes()
+    else:
+        notebook = _make_notebook(folder, title, masters, install_from)
     student, private = out / "student", out / "private"
     student.mkdir(parents=True, exist_ok=True)
     private.mkdir(mode=0o700, exist_ok=True)
@@ -76,7 +85,7 @@ def _read_key_file(path: Path) -> Key:
     except (ValueError, OSError):
         content = None
     if not isinstance(content, dict) or "keyed" not in content:
-        raise Refusal(f"{path} is not a key file; name a chapter, a folder of masters or a file NAME.key.json.")
+        raise Refusal(f"{path} is not a key file; name a chapter, a folder of questions or a file NAME.key.json.")
     if content["keyed"] != KEY_FORMAT:
         raise Refusal(
             f"{path} has key format {content['keyed']!r}, and this grader reads only {KEY_FORMAT}; build it again."
@@ -108,16 +117,16 @@ def _load_masters(exercises: str | Path) -> tuple[Path, str, list]:
     folder = (ROOT / "exercises" / exercises if str(exercises) in chapters else Path(exercises)).resolve()
     if not (folder / "chapter.yml").is_file():
         raise Refusal(_missing_masters_message(str(exercises), folder, chapters))
-    return folder, *load_chapter(folder)
+    return folder, *load_chapter(folder, private=not _is_book_chapter(folder))
 
 
 def _missing_masters_message(exercises: str, folder: Path, chapters: list[str]) -> str:
     if folder.is_file():
-        return f"No student notebook can be built from the file {exercises}; name a chapter or a folder of masters."
+        return f"No student notebook can be built from the file {exercises}; name a chapter or a folder of questions."
     if folder.is_dir():
         inside = sorted(path.parent.name for path in folder.glob("*/chapter.yml"))
         hint = f" Its subfolders {', '.join(inside)} do." if inside else ""
-        return f"The folder {exercises} holds no chapter.yml, so there are no masters in it.{hint}"
+        return f"The folder {exercises} holds no chapter.yml, so there are no questions in it.{hint}"
     matches = difflib.get_close_matches(exercises, chapters, n=1)
     suggestion = f"; did you mean {matches[0]}?" if matches else "."
     known = f"The book's chapters with exercises are {', '.join(chapters)}."
@@ -133,6 +142,7 @@ def _make_key(folder: Path, title: str, masters: list) -> Key:
 
 
 def _make_question(master: Any, cell: str) -> Question:
+    checks, probes = (source.read(text, DEFINED).bindings for text in (master.checks, master.probing))
     return _with_version(
         Question(
             id=master.id,
@@ -149,10 +159,13 @@ def _make_question(master: Any, cell: str) -> Question:
             given=master.stub if master.kind == "debug" else "",
             solution=master.solution,
             hidden=master.hidden,
-            mistakes=(master.folder / "mistakes.py").read_text(encoding="utf-8"),
+            mistakes=master.catalogue,
             sentences=master.mistakes,
             checks=master.checks,
             probes=master.probing,
+            observed="observe" in checks,
+            calls="call" in probes,
+            gradients="property_gradient" in checks,
             version="",
         )
     )
@@ -187,13 +200,15 @@ def _book_cell_ids(chapter: str, masters: list) -> dict[str, str]:
     return {master.tag: found[master.tag]["id"] for master in masters}
 
 
-def _make_notebook(folder: Path, title: str, masters: list) -> bytes:
+def _make_notebook(folder: Path, title: str, masters: list, install_from: str | None) -> bytes:
     """Return a notebook with everything that a student needs: statements, stubs and public checks."""
     import nbformat
 
     from bookbinder import ROOT, address, exercises, myst, notebooks
     from bookbinder.plain import Book, plain
 
+    for master in masters:
+        exercises.encoded_cases(master, "hidden_cases")
     cells = []
 
     def add(kind: str, source: str, metadata: dict[str, Any] | None = None, cell_id: str = "") -> None:
@@ -203,17 +218,18 @@ def _make_notebook(folder: Path, title: str, masters: list) -> bytes:
 
     book, docname = Book(ROOT), f"book/{folder.name}/exercises"
     text = exercises.page(title, masters)
-    add("code", address.first_cell(), notebooks.BOOTSTRAP)
+    add("code", address.first_cell(install_from), notebooks.BOOTSTRAP)
     for cell, _ in myst.cells(text):
         if cell.cell_type == "markdown":
             at = f"{folder.name}: in the statement or a hint of “{cell.source.strip().splitlines()[0].strip('# ')}”"
             add("markdown", plain(cell.source, book, docname, {}, lambda line, at=at: at))
         elif tags := cell.metadata.get("tags"):
-            add("code", cell.source, {"tags": tags}, tags[0])
+            add("code", cell.source, {"tags": tags}, tags[0] if tags[0].startswith("exercise-") else "")
         else:
             add("code", cell.source)
-    add("code", _public_checks_cell(masters), HIDDEN_CELL_METADATA, "public-checks")
-    cells.insert(3, cells.pop())  # below the cell that installs the package, the introduction and the set-up
+    if checked := [master for master in masters if master.checked]:
+        add("code", _public_checks_cell(checked), HIDDEN_CELL_METADATA, "public-checks")
+        cells.insert(3, cells.pop())  # below the cell that installs the package, the introduction and the set-up
     notebook = {"cells": cells, "metadata": notebooks.METADATA, "nbformat": 4, "nbformat_minor": 5}
     return notebooks.written(cast(nbformat.NotebookNode, nbformat.from_dict(notebook))).encode()
 

@@ -33,7 +33,7 @@ CATEGORIES = {
     "wrong values": "The values are wrong.",
     "timed out": "The code did not finish in the time allowed.",
     "too much memory": "The code used more memory than is allowed.",
-    "crashed": "The code crashed.",
+    "crashed": "The code ended its process, as a crash or `os._exit` does.",
     "wrong dtype": "The values are right, but they have the wrong dtype.",
     "changed its arguments": "The values are right, but the code changes its arguments.",
     "wrong gradients": "The values are right, but the gradients with respect to the inputs are missing or wrong.",
@@ -48,6 +48,8 @@ REPORTABLE_ERRORS = {
 }
 """Names of exceptions that the feedback may mention; other names could carry a message out of the sandbox."""
 
+GUESSED = "cases that can be guessed do not count"
+
 CRITERION_FEEDBACK = {
     "shape": ("wrong shape", "The values are right, but their shape is not: axes of size 1 are missing or added."),
     "dtype": ("wrong dtype", CATEGORIES["wrong dtype"]),
@@ -60,7 +62,7 @@ CRITERION_FEEDBACK = {
 class Agreement:
     """Whether a value agrees with the expected one in its numbers (of any dtype), its shape, its dtype, and its kind.
 
-    Kinds of dtypes are floats, integers and booleans.
+    Kinds of dtypes are floats, integers and booleans. A number agrees with a tensor without axes, of any dtype.
     """
 
     values: bool
@@ -76,6 +78,7 @@ class Agreement:
 
 
 NO_AGREEMENT = Agreement(False, False, False, False)
+SEQUENCES = ("list", "tuple")  # a list will do for a tuple
 
 
 def agreement(actual: Any, expected: dict, tolerance: dict[str, float]) -> Agreement:
@@ -88,46 +91,61 @@ def agreement(actual: Any, expected: dict, tolerance: dict[str, float]) -> Agree
     """
     if not isinstance(actual, dict):
         return NO_AGREEMENT
-    if expected["type"] in ("list", "dict"):
-        items, expected_items = actual.get("items"), expected["items"]
-        if actual.get("type") != expected["type"] or not isinstance(items, list) or len(items) != len(expected_items):
-            return NO_AGREEMENT
-        if expected["type"] == "list":
-            return Agreement.of_all(agreement(a, e, tolerance) for a, e in zip(items, expected_items, strict=True))
-        return _dict_agreement(items, expected_items, tolerance)
+    if expected["type"] in (*SEQUENCES, "dict"):
+        pairs = _pairs(actual, expected)
+        return NO_AGREEMENT if pairs is None else Agreement.of_all(agreement(a, e, tolerance) for a, e in pairs)
     if expected["type"] in ("str", "none", "other"):
         return Agreement(expected["type"] != "other" and actual == expected)
-    a, b = _as_tensor(actual), _as_tensor(expected)
-    if a is None or b is None or a.array.squeeze().shape != b.array.squeeze().shape:
+    a, b = _as_array(actual), _as_array(expected)
+    if a is None or b is None or a.squeeze().shape != b.squeeze().shape:
         return NO_AGREEMENT
-    close = _all_close(a.array.squeeze(), b.array.squeeze(), tolerance)
-    return Agreement(close, a.array.shape == b.array.shape, a.dtype == b.dtype, _kind(a.dtype) == _kind(b.dtype))
+    dtypes = [each["value"].dtype for each in (actual, expected) if each["type"] == "tensor"]
+    dtype, kind = (len(dtypes) < 2 or f(dtypes[0]) == f(dtypes[1]) for f in (str, _kind))  # numbers have no dtype
+    return Agreement(_all_close(a.squeeze(), b.squeeze(), tolerance), a.shape == b.shape, dtype, kind)
 
 
 def _kind(dtype: str) -> str:
     return next((kind for kind in ("float", "bool") if kind in dtype), "int")
 
 
-def _dict_agreement(actual: list, expected: list, tolerance: dict[str, float]) -> Agreement:
-    """Compare the entries of two dictionaries, whatever the order of their keys."""
+def _pairs(actual: dict, expected: dict) -> list[tuple[Any, dict]] | None:
+    """Return the entries of a list or dictionary, each with the expected one, or None if the values differ in form."""
+    items, expected_items = actual.get("items"), expected["items"]
+    alike = actual.get("type") in (SEQUENCES if expected["type"] in SEQUENCES else ("dict",))
+    if not alike or not isinstance(items, list) or len(items) != len(expected_items):
+        return None
+    if expected["type"] in SEQUENCES:
+        return list(zip(items, expected_items, strict=True))
     try:
-        entries = {key["value"]: value for key, value in actual if isinstance(key["value"], str | int)}
-    except (TypeError, ValueError, KeyError):
-        return NO_AGREEMENT
-    if entries.keys() != {key["value"] for key, _ in expected}:
-        return NO_AGREEMENT
-    return Agreement.of_all(agreement(entries[key["value"]], value, tolerance) for key, value in expected)
+        entries = {_key(key): value for key, value in items}
+    except (TypeError, ValueError, KeyError):  # a key that was not encoded by our worker
+        return None
+    wanted = {_key(key): value for key, value in expected_items}
+    return [(entries[key], value) for key, value in wanted.items()] if entries.keys() == wanted.keys() else None
 
 
-def _as_tensor(value: dict) -> Tensor | None:
-    """Return an encoded tensor or number as a tensor, or None for other values. The dtype of a number is its type."""
+def _key(value: dict) -> Any:
+    """Return an encoded key of a dictionary as Python's own.
+
+    Raises:
+        TypeError, KeyError: it is not a key, or it is malformed.
+    """
+    if value["type"] in SEQUENCES:
+        return tuple(map(_key, value["items"]))
+    if value["type"] != "none" and not isinstance(value["value"], str | int | float):
+        raise TypeError(value["type"])
+    return value.get("value")
+
+
+def _as_array(value: dict) -> np.ndarray | None:
+    """Return an encoded tensor or number as an array, or None for other values."""
     content = value.get("value")
     if value.get("type") == "tensor" and isinstance(content, Tensor):
-        return content
+        return content.array
     if value.get("type") not in ("bool", "int", "float") or not isinstance(content, bool | int | float):
         return None
     if abs(content) < 2**63 or value["type"] == "float" and isinstance(content, float):  # also infinity and NaN
-        return Tensor(np.asarray(content), value["type"])
+        return np.asarray(content)
     return None
 
 
@@ -251,7 +269,9 @@ def mark(outcome: Outcome | None, prepared: PreparedQuestion, found: bool = True
         category, error = _category(outcome, prepared, right)
         article = "an" if error[:1] in ("A", "E", "I", "O", "U") else "a"
         sentences = [f"The code raises {article} {error}." if error else CATEGORIES[category]]
-        sentences += [f"{sum(right)} of {len(right)} hidden cases are right."] if any(right) else []
+        if any(right):
+            guessed = "" if all(right) or all(informative_cases(prepared)) else f"; {GUESSED}"
+            sentences.append(f"{sum(right)} of {len(right)} hidden cases are right{guessed}.")
     if mistake := recognised_mistake(outcome, prepared):
         sentences.append(f"Known mistake, {mistake.replace('_', ' ')}: {question.sentences[mistake]}")
     return Mark(question.id, earned, question.points, category, shares, mistake, " ".join(sentences))
@@ -303,19 +323,18 @@ def _difference(actual: Any, expected: dict, tolerance: dict[str, float]) -> str
         return "crashed"
     if actual.get("type") == "none" and expected["type"] != "none":
         return "returned nothing"
-    if expected["type"] == "list" and actual.get("type") == "list" and isinstance(actual.get("items"), list):
-        pairs = zip(actual["items"], expected["items"], strict=False)
-        differences = [_difference(a, e, tolerance) for a, e in pairs if not agreement(a, e, tolerance).values]
-        same_length = len(actual["items"]) == len(expected["items"])
-        return differences[0] if differences and same_length else "returned something else"
-    if expected["type"] in ("str", "none", "dict", "other"):
+    if expected["type"] in (*SEQUENCES, "dict"):
+        differing = ((a, e) for a, e in _pairs(actual, expected) or [] if not agreement(a, e, tolerance).values)
+        wrong = next(differing, None)
+        return _difference(*wrong, tolerance) if wrong else "returned something else"
+    if expected["type"] in ("str", "none", "other"):
         return "wrong values" if actual.get("type") == expected["type"] else "returned something else"
-    actual_tensor, expected_tensor = _as_tensor(actual), _as_tensor(expected)
-    if actual_tensor is None or expected_tensor is None:
+    a, b = _as_array(actual), _as_array(expected)
+    if a is None or b is None:
         return "returned something else"
-    if actual_tensor.array.shape != expected_tensor.array.shape:
+    if a.shape != b.shape:
         return "wrong shape"
-    a, b = actual_tensor.array.astype(float), expected_tensor.array.astype(float)
+    a, b = a.astype(float), b.astype(float)
     if not np.isfinite(a[np.isfinite(b)]).all():
         return "not finite"
     with np.errstate(all="ignore"):

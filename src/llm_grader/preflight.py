@@ -5,16 +5,15 @@ nothing. If one of these checks fails, students could be graded wrongly, so the 
 """
 
 from groundwork import Refusal
-from llm_grader.marking import Agreement, agreements, informative_cases, mark
-from llm_grader.records import Answer, PreparedQuestion, Submission
-from llm_grader.reference_worker import ReferenceWorker
-from llm_grader.session import WorkerPool, run_submission
+from llm_grader.context import GradingContext
+from llm_grader.marking import Agreement, agreements, informative_cases
+from llm_grader.records import Answer, Mark, PreparedQuestion, Submission
 
 
-def preflight(
-    prepared: list[PreparedQuestion], pool: WorkerPool, reference_worker: ReferenceWorker, seconds: float
-) -> list[str]:
+def preflight(context: GradingContext) -> list[str]:
     """Check that references earn full marks, and that stubs, constants, inputs, random values and NaN earn nothing.
+
+    The references are run as a student's notebook would run them: one cell after another, in one namespace.
 
     Returns:
         A sentence for each question with hidden cases that an answer without knowledge gets right. These cases earn
@@ -23,9 +22,9 @@ def preflight(
     Raises:
         Refusal: one of the checks fails.
     """
-    uncounted = check_hidden_cases(prepared)
-    _check_marks(prepared, pool, reference_worker, seconds, reference=True)
-    _check_marks(prepared, pool, reference_worker, seconds, reference=False)
+    uncounted = check_hidden_cases(context.prepared)
+    _check_marks(context, [each.question.solution for each in context.prepared], "the reference", True)
+    _check_marks(context, [_stub_cell(each) for each in context.prepared], "the untouched stub", False)
     return uncounted
 
 
@@ -52,29 +51,19 @@ def check_hidden_cases(prepared: list[PreparedQuestion]) -> list[str]:
     return uncounted
 
 
-def _check_marks(
-    prepared: list[PreparedQuestion],
-    pool: WorkerPool,
-    reference_worker: ReferenceWorker,
-    seconds: float,
-    reference: bool,
-) -> None:
-    sources = [_isolated_cell(each) if reference else _stub_cell(each) for each in prepared]
-    answers = {each.question.id: Answer(i, each.question.function, True) for i, each in enumerate(prepared)}
-    for each, outcome in run_submission(Submission(sources, answers), prepared, pool, seconds):
-        result = mark(reference_worker.observe(outcome, each), each)
-        which = "the reference" if reference else "the untouched stub"
-        if result.points != (each.question.points if reference else 0):
+def _check_marks(context: GradingContext, sources: list[str], who: str, is_right: bool) -> None:
+    """Check that a notebook with one cell for each question earns all points of each question, or none."""
+    questions = [each.question for each in context.prepared]
+    answers = {question.id: Answer(i, question.function, True) for i, question in enumerate(questions)}
+    marks: dict[str, Mark] = {}
+    context.complete(Submission(sources, answers), marks)
+    for question in questions:
+        result = marks[question.id]
+        if result.points != (result.possible if is_right else 0):
             raise Refusal(
-                f"{each.question.id}: {which} earns {result.points:g} of {result.possible:g} points "
+                f"{question.id}: {who} earns {result.points:g} of {result.possible:g} points "
                 f"({result.feedback.rstrip('.')}), so nothing is graded."
             )
-
-
-def _isolated_cell(each: PreparedQuestion) -> str:
-    """Return a cell with the reference in a namespace of its own, so that helpers of two references do not collide."""
-    name, source = each.question.function, each.question.solution
-    return f"_namespace = {{}}\nexec({source!r}, _namespace)\n{name} = _namespace[{name!r}]\n"
 
 
 def _stub_cell(each: PreparedQuestion) -> str:

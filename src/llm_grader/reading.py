@@ -30,6 +30,18 @@ FILE_SIGNATURES = {
     b"\x89PNG": "an image",
     b"\xff\xd8\xff": "an image",
 }
+# What could do the work that an exercise asks for: the rest of this package, and attention as one function. Its use is
+# reported unless the reference uses it too. The modules notebook and shapes belong to every notebook's first cell.
+SHORTCUTS = (
+    *(
+        f"llm_anatomy.{name}."
+        for name in ("layers", "models", "tokenizers", "training", "evaluation", "config", "data")
+    ),
+    *("transformers.", "xformers.", "flash_attn."),
+    *(f"torch.nn.functional.{name}" for name in ("scaled_dot_product_attention", "multi_head_attention_forward")),
+    *("torch.nn.attention.flex_attention.flex_attention", "torch.nn.MultiheadAttention", "torch.nn.Transformer"),
+    *(f"torch.nn.Transformer{part}{layer}" for part in ("Encoder", "Decoder") for layer in ("", "Layer")),
+)
 DOWNLOAD_HINT = "download the notebook as an .ipynb file and hand that in"
 
 
@@ -262,7 +274,8 @@ def _candidates(question: Question, cells: list[_Cell], functions: set[str]) -> 
 
 def _candidate_in_cell(question: Question, cell_index: int, cell: _Cell, functions: set[str]) -> _Candidate | None:
     is_python, labelled = cell.code.problem != NOT_PYTHON, cell.is_for(question)
-    if (binding := cell.code.bindings.get(question.function)) and (cell.is_code or is_python or labelled):
+    binding = cell.code.bindings.get(question.function)
+    if binding and not binding.result and (cell.is_code or is_python or labelled):
         return _Candidate(cell_index, binding.name, _attempted(binding, question), is_python)
     if not labelled:
         return None
@@ -324,22 +337,44 @@ def _notes(
 
 
 def _flags(cells: list[_Cell], key: Key, chosen: dict[str, _Candidate], index: dict[int, int]) -> list[str]:
-    """Return a sentence for each forbidden name that an answer's cell uses."""
+    """Return a sentence for each forbidden name, and each of :data:`SHORTCUTS`, that an answer uses.
+
+    An answer uses what its cell uses, and what the cells use that hold its helpers.
+    """
     imported = {name: full for cell in cells if cell.is_code for name, full in cell.code.imported.items()}
     own = {name for cell in cells if cell.is_code for name in cell.code.bindings}
-    flags = []
+    flags, answering = [], {answer.cell_index for answer in chosen.values()}
+    definers: dict[str, set[int]] = {}
+    for i, cell in enumerate(cells):
+        for name in cell.code.bindings.keys() - cell.code.imported.keys() | ({"*"} & cell.code.imported.keys()):
+            definers.setdefault(name, set()).update({i} - answering if cell.is_code else ())
     for question in key.questions:
         answer = chosen.get(question.id)
-        if not answer or not question.forbidden:
+        if not answer or not answer.attempted:
             continue
-        cell, number = cells[answer.cell_index], index[answer.cell_index] + 1
-        if cell.code.problem == TOO_LONG:
+        if cells[answer.cell_index].code.problem == TOO_LONG:
+            number = index[answer.cell_index] + 1
             flags.append(f"{question.function}: cell {number} is too long to be searched for forbidden names.")
             continue
         others = {other.function for other in key.questions} - {question.function}
-        used = source.find_uses(cell.source, question.forbidden, imported, own, others)
-        flags.extend(f"{question.function} uses {name} in cell {number}, line {line}." for name, line in used.items())
+        allowed = source.names_used(f"{question.solution}\n{question.given}", SHORTCUTS)
+        for i in _with_helpers(cells, answer.cell_index, definers):
+            names = [*question.forbidden, *SHORTCUTS]
+            used = source.find_uses(cells[i].source, names, imported, own, others, allowed)
+            where = f"in cell {index[i] + 1}, line"
+            flags.extend(f"{question.function} uses {name.rstrip('.')} {where} {line}." for name, line in used.items())
     return flags
+
+
+def _with_helpers(cells: list[_Cell], cell_index: int, definers: dict[str, set[int]]) -> list[int]:
+    """Return a cell and those that define what it uses, and so on, as far as they can be searched in a short time."""
+    found, n_tokens = [cell_index], 0
+    for i in found:  # which grows meanwhile
+        n_tokens += source.n_tokens(cells[i].source)
+        names = (definers.get(name, set()) for name in {*cells[i].code.used, "*"})
+        new = set().union(*names).difference(found) if n_tokens < source.MAX_TOKENS else set()
+        found.extend(sorted(new))
+    return found
 
 
 def _enumerate(entries: Iterable[Any]) -> str:

@@ -31,6 +31,9 @@ class Question:
         sentences: known mistake → the sentence that the student should read.
         checks: source of the public checks, in which ``observe`` may be defined.
         probes: source of the probes and of ``call``, or an empty string.
+        observed: whether the checks define ``observe``, whose result is compared in place of what an answer returns.
+        calls: whether the probes define ``call``, which calls the answer and whose result is compared as it is.
+        gradients: whether the gradients of the results with respect to the arguments are graded.
         version: hash of everything that can change a mark.
     """
 
@@ -52,6 +55,9 @@ class Question:
     sentences: dict[str, str]
     checks: str
     probes: str
+    observed: bool
+    calls: bool
+    gradients: bool
     version: str
 
 
@@ -128,7 +134,7 @@ class Outcome:
     """The result of running one answer.
 
     Args:
-        status: "done", "timed out", "crashed", "memory" or "no answer".
+        status: "done", "timed out", "crashed", "killed", "memory" or "no answer".
         messages: messages of the worker, one for each case and criterion.
     """
 
@@ -148,6 +154,8 @@ class Mark:
         criteria: criterion, such as "values" or "dtype" → share of it that was earned, from 0 to 1.
         mistake: name of the known mistake that was recognised, or None.
         feedback: sentences for the student.
+        grader: version of the grader that made the mark. The journal fills it in; it does not count in comparisons.
+        unsure: whether what went wrong may be the machine's fault, so that the answer is to be run again alone.
     """
 
     question: str
@@ -157,6 +165,8 @@ class Mark:
     criteria: dict[str, float] = field(default_factory=dict)
     mistake: str | None = None
     feedback: str = ""
+    grader: str = field(default="", compare=False)
+    unsure: bool = False
 
 
 @dataclass(frozen=True)
@@ -164,12 +174,13 @@ class Record:
     """The result of grading one submission.
 
     Args:
-        student: name of the student, from the name of the folder or file.
+        student: name under which the journal keeps the student, from the name of the folder or file.
         file: path of the file in the folder of submissions, or an empty string.
         digest: SHA-256 hash of the file, or an empty string.
         status: "graded", "needs attention" or "not graded".
         reason: a sentence that explains a status other than "graded".
-        marks: one mark for each question, in the order of the key; empty unless graded.
+        marks: one mark for each question, in the order of the key; of a submission that is "not graded", only those
+            that were given before the grader failed, and none of one that "needs attention".
         notes: sentences for student and instructor about how the file was read.
         flags: sentences for the instructor only.
         seconds: time that grading took.
@@ -196,7 +207,7 @@ class Record:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Record":
-        """Return the record that :meth:`to_dict` turned into a dictionary."""
+        """Return the record that :meth:`to_dict` turned into a dictionary. Fields that it lacks get their defaults."""
         marks = [Mark(**mark) for mark in values["marks"]]
         return cls(**{**values, "marks": marks})
 
@@ -206,13 +217,21 @@ class SubmissionFile:
     """A student's file.
 
     Args:
-        student: name of the student.
+        student: name under which the journal keeps the student.
         path: path of the file, or None if there is none to read.
         problem: a sentence that says why there is no file.
         notes: sentences for student and instructor about how the file was chosen.
+        name: name of the student for people, or empty if it is ``student``.
+        platform: "Moodle", "Canvas" or "nbgrader" if the name of the folder or file has their form, or an empty string.
+        number: what this platform calls the student there, such as Canvas's user ID, or an empty string.
+        entries: names of the student's files and folders in the folder of submissions.
     """
 
     student: str
     path: Path | None
     problem: str = ""
     notes: list[str] = field(default_factory=list)
+    name: str = ""
+    platform: str = ""
+    number: str = ""
+    entries: list[str] = field(default_factory=list, compare=False)

@@ -56,7 +56,7 @@ class ReferenceWorker:
 
     def observe(self, outcome: Outcome, prepared: PreparedQuestion) -> Outcome:
         """Return the outcome with the values that are compared: those of the key's ``observe`` where there is one."""
-        if "def observe(" not in prepared.question.checks or "def call(" in prepared.question.probes:
+        if not prepared.question.observed or prepared.question.calls:
             return outcome
         found = list(messages_by_case(outcome.messages, prepared.request["cases"]).values())
         question = asdict(prepared.question)
@@ -72,10 +72,13 @@ class ReferenceWorker:
 
     def _ask(self, request: dict, seconds: float) -> Any:
         if self._worker is None:
-            self._worker, _ = self._pool.acquire()
+            self._worker = self._pool.acquire()
         end = time.monotonic() + seconds
         wire.send(self._worker.request_fd, request, end)
-        return wire.receive(self._worker.reply_fd, end)
+        reply = wire.receive(self._worker.reply_fd, end)
+        if isinstance(reply, dict) and "ended" in reply:
+            raise wire.Closed("it ended its process")
+        return reply
 
     def stop(self) -> str:
         """Stop the worker and return its error output, or an empty string."""

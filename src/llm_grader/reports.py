@@ -1,28 +1,28 @@
-"""Reports of a class: marks.csv, a feedback page for each student, and a summary for the instructor.
+"""Reports of a class: tables, a feedback page for each student, and a summary for the instructor.
 
-Names of students and files come from outside. The templates escape them and contain no script, no cell of the table can
-become a formula, and invisible characters are made visible in both.
+Names of students and files come from outside. The templates escape them and contain no script, and invisible characters
+are made visible. The tables are those of :mod:`llm_grader.tables`.
 """
 
-import csv
 import hashlib
-import io
 import math
 import re
 import statistics
 import unicodedata
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from groundwork import Refusal, write_whole
+from llm_grader import attempts, class_statistics, tables
+from llm_grader.journal import Entry
 from llm_grader.records import GRADED, NEEDS_ATTENTION, NOT_GRADED, Mark, Question, Record
+from llm_grader.students import Student
 
 TEMPLATES = Path(__file__).parent / "templates"
-MAX_MISTAKES = 10
 
 
 @dataclass(frozen=True)
@@ -32,25 +32,39 @@ class RunInfo:
     Args:
         command: the command that was run; running it again regrades.
         key: version of the key.
+        grader: version of the grader.
         started: when the run began, with a time zone.
         seconds: how long it took.
         workers: number of submissions that were graded at once.
         sandbox: name of the sandbox.
         findings: name, whether it was blocked, and a detail of each attack that was tried on the sandbox.
+        layout: a sentence that says how the folder of submissions was read.
         uncounted: a sentence for each question with hidden cases that earn nothing.
+        absent: folders of the list of students that are not among the submissions.
     """
 
     command: str
     key: str
+    grader: str
     started: datetime
     seconds: float
     workers: int
     sandbox: str
     findings: list[tuple[str, bool, str]]
+    layout: str = ""
     uncounted: list[str] = field(default_factory=list)
+    absent: list[str] = field(default_factory=list)
 
 
-def write(out: Path, title: str, questions: list[Question], records: list[Record], run: RunInfo) -> list[Path]:
+def write(
+    out: Path,
+    title: str,
+    questions: list[Question],
+    records: list[Record],
+    run: RunInfo,
+    students: Mapping[str, Student],
+    history: list[Entry],
+) -> list[Path]:
     """Write all reports of a class. Each file is written whole or not at all, and the summary comes last.
 
     Args:
@@ -59,9 +73,11 @@ def write(out: Path, title: str, questions: list[Question], records: list[Record
         questions: questions of the key, in their order.
         records: one record for each student.
         run: facts about the run, for the summary.
+        students: who the students of the records are.
+        history: all rows of the journal, for the audit trail.
 
     Returns:
-        The paths of the files: ``marks.csv``, ``feedback/….html`` in the order of the records, ``summary.html``.
+        The paths of the files: the tables, ``feedback/….html`` in the order of the records, ``summary.html``.
 
     Raises:
         Refusal: a file cannot be written.
@@ -72,55 +88,36 @@ def write(out: Path, title: str, questions: list[Question], records: list[Record
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     environment.filters |= {
-        "escape_invisible": escape_invisible,
+        "escape_invisible": tables.escape_invisible,
         "points": _points,
         "percent": _percent,
         "words": _words,
-        "result_class": _result_class,
+        "result_class": class_statistics.result,
+        "scores": _scores,
     }
+    names = {record.student: students[record.student].name for record in records}
     pages = {record.student: f"feedback/{page_name(record.student)}" for record in records}
-    possible = sum(question.points for question in questions)
-    # Without a byte order mark, Excel reads the table in the 8-bit encoding of the machine.
-    texts = {"marks.csv": "\ufeff" + marks_csv(questions, records)}
+    facts = _class_summary(questions, records, run)
+    # Without a byte order mark, Excel reads a table in the 8-bit encoding of the machine; Canvas does not expect one.
+    texts = {
+        "marks.csv": "\ufeff" + tables.marks_csv(questions, records, students),
+        "statistics.csv": "\ufeff" + tables.statistics_csv(facts["questions"]),
+        "audit.csv": "\ufeff" + tables.audit_csv(history, questions, attempts.kept(out)),
+        "canvas.csv": tables.canvas_csv(title, questions, records, students),
+        "moodle.csv": tables.moodle_csv(questions, records, students, run.started),
+    }
     feedback = environment.get_template("feedback.html")
     for record in records:
-        answers = [(q, mark) for q in questions for mark in record.marks if mark.question == q.id]
-        texts[pages[record.student]] = feedback.render(title=title, record=record, answers=answers, possible=possible)
-    facts = _class_summary(questions, records) | {"title": title, "pages": pages, "run": run}
+        marks = record.marks if record.status == GRADED else []
+        answers = [(q, mark) for q in questions for mark in marks if mark.question == q.id]
+        texts[pages[record.student]] = feedback.render(
+            title=title, record=record, name=names[record.student], answers=answers, possible=facts["possible"]
+        )
+    facts |= {"title": title, "pages": pages, "names": names, "run": run}
     texts["summary.html"] = environment.get_template("summary.html").render(facts)
     for name, text in texts.items():
         _write_file(out / name, text)
     return [out / name for name in texts]
-
-
-def marks_csv(questions: list[Question], records: list[Record]) -> str:
-    """Return the table of marks as CSV, one row for each student. Points are empty, not zero, if not graded."""
-    table = io.StringIO()
-    # Quoted text stays in one cell, even where spreadsheets separate cells by semicolons.
-    rows = csv.writer(table, quoting=csv.QUOTE_NONNUMERIC)
-    names = [question.id for question in questions]
-    possible = _number(sum(question.points for question in questions))
-    rows.writerow(map(_cell, ["student", "status", "points", "possible", *names, "file", "reason", "notes"]))
-    for record in records:
-        points = {mark.question: _number(mark.points) for mark in record.marks}
-        rows.writerow(
-            [_cell(record.student), record.status]
-            + [_number(record.points) if record.status == GRADED else "", possible]
-            + [points.get(name, "") for name in names]
-            + [_cell(record.file), _cell(record.reason), _cell(" ".join(record.notes))]
-        )
-    return table.getvalue()
-
-
-def escape_invisible(text: str) -> str:
-    """Replace invisible characters, and those that change the direction of the text, by escape sequences."""
-    # \u200c and \u200d join or separate letters in several scripts; names need no other character of category Cf
-    return "".join(
-        c
-        if c in "\u200c\u200d" or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
-        else c.encode("unicode_escape").decode()
-        for c in text
-    )
 
 
 def page_name(student: str) -> str:
@@ -131,37 +128,26 @@ def page_name(student: str) -> str:
     return f"{slug}-{digest}.html".lstrip("-")
 
 
-def _cell(text: str) -> str:
-    """Return a text that no spreadsheet reads as a formula, even if it splits the text at commas or semicolons."""
-    return "".join(f"'{part}" if _starts_formula(part) else part for part in re.split("([,;])", escape_invisible(text)))
-
-
-def _starts_formula(text: str) -> bool:
-    plain = unicodedata.normalize("NFKC", text)  # full-width and small forms become ordinary signs
-    first = next((c for c in plain if unicodedata.category(c)[0] not in "ZC"), " ")
-    return first in "=+-@\u2212"
-
-
-def _number(points: float) -> int | float:
-    rounded = round(points, 4)
-    return int(rounded) if rounded == int(rounded) else rounded
-
-
 def _points(points: float) -> str:
     return f"{points:.2f}".rstrip("0").rstrip(".")
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    return f"{100 * share:.0f}\u00a0%"
 
 
 def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _result_class(mark: Mark) -> str:
-    """Return "all", "part" or "none", for the share of the points that was earned up to rounding."""
-    return "all" if mark.points > mark.possible - 1e-6 else "none" if mark.points < 1e-6 else "part"
+def _scores(mark: Mark) -> str:
+    """Return a sentence with the score of each criterion. Those that wait for the values are withheld, not zero."""
+    if mark.criteria.get("values", 1.0) == 1:
+        scores = [f"{_words(name)} {_percent(share)}" for name, share in mark.criteria.items()]
+        return f"Score of each criterion: {', '.join(scores)}."
+    others = [_words(name) for name in mark.criteria if name != "values"]
+    withheld = f"; withheld until all values are right: {', '.join(others)}" if others else ""
+    return f"Score of each criterion: values {_percent(mark.criteria['values'])}{withheld}."
 
 
 def _write_file(path: Path, text: str) -> None:
@@ -175,12 +161,13 @@ def _write_file(path: Path, text: str) -> None:
 # The class summary
 
 
-def _class_summary(questions: list[Question], records: list[Record]) -> dict[str, Any]:
+def _class_summary(questions: list[Question], records: list[Record], run: RunInfo) -> dict[str, Any]:
     graded = [record for record in records if record.status == GRADED]
     points = [record.points for record in graded]
     possible = sum(question.points for question in questions)
-    known = Counter((mark.question, mark.mistake) for record in graded for mark in record.marks if mark.mistake)
-    by_id = {question.id: question for question in questions}
+    found = class_statistics.of_class(questions, records)
+    known = [(each, mistake, count) for each in found for mistake, count in each.mistakes.items()]
+    earlier = [mark.grader for record in graded for mark in record.marks if mark.grader not in ("", run.grader)]
     same_file = defaultdict(list)
     for record in graded:
         if record.points > 0:  # untouched notebooks are all the same
@@ -194,23 +181,10 @@ def _class_summary(questions: list[Question], records: list[Record]) -> dict[str
         "mean": statistics.fmean(points) if points else None,
         "median": statistics.median(points) if points else None,
         "histogram": histogram(points, possible) if points else None,
-        "questions": [_question_statistics(question, graded) for question in questions],
-        "mistakes": [(by_id[name], mistake, count) for (name, mistake), count in known.most_common() if name in by_id][
-            :MAX_MISTAKES
-        ],
+        "questions": found,
+        "mistakes": sorted(known, key=lambda each: -each[2]),
+        "earlier": earlier,
         "identical": [group for group in same_file.values() if len(group) > 1],
-    }
-
-
-def _question_statistics(question: Question, graded: list[Record]) -> dict[str, Any]:
-    found = [mark for record in graded for mark in record.marks if mark.question == question.id]
-    return {
-        "title": question.title,
-        "possible": question.points,
-        "mean": statistics.fmean(mark.points / mark.possible for mark in found) if found else None,
-        "full": sum(_result_class(mark) == "all" for mark in found),
-        "zero": sum(_result_class(mark) == "none" for mark in found),
-        "absent": sum(mark.category in ("not attempted", "not found") for mark in found),
     }
 
 
@@ -236,8 +210,8 @@ def histogram(points: list[float], possible: float) -> dict[str, Any]:
     where = f"from {_points(starts[most])} up to {_points(starts[most + 1])}" if most < n_bars - 1 else "at full marks"
     return {
         "alt": f"Points of {len(points)} graded submissions out of {_points(possible)} possible points. "
-        f"The highest bar, with {counts[most]} submissions, is {where}; the lowest result is {_points(min(points))}, "
-        f"the highest is {_points(max(points))}; {counts[-1]} submissions have full marks.",
+        f"The highest bar counts {counts[most]} and is {where}; the lowest result is {_points(min(points))}, "
+        f"the highest is {_points(max(points))}; {counts[-1]} earned full marks.",
         "bars": [
             {"start": _points(start), "count": count, "left": i / n_bars, "width": 1 / n_bars, "height": count / top}
             for i, (start, count) in enumerate(zip(starts, counts, strict=True))

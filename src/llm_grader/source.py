@@ -7,7 +7,7 @@ Lines for IPython (``%time``, ``!pip install``, ``name?``) are ignored. Source t
 import ast
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -24,6 +24,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 _HELP = re.compile(r"[\w.]+\?\??")
 _ASSIGNED_MAGIC = re.compile(r"[\w., \t]+=[ \t]*[%!]")
 _NAME_LOOKUP_FUNCTIONS = {"getattr", "attrgetter", "methodcaller", "__getattribute__"}
+_NAME_LOOKUP_FUNCTIONS |= {"import_module", "__import__"}
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Binding:
         n_arguments: number of positional arguments of the function, or None if it is unknown.
         stub: whether the body of the function is only a docstring and ``raise NotImplementedError``.
         node: the definition of the function, or None if it is unknown.
+        result: whether it is bound to a constant, or to the result of calling the function that had this name.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Binding:
     n_arguments: int | None = None
     stub: bool = False
     node: ast.FunctionDef | ast.AsyncFunctionDef | None = field(default=None, repr=False, compare=False)
+    result: bool = False
 
     def does_the_same_as(self, given: str) -> bool:
         """Return whether the body of the function is that of a given function, whatever its layout and comments."""
@@ -59,13 +62,15 @@ class ParsedSource:
     """The parsed source of a cell.
 
     Args:
-        bindings: name → its last binding at the top level.
+        bindings: name → its last binding at the top level, which is a result only if there is no other.
         imported: name → its full name, for all imports in the cell, such as "F" → "torch.nn.functional".
+        used: names that the cell uses.
         problem: :data:`NOT_PYTHON` or :data:`TOO_LONG` if the source could only be searched, or an empty string.
     """
 
     bindings: dict[str, Binding] = field(default_factory=dict)
     imported: dict[str, str] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
     problem: str = ""
 
 
@@ -84,9 +89,14 @@ def read(source: str, functions: list[str]) -> ParsedSource:
     tree = _parse_cell(source)
     if tree is None:
         return ParsedSource(search_definitions(source, functions), problem=NOT_PYTHON)
-    bindings = {binding.name: binding for statement in _top_level(tree) for binding in _bindings(statement)}
-    imports = (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
-    return ParsedSource(bindings, {name: full for node in imports for name, full in _import_names(node)})
+    bindings: dict[str, Binding] = {}
+    for binding in (each for statement in _top_level(tree) for each in _bindings(statement)):
+        if not binding.result or binding.name not in bindings:
+            bindings[binding.name] = binding
+    nodes = list(ast.walk(tree))
+    imports = (node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
+    used = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    return ParsedSource(bindings, {name: full for node in imports for name, full in _import_names(node)}, used)
 
 
 def search_definitions(source: str, functions: list[str]) -> dict[str, Binding]:
@@ -97,20 +107,26 @@ def search_definitions(source: str, functions: list[str]) -> dict[str, Binding]:
 
 
 def find_uses(
-    source: str, forbidden: list[str], imported: dict[str, str], own: set[str], others: set[str]
+    source: str,
+    forbidden: Sequence[str],
+    imported: dict[str, str],
+    own: set[str],
+    others: set[str],
+    allowed: Set[str] = frozenset(),
 ) -> dict[str, int]:
     """Find uses of forbidden names, and return each name → the first line that uses it, counted from 1.
 
     A forbidden name is recognised by its last part, as a method, in any module, or as text given to getattr. For
-    "torch.softmax", ``F.softmax`` and ``scores.softmax`` are also reported. A person looks at the result, so it is
-    better to report too much.
+    "torch.softmax", ``F.softmax`` and ``scores.softmax`` are also reported. Of a forbidden package, which ends in a
+    dot, everything is reported. A person looks at the result, so it is better to report too much.
 
     Args:
         source: source of a cell.
-        forbidden: forbidden names, such as "torch.softmax" or "softmax".
+        forbidden: forbidden names, such as "torch.softmax" or "softmax", and packages, such as "llm_anatomy.layers.".
         imported: imports of the notebook: name → full name.
         own: names that the notebook binds; they are reported only if they are imported.
         others: functions that answer other questions, whose definitions are skipped.
+        allowed: full names that are not reported, nor are their parts.
     """
     tree = _parse_cell(source)
     if tree is None:
@@ -124,13 +140,35 @@ def find_uses(
             continue
         waiting.extend(ast.iter_child_nodes(node))
         line = getattr(node, "end_lineno", None) or 1
-        for full in _full_names(node, imported, own):
-            last = full.rsplit(".", 1)[-1]
-            candidates = [name for name in forbidden if name.rsplit(".", 1)[-1] == last]
-            if candidates:
-                name = next((name for name in (full, last) if name in candidates), candidates[0])
+        names = [(full, forbidden) for full in _full_names(node, imported, own)]
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            packages = [name for name in forbidden if name.endswith(".")]
+            # Imports above all functions may be those of the notebook's first cell: what matters is what is used.
+            inner = node not in tree.body
+            names += [(full, packages) for full in _imported_names(node) if inner or full.endswith(".*")]
+        for full, candidates in names:
+            if (name := _matching(full, candidates)) and not any(_overlap(full, other) for other in allowed):
                 found[name] = min(line, found.get(name, line))
     return found
+
+
+def names_used(source: str, forbidden: Sequence[str]) -> set[str]:
+    """Return the full names of what a source of the key uses among these names and packages."""
+    imported = read(source, []).imported
+    full_names = (full for node in ast.walk(ast.parse(source)) for full in _full_names(node, imported, set()))
+    return {full for full in full_names if _matching(full, forbidden)}
+
+
+def _matching(full: str, forbidden: Sequence[str]) -> str | None:
+    """Return the forbidden name or package that a full name stands for, preferably the name itself."""
+    last = full.rsplit(".", 1)[-1]
+    names = [name for name in forbidden if name.rsplit(".", 1)[-1] == last]
+    names += [name for name in forbidden if name.endswith(".") and f"{full}.".startswith(name)]
+    return next((name for name in (full, last) if name in names), names[0] if names else None)
+
+
+def _overlap(one: str, other: str) -> bool:
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
 # Syntax trees
@@ -192,8 +230,19 @@ def _bindings(node: ast.AST) -> Iterator[Binding]:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         inner = (part for target in targets for part in ast.walk(target))
         yield from (
-            Binding(part.id) for part in inner if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+            Binding(part.id, result=_is_result(node.value, part.id))
+            for part in inner
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
         )
+
+
+def _is_result(value: ast.expr | None, name: str) -> bool:
+    """Return whether a value is a constant, or comes from calling this name, as ``name(x)[0].sum()`` does."""
+    while isinstance(value, ast.Call | ast.Attribute | ast.Subscript):
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
+            return value.func.id == name
+        value = value.func if isinstance(value, ast.Call) else value.value
+    return isinstance(value, ast.Constant)
 
 
 def _assigned_names(node: ast.AST) -> Iterator[str]:
@@ -226,6 +275,11 @@ def _import_names(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]
         else:  # import torch.nn binds torch
             root = alias.name.split(".")[0]
             yield alias.asname or root, alias.name if alias.asname else root
+
+
+def _imported_names(node: ast.Import | ast.ImportFrom) -> list[str]:
+    module = f"{node.module or ''}." if isinstance(node, ast.ImportFrom) else ""
+    return [f"{module}{alias.name}" for alias in node.names]
 
 
 def _full_names(node: ast.AST, imported: dict[str, str], own: set[str]) -> list[str]:

@@ -1,13 +1,26 @@
 """Find one file for each student in the folder that a learning platform gives.
 
 Students choose the names and the files, so links are not followed and only regular files are opened.
+
+If all names in the folder are those of one platform, the name of each student and the platform's number are read from
+them:
+
+- Moodle: ``Ada Lovelace_123_assignsubmission_file_``, a folder or the beginning of a file's name; 123 is the number of
+  the participant in the assignment.
+- Canvas: ``lovelaceada_123_456_attention.ipynb`` or, if late, ``lovelaceada_LATE_123_456_attention.ipynb``; 123 is the
+  user ID and 456 the ID of the file, which grows with each upload. Anonymous: ``anon_x1Y2z_456_attention.ipynb``.
+- nbgrader: ``submitted/ada/attention/attention.ipynb``, where ``ada`` is the ID of the student.
+
+Otherwise the name of each folder or file is the name of a student.
 """
 
 import os
 import re
 import stat
 import unicodedata
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from groundwork import Refusal
@@ -17,17 +30,49 @@ from llm_grader.records import NeedsAttention, SubmissionFile
 IGNORED = {"__macosx", "thumbs.db", "desktop.ini"}  # and hidden files, such as .ipynb_checkpoints
 MAX_DEPTH = 3  # levels of folders below a student's, such as an unpacked archive
 NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$", re.IGNORECASE)  # some browsers append a suffix
+MOODLE = re.compile(r"(?P<name>.+)_(?P<number>\d+)_assignsubmission_(?:file|onlinetext)_.*", re.DOTALL)
+# Canvas leaves only letters, digits and underscores of a name
+CANVAS = re.compile(r"(?P<name>[^\s!-/:-@\[-^`{-~]+?)(?P<late>_LATE)?_(?P<number>\d+)_(?P<file>\d+)_.+", re.DOTALL)
+CANVAS_ANONYMOUS = re.compile(r"(?P<late>LATE_)?(?P<name>anon_[0-9A-Za-z]+)_(?P<file>\d+)_.+", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Owner:
+    """What the name of a folder or file says about its student.
+
+    Args:
+        key: name under which the journal keeps the student; the same for all files of the student.
+        name: name of the student for people.
+        number: number or ID of the student on the platform, or an empty string.
+        order: later uploads of the student have larger numbers.
+        notes: sentences for student and instructor.
+    """
+
+    key: str
+    name: str
+    number: str
+    order: int = 0
+    notes: list[str] = field(default_factory=list)
 
 
 def find(folder: Path, name: str = "") -> list[SubmissionFile]:
-    """Find the file of each student and return them sorted by the names of the students.
+    """Return the files that :func:`find_with_layout` finds."""
+    return find_with_layout(folder, name)[0]
+
+
+def find_with_layout(folder: Path, name: str = "") -> tuple[list[SubmissionFile], str]:
+    """Find the file of each student.
 
     Args:
         folder: folder with a folder or a file for each student.
         name: name of the assignment; of several notebooks of a student, the one with this name is preferred.
 
+    Returns:
+        The files sorted by the names of the students, and a sentence that says how the folder was read.
+
     Raises:
-        Refusal: there is no such folder, it cannot be read, or it is empty.
+        Refusal: there is no such folder, it cannot be read, it is empty, or it holds several assignments of nbgrader
+            and none has this name.
     """
     if folder.is_file():
         unpack = "; unpack it first" if folder.suffix.lower() in (".zip", ".gz", ".tar", ".7z", ".rar") else ""
@@ -40,7 +85,21 @@ def find(folder: Path, name: str = "") -> list[SubmissionFile]:
         raise Refusal(f"The folder {folder} cannot be read: {_reason(e)}.") from e
     if not entries:
         raise Refusal(f"The folder {folder} holds no submissions.")
-    return _with_unique_names([_submission_file(entry, name) for entry in entries])
+    if assignment := _nbgrader_assignment(folder, entries, name):
+        files = [_nbgrader_file(entry, assignment, name) for entry in entries]
+        layout = f"The folder has nbgrader's layout: the ID of each student and the folder {assignment} were read."
+        return _with_unique_names(files), layout
+    layout = AS_THEY_ARE
+    for platform, (read_owner, what) in PLATFORMS.items():
+        owners = [read_owner(entry.name) for entry in entries]
+        if known := [owner for owner in owners if owner]:
+            if len(known) == len(owners):
+                layout = f"The names in the folder are those of {platform}: {what} were read from them."
+                files = _files_by_owner(entries, known, name)
+                return _with_unique_names([replace(file, platform=platform) for file in files]), layout
+            other = _student_name(entries[owners.index(None)].name)
+            layout += f" {len(known)} of {len(owners)} names look like those of {platform}, but {other} does not."
+    return _with_unique_names([_submission_file(entry, name) for entry in entries]), layout
 
 
 def load(found: SubmissionFile, limit: int) -> bytes:
@@ -76,6 +135,103 @@ def load(found: SubmissionFile, limit: int) -> bytes:
     return data
 
 
+# Layouts of platforms
+
+AS_THEY_ARE = "The name of each folder or file was taken as the name of a student."
+
+
+def _moodle_owner(entry: str) -> Owner | None:
+    if not (match := MOODLE.fullmatch(entry)):
+        return None
+    name, number = _student_name(match["name"]), match["number"]
+    return Owner(f"{name}_{number}_assignsubmission_file_", name, number)
+
+
+def _canvas_owner(entry: str) -> Owner | None:
+    anonymous = CANVAS_ANONYMOUS.fullmatch(entry)
+    if not (match := anonymous or CANVAS.fullmatch(entry)) or not anonymous and match["name"] != match["name"].lower():
+        return None
+    name, number = _student_name(match["name"]), "" if anonymous else match["number"]
+    notes = ["Canvas marks this file as late."] if match["late"] else []
+    return Owner(f"{name}_{number}" if number else name, name, number, int(match["file"]), notes)
+
+
+PLATFORMS: dict[str, tuple[Callable[[str], Owner | None], str]] = {
+    "Moodle": (_moodle_owner, "the name and the participant number of each student"),
+    "Canvas": (_canvas_owner, "the name, the user ID and the late mark of each student"),
+}
+
+
+def _files_by_owner(entries: list[os.DirEntry], owners: list[Owner], name: str) -> list[SubmissionFile]:
+    """Return one file for each student, although a platform may give several folders and files of a student."""
+    groups = defaultdict(list)
+    for entry, owner in zip(entries, owners, strict=True):
+        groups[owner.key].append((owner, entry))
+    return [_file_of_owner(members, name) for members in groups.values()]
+
+
+def _file_of_owner(members: list[tuple[Owner, os.DirEntry]], name: str) -> SubmissionFile:
+    found = [(owner, _submission_file(entry, name)) for owner, entry in members]
+    readable = [(owner, file) for owner, file in found if file.path]
+    named = [(owner, file) for owner, file in readable if file.path and _matches_assignment(file.path.name, name)]
+    owner, file = max(named or readable or found, key=lambda pair: (pair[0].order, *_age(pair[1].path)))
+    notes = [*owner.notes, *file.notes]
+    if len(readable) > 1:
+        why = "the one named for the assignment" if len(named) == 1 else "the one handed in last"
+        notes.append(f"There are {len(readable)} notebooks of this student; {why} counts.")
+    names = [entry.name for _, entry in members]
+    return replace(file, student=owner.key, name=owner.name, number=owner.number, notes=notes, entries=names)
+
+
+def _age(path: Path | None) -> tuple[int, str]:
+    """Return the time at which a file was changed and its name, which decide between files without an upload number."""
+    try:
+        return (os.lstat(path).st_mtime_ns if path else 0), str(path)
+    except OSError:
+        return 0, str(path)
+
+
+def _nbgrader_assignment(folder: Path, entries: list[os.DirEntry], name: str) -> str:
+    """Return the name of the assignment's folders if the folder has nbgrader's layout, or an empty string."""
+    assignments = set()
+    try:
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                return ""
+            for inner in _entries(Path(entry.path)):
+                if inner.is_dir(follow_symlinks=False):
+                    assignments.add(inner.name)
+                elif NOTEBOOK.search(inner.name):
+                    return ""
+    except OSError:
+        return ""
+    if name in assignments:
+        return name
+    if folder.name != "submitted" or not assignments:
+        return ""
+    if len(assignments) > 1:
+        raise Refusal(
+            f"The folder {folder} has nbgrader's layout and holds {', '.join(sorted(assignments)[:5])}, but no "
+            f"assignment {name}; give a folder that holds one assignment only."
+        )
+    return assignments.pop()
+
+
+def _nbgrader_file(entry: os.DirEntry, assignment: str, name: str) -> SubmissionFile:
+    student = _student_name(entry.name)
+    about = {"student": student, "platform": "nbgrader", "number": student, "entries": [entry.name]}
+    folder = Path(entry.path) / assignment
+    try:
+        if folder.is_symlink() or not folder.is_dir():
+            return SubmissionFile(**about, path=None, problem=f"The student has no folder {assignment}.")
+        return replace(find_in_folder(folder, name), **about)
+    except OSError as e:
+        return SubmissionFile(**about, path=None, problem=f"The submission cannot be read: {_reason(e)}.")
+
+
+# Folders and files
+
+
 def _entries(folder: Path) -> list[os.DirEntry]:
     """Return the entries of a folder sorted by name, without the files that systems and editors leave there."""
     with os.scandir(folder) as entries:
@@ -84,20 +240,19 @@ def _entries(folder: Path) -> list[os.DirEntry]:
 
 
 def _submission_file(entry: os.DirEntry, name: str) -> SubmissionFile:
-    student = _student_name(NOTEBOOK.sub("", entry.name))
+    found = SubmissionFile(_student_name(NOTEBOOK.sub("", entry.name)), None, entries=[entry.name])
     try:
         mode = entry.stat(follow_symlinks=False).st_mode
         if stat.S_ISDIR(mode):
-            return find_in_folder(Path(entry.path), name)
+            return replace(find_in_folder(Path(entry.path), name), entries=[entry.name])
     except OSError as e:
-        return SubmissionFile(student, None, f"The submission cannot be read: {_reason(e)}.")
+        return replace(found, problem=f"The submission cannot be read: {_reason(e)}.")
     if not stat.S_ISREG(mode):
-        return SubmissionFile(student, None, f"The submission is {_file_type(mode)}, not a file.")
+        return replace(found, problem=f"The submission is {_file_type(mode)}, not a file.")
     if not NOTEBOOK.search(entry.name):
-        return SubmissionFile(
-            _student_name(Path(entry.name).stem), None, "The file is not a notebook: its name does not end in .ipynb."
-        )
-    return SubmissionFile(student, Path(entry.path))
+        problem = "The file is not a notebook: its name does not end in .ipynb."
+        return replace(found, student=_student_name(Path(entry.name).stem), problem=problem)
+    return replace(found, path=Path(entry.path))
 
 
 def find_in_folder(folder: Path, name: str) -> SubmissionFile:

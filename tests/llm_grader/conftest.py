@@ -6,7 +6,8 @@ import pytest
 
 from groundwork import Refusal
 from llm_grader import key, sandbox
-from llm_grader.classrun import LIMITS, GradingContext
+from llm_grader.classrun import LIMITS
+from llm_grader.context import GradingContext
 from llm_grader.reference_worker import ReferenceWorker
 from llm_grader.session import WorkerPool
 

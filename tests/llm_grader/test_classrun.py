@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import hashlib
 import os
 import random
 import signal
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import hostile_notebooks as corpus
@@ -18,7 +20,7 @@ from student_notebooks import answer, data
 
 import llm_grader
 from groundwork import Refusal
-from llm_grader import classrun, sandbox
+from llm_grader import classrun, context, marking, sandbox, session, wire
 from llm_grader.__main__ import main
 from llm_grader.key import to_json
 from llm_grader.records import GRADED, NOT_GRADED
@@ -27,7 +29,7 @@ from llm_grader.sandbox.setuid import Unconfined
 
 QUESTIONS = corpus.key().questions[:2]
 KEY = replace(corpus.key(), questions=QUESTIONS)
-COMMANDS = ("build", "grade", "gradescope", "rehearse", "autograde", "probe")
+COMMANDS = ("build", "grade", "collect", "gradescope", "rehearse", "autograde", "probe", "ready")
 ALONE = os.environ | {"PYTHONPATH": str(Path(llm_grader.__file__).parents[1])}
 
 
@@ -110,6 +112,14 @@ def vanish(members):
     return not members & process_table().keys()
 
 
+def test_hidden_cases_that_earn_nothing_are_named_before_the_grading(folder, out, confined, monkeypatch):
+    monkeypatch.setattr(classrun, "preflight", lambda context: ["One case earns nothing.", "Another one too."])
+    hand_in(folder, "Ada")
+    _, said = grade(folder, out, confined)
+    begin = said.index("Grading 1 submissions, 2 at a time.")
+    assert said[begin - 2 : begin] == ["One case earns nothing.", "Another one too."]
+
+
 @pytest.fixture
 def key_file(tmp_path):
     (tmp_path / "private").mkdir(mode=0o700)
@@ -154,14 +164,14 @@ def test_a_run_that_is_stopped_says_how_to_go_on(folder, out, key_file):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """Pairs of a submission's answers and the questions it is asked, of students."""
-    real, asked = classrun.GradingContext.marks, []
+    """Functions of the questions that are marked, each time that a submission is run."""
+    real, asked = context.GradingContext.marks, []
 
-    def marks(self, submission, questions):
+    def marks(self, session, questions, alone):
         asked.append([question.function for question in questions])
-        return real(self, submission, questions)
+        return real(self, session, questions, alone)
 
-    monkeypatch.setattr(classrun.GradingContext, "marks", marks)
+    monkeypatch.setattr(context.GradingContext, "marks", marks)
     return asked
 
 
@@ -192,6 +202,142 @@ def test_what_is_known_is_not_done_again(folder, out, confined, asked, monkeypat
     hand_in(folder, "Ada")  # the older one again
     older, _ = grade(folder, out, confined, harder)
     assert not asked and [mark.points for mark in older["Ada"].marks] == [1.0, 3.0]
+
+
+# Again
+
+
+def test_a_file_that_changes_during_a_regrade_keeps_no_old_mark(folder, out, confined, monkeypatch):
+    """Only one question has changed, and the student replaces the file after the grader has found it."""
+    hand_in(folder, "Ada")
+    assert grade(folder, out, confined)[0]["Ada"].points == 2.0
+    real = classrun.preflight
+
+    def replace_the_file(*given):
+        wrong = {question.function: "def ANSWER(*given):\n    return None\n" for question in QUESTIONS}
+        (folder / "Ada.ipynb").write_bytes(data(corpus.notebook(answers=wrong)))
+        return real(*given)
+
+    monkeypatch.setattr(classrun, "preflight", replace_the_file)
+    changed = replace(KEY, questions=[versioned(QUESTIONS[0], points=3.0), QUESTIONS[1]])
+    assert grade(folder, out, confined, changed)[0]["Ada"].points == 0.0
+
+
+def test_what_may_be_the_machine_s_fault_runs_again_when_no_other_submission_runs(folder, out, confined, monkeypatch):
+    hand_in(folder, "Ada", "Bo", "Cy")
+    real, lost, said = session.Session._run_question, [], []
+
+    def lose_the_first(self, each, messages):
+        if len(lost) < 1 and said:
+            lost.append(each)
+            raise wire.Timeout("the time limit was exceeded")
+        return real(self, each, messages)
+
+    def preflight(context):
+        said.append(checks(context))
+        return said[0]
+
+    checks = classrun.preflight
+    monkeypatch.setattr(session.Session, "_run_question", lose_the_first)
+    monkeypatch.setattr(classrun, "preflight", preflight)
+    found, _ = grade(folder, out, confined)
+    assert lost and [record.points for record in found.values()] == [2.0] * 3
+    assert not any(mark.unsure for record in found.values() for mark in record.marks)
+    assert len(rows(out)) == 3
+
+
+def test_a_file_replaced_before_it_runs_again_alone_is_not_left_unsure(folder, out, confined, monkeypatch):
+    real, seen = classrun.grade_submission, []
+
+    def replace_the_file(file, *given):
+        seen.append(file)
+        endless = f"def ANSWER(*given):\n    '{len(seen)}'\n    while True:\n        pass\n"
+        if len(seen) < 3:
+            file.path.write_bytes(data(corpus.notebook(answers={"hard_lookup": endless})))
+        return real(file, *given)
+
+    hand_in(folder, "Ada")
+    monkeypatch.setattr(classrun, "grade_submission", replace_the_file)
+    mark = grade(folder, out, confined)[0]["Ada"].marks[0]
+    assert len(seen) == 3 and mark.category == "timed out"
+    assert not mark.unsure and context.RUN_AGAIN in mark.feedback
+
+
+def table(out, name):
+    with open(out / f"{name}.csv", encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_an_edit_of_the_grader_keeps_the_marks_until_a_regrade_is_asked_for(folder, out, confined, asked, monkeypatch):
+    monkeypatch.setattr(classrun, "preflight", lambda *given: [])
+    hand_in(folder, "Ada", "Bo")
+    monkeypatch.setattr(classrun, "grader_version", lambda: "before")
+    first, _ = grade(folder, out, confined)
+    assert "earlier version" not in (out / "summary.html").read_text()
+    asked.clear()
+    monkeypatch.setattr(classrun, "grader_version", lambda: "after")
+    again, _ = grade(folder, out, confined)
+    assert not asked and again == first
+    assert (
+        "4 marks were made by an earlier version of the grader: <code>before</code>"
+        in (out / "summary.html").read_text()
+    )
+    regraded, said = grade(folder, out, confined, regrade=True)
+    assert asked == [["hard_lookup", "stable_softmax"]] * 2 and [r.points for r in regraded.values()] == [2.0, 2.0]
+    assert "earlier version" not in (out / "summary.html").read_text()
+    assert sorted(row["grader"] for row in table(out, "audit")) == ["after", "after", "before", "before"]
+    asked.clear()
+    grade(folder, out, confined, regrade=True)
+    assert not asked
+
+
+def test_every_graded_file_is_kept_and_the_audit_trail_names_it(folder, out, confined, monkeypatch):
+    monkeypatch.setattr(classrun, "preflight", lambda *given: [])
+    handed_in = [data(corpus.notebook()), data(answer(corpus.notebook(), "hard_lookup", "def hard_lookup(a, b, c): 1"))]
+    path = folder / "=cmd.. 学生" / "x.ipynb"
+    path.parent.mkdir()
+    for content in (*handed_in, b"no notebook", handed_in[0]):
+        path.write_bytes(content)
+        grade(folder, out, confined)
+    trail = table(out, "audit")
+    assert [row["points"] for row in trail] == ["2", "1", "", "2"]
+    digests = [hashlib.sha256(content).hexdigest() for content in (*handed_in, b"no notebook", handed_in[0])]
+    assert [row["sha256"] for row in trail] == digests
+    assert [(out / row["kept as"]).read_bytes() for row in trail[:3]] == [*handed_in, b"no notebook"]
+    assert {path.name for path in (out / "attempts").iterdir()} == {f"{digest}.ipynb" for digest in digests}
+    assert all(datetime.fromisoformat(row["time"]).tzinfo for row in trail)
+    (out / "attempts" / f"{digests[0]}.ipynb").unlink()
+    grade(folder, out, confined)  # nothing to grade, but the file is there to be kept
+    assert (out / "attempts" / f"{digests[0]}.ipynb").read_bytes() == handed_in[0]
+
+
+def test_a_file_that_cannot_be_kept_is_not_graded(folder, out, confined, monkeypatch):
+    monkeypatch.setattr(classrun, "preflight", lambda *given: [])
+    hand_in(folder, "Ada")
+    out.mkdir()
+    (out / "attempts").write_text("in the way")
+    found, _ = grade(folder, out, confined)
+    assert found["Ada"].status == NOT_GRADED and not found["Ada"].marks
+
+
+def test_the_list_of_students_and_the_platforms_names_reach_the_tables(folder, out, confined, tmp_path, monkeypatch):
+    monkeypatch.setattr(classrun, "preflight", lambda *given: [])
+    hand_in(folder, "byronada_7_12_attention", "lovelaceada_LATE_8_13_attention")
+    (listed := tmp_path / "ids.csv").write_text("folder,id,name\n7,s-7,Ada Byron\n8,s-8,Ada Lovelace\n9,s-9,Bo\n")
+    found, _ = grade(folder, out, confined, student_list=listed)
+    assert list(found) == ["byronada_7", "lovelaceada_8"]
+    assert [(row["name"], row["id"], row["notes"]) for row in table(out, "marks")] == [
+        ("Ada Byron", "s-7", ""),
+        ("Ada Lovelace", "s-8", "Canvas marks this file as late."),
+    ]
+    rows_of_canvas = [(row["Student"], row["ID"], row["SIS User ID"]) for row in table(out, "canvas")]
+    assert rows_of_canvas[1:] == [("Ada Byron", "7", "s-7"), ("Ada Lovelace", "8", "s-8")]
+    assert [row["Identifier"] for row in table(out, "moodle")] == ["s-7", "s-8"]
+    summary = (out / "summary.html").read_text()
+    assert (
+        "The names in the folder are those of Canvas" in summary
+        and "not among the submissions: <bdi>9</bdi>" in summary
+    )
 
 
 # Ours, not theirs
@@ -259,8 +405,8 @@ def test_without_workers_a_submission_is_not_graded_and_tried_again(folder, out,
 
     def then_break(*given):
         found = real(*given)
-        given[1].close()
-        monkeypatch.setattr(given[1], "sandbox", StandIn("raise SystemExit('The machine is full.')"))
+        given[0].pool.close()
+        monkeypatch.setattr(given[0].pool, "sandbox", StandIn("raise SystemExit('The machine is full.')"))
         return found
 
     monkeypatch.setattr(classrun, "preflight", then_break)
@@ -271,6 +417,33 @@ def test_without_workers_a_submission_is_not_graded_and_tried_again(folder, out,
         assert [(row["points"], row["attention/hard_lookup"]) for row in csv.DictReader(file)] == [("", "")] * 2
     monkeypatch.setattr(classrun, "preflight", real)
     assert [record.points for record in grade(folder, out, confined)[0].values()] == [2.0] * 2
+
+
+def test_a_failure_of_comparing_stays_within_its_question(folder, out, confined, asked, monkeypatch):
+    """Neither is such a question a zero, nor are the marks of the others lost; the next run tries it again."""
+    monkeypatch.setattr(classrun, "preflight", lambda *given: [])
+    hand_in(folder, "Ada")
+    real = marking.mark
+
+    def fails_once(outcome, prepared, *found):
+        if prepared.question.function == "hard_lookup":
+            raise ZeroDivisionError("in our own code")
+        return real(outcome, prepared, *found)
+
+    monkeypatch.setattr(marking, "mark", fails_once)
+    (record,) = grade(folder, out, confined)[0].values()
+    assert (record.status, [mark.points for mark in record.marks]) == (NOT_GRADED, [1.0])
+    failed = "attention/hard_lookup cannot be compared (ZeroDivisionError: in our own code)"
+    assert record.reason == f"The grader failed: {failed}; the marks of the other questions are kept."
+    with open(out / "marks.csv", encoding="utf-8-sig") as file:
+        (row,) = csv.DictReader(file)
+    assert [row[name] for name in ("points", "attention/hard_lookup", "attention/stable_softmax")] == ["", "", ""]
+    page = next((out / "feedback").iterdir()).read_text(encoding="utf-8")
+    assert "this is not a zero" in page and "1 of 1 points" not in page and "ZeroDivision" not in page
+    monkeypatch.setattr(marking, "mark", real)
+    (record,) = grade(folder, out, confined)[0].values()
+    assert (record.status, record.reason, record.points) == (GRADED, "", 2.0)
+    assert asked == [["hard_lookup", "stable_softmax"], ["hard_lookup"]]
 
 
 # The commands
@@ -295,6 +468,9 @@ def test_each_command_explains_itself(command, capsys):
         ("grade class --exercises attention --out x --workers 0", "--workers is 0; it must be at least 1."),
         ("grade class --exercises attention --out x --seconds 0", "--seconds is 0; it must be from 1 to 3600."),
         ("grade class --exercises attention --out x", "holds no submissions"),
+        ("grade class --exercises attention --out x --students ids.csv", "ids.csv has no row for Ada"),
+        ("grade class --exercises attention --out x --students nowhere.csv", "nowhere.csv cannot be read"),
+        ("collect class --exercises attention --out x", "holds no submissions"),
         ("gradescope nowhere -o x.zip", "There is no chapter, folder or key nowhere"),
         ("rehearse nowhere.zip nowhere.ipynb", "nowhere.zip"),
         ("probe nowhere", "There is no file or folder nowhere."),
@@ -302,6 +478,9 @@ def test_each_command_explains_itself(command, capsys):
 )
 def test_what_cannot_be_done_is_one_sentence(words, said, folder, capsys, monkeypatch):
     monkeypatch.chdir(folder.parent)
+    (folder.parent / "ids.csv").write_text("folder,id\nBo,1\n")
+    if "--students" in words:
+        hand_in(folder, "Ada")
     assert main(words.split()) == 2
     out, err = capsys.readouterr()
     assert said in err and err.count("\n") == 1

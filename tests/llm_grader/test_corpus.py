@@ -2,22 +2,27 @@
 
 import contextlib
 import hashlib
+import inspect
 import itertools
 import os
 import random
 import re
+import subprocess
 from pathlib import Path
 
+import hostile_notebooks
 import pytest
-from hostile_notebooks import ANY, CORPUS, LEFT, SECRET, Attack, key
+from hostile_notebooks import ANY, BEGIN, CORPUS, END, LEFT, SECRET, Attack, key, table
 from readable_python import run_tests
 from student_notebooks import data
 from untidy_notebooks import UNTIDY
 
+from bookbinder import ROOT
 from groundwork import Refusal
 from llm_grader import classrun, sandbox
 from llm_grader.key import to_json
 from llm_grader.records import GRADED, Record
+from llm_grader.sandbox.attacks import attacks
 from llm_grader.sandbox.base import WORLD_WRITABLE
 from llm_grader.sandbox.processes import process_table, related_processes
 
@@ -107,7 +112,7 @@ class Class:
     def check_class(self) -> None:
         assert self.intact
         assert self.left == []
-        for path in self.out.rglob("*"):
+        for path in set(self.out.rglob("*")).difference(self.out.glob("attempts/*")):  # what they handed in is kept
             assert not path.is_file() or b"CANARY" not in path.read_bytes(), path
 
 
@@ -153,6 +158,17 @@ def test_what_is_left_to_the_corpus_is_known():
     assert set(ALWAYS) <= {*FAST, *UNTIDY}
 
 
+def test_the_page_for_instructors_says_of_each_attack_what_it_earns():
+    page = (ROOT / "book" / "instructors.md").read_text(encoding="utf-8")
+    assert page.partition(BEGIN)[2].partition(END)[0] == f"\n{table()}\n", "run python tests/hostile_notebooks.py"
+    rows = [line.split(" | ")[0].removeprefix("| ") for line in page.splitlines()]
+    assert set(attacks) <= set(rows) and {" ".join(attack.description.split()) for attack in CORPUS.values()} <= set(
+        rows
+    )
+    code = [line.strip() for line in inspect.getsource(hostile_notebooks).splitlines() if "import os" in line]
+    assert code and not [line for line in code if line in page]
+
+
 @pytest.mark.corpus
 def test_the_rest_of_the_corpus(tmp_path):
     Class(tmp_path, SLOW, ["tidy"]).check_all()
@@ -176,4 +192,19 @@ def test_a_class_of_two_hundred_with_a_tenth_hostile(tmp_path):
     honest = list(itertools.islice(itertools.cycle(UNTIDY), 179))
     graded = Class(tmp_path, hostile, honest)
     assert len(graded.records) == 200
+    graded.check_all()
+
+
+@pytest.mark.corpus
+def test_one_submission_earns_the_same_fifty_times_beside_hostile_ones_and_a_busy_machine(tmp_path):
+    """Two workers on two processors, four busy loops of another user, and ten submissions that burn what they can."""
+    user = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+    loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"], cwd="/", **user) for _ in range(4)]
+    names = ["busy_loops_left_behind", "busy_loops_in_an_answer", "fork_bomb", "memory_bomb_in_children", "loop_in_c"]
+    try:
+        graded = Class(tmp_path, names * 2, ["tidy"] * 50)
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
     graded.check_all()

@@ -1,5 +1,6 @@
 """The journal of a class run: what is confirmed stays, and what no longer holds is graded again."""
 
+import json
 import os
 import random
 import resource
@@ -10,6 +11,7 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -85,13 +87,123 @@ def test_marks_of_an_earlier_key_hold_when_the_key_comes_back(path):
         assert journal.known("Ada", "a" * 64, turned).marks == known.marks[::-1]
 
 
-def test_another_file_student_or_reader_knows_nothing(path):
+def test_another_file_or_student_knows_nothing(path):
     with open_journal(path) as journal:
         journal.record(graded(), VERSIONS)
         assert journal.known("Ada", "b" * 64, VERSIONS) is None
         assert journal.known("Bo", "a" * 64, VERSIONS) is None
+
+
+def test_marks_hold_when_the_grader_changes_unless_a_regrade_is_asked_for(path):
+    with open_journal(path) as journal:
+        journal.record(graded(), VERSIONS)
     with Journal(path, "reader 2") as journal:
+        known = journal.known("Ada", "a" * 64, VERSIONS)
+        assert known == graded() and {mark.grader for mark in known.marks} == {"reader 1"}
+        journal.record(known, VERSIONS)  # as a run does with an older file that is handed in again
+        assert {mark.grader for mark in journal.records(["Ada"])[0].marks} == {"reader 1"}
+    with Journal(path, "reader 2", regrade=True) as journal:
         assert journal.known("Ada", "a" * 64, VERSIONS) is None
+        journal.record(graded(points=2.0), VERSIONS)
+        assert journal.known("Ada", "a" * 64, VERSIONS) == graded(points=2.0)  # so a regrade can be continued
+    assert [entry.record.points for entry in history(path)] == [2.0, 4.0]
+
+
+def test_a_mark_says_which_grader_made_it_even_if_others_of_its_record_are_newer(path):
+    with open_journal(path) as journal:
+        journal.record(graded(), VERSIONS)
+    changed = VERSIONS | {"course/two": "v2"}
+    with Journal(path, "reader 2") as journal:
+        kept = journal.known("Ada", "a" * 64, changed).marks
+        journal.record(replace(graded(), marks=[*kept, mark("course/two", 0.5)]), changed)
+        assert [m.grader for m in journal.records(["Ada"])[0].marks] == ["reader 1", "reader 2"]
+
+
+def history(path, grader="reader 1"):
+    with Journal(path, grader) as journal:
+        return journal.history()
+
+
+def test_the_history_says_when_and_with_which_versions(path):
+    before = datetime.now(UTC).replace(microsecond=0)
+    with open_journal(path) as journal:
+        journal.record(graded(), VERSIONS)
+        journal.record(graded("Bo"), VERSIONS)
+        journal.record(graded(digest="b" * 64, points=0.0), VERSIONS | {"course/two": "v2"})
+    entries = history(path)
+    assert [(entry.number, entry.record.student, entry.record.points) for entry in entries] == [
+        *((1, "Ada", 2.0), (2, "Bo", 2.0), (3, "Ada", 0.0)),
+    ]
+    assert entries[2].versions == VERSIONS | {"course/two": "v2"}
+    times = [datetime.fromisoformat(entry.time) for entry in entries]
+    assert all(time.utcoffset() is not None for time in times)
+    assert before <= times[0] <= times[2] <= datetime.now(UTC)
+
+
+FORMAT_1 = """
+CREATE TABLE seed (seed TEXT NOT NULL);
+CREATE TABLE records (
+    number INTEGER PRIMARY KEY, student TEXT NOT NULL, digest TEXT NOT NULL, reader TEXT NOT NULL,
+    record TEXT NOT NULL, versions TEXT NOT NULL
+);
+CREATE INDEX of_student ON records (student);
+PRAGMA application_id = 1280068935;
+PRAGMA user_version = 1;
+"""
+
+
+@pytest.fixture
+def old_journal(path):
+    """A journal as the first version of the grader wrote it, with two marks and a row without any."""
+    old = {
+        **{"student": "Ada", "file": "Ada/attention.ipynb", "digest": "a" * 64, "status": "graded", "reason": ""},
+        "marks": [
+            {
+                **{"question": name, "points": 1.0, "possible": 2.0, "category": "wrong shape"},
+                **{"criteria": {"values": 0.5}, "mistake": None, "feedback": "A sentence."},
+            }
+            for name in VERSIONS
+        ],
+        **{"notes": [], "flags": [], "seconds": 0.5},
+    }
+    first = {"student": "Ada", "file": "", "digest": "", "status": "needs attention", "marks": []}  # fields may lack
+    db = sqlite3.connect(path)
+    db.executescript(FORMAT_1)
+    db.execute("INSERT INTO seed VALUES (?)", ("5" * 64,))
+    for record in (first, old):
+        row = ('"Ada"', record["digest"], "reader 0", json.dumps(record), json.dumps(VERSIONS, sort_keys=True))
+        db.execute("INSERT INTO records (student, digest, reader, record, versions) VALUES (?, ?, ?, ?, ?)", row)
+    db.commit()
+    db.close()
+    return path
+
+
+def test_a_journal_of_format_1_keeps_its_seed_its_marks_and_its_history(old_journal):
+    for _ in range(2):
+        with open_journal(old_journal) as journal:
+            assert journal.seed == "5" * 64
+            known = journal.known("Ada", "a" * 64, VERSIONS)
+            assert known.points == 2.0 and {mark.grader for mark in known.marks} == {"reader 0"}
+            assert [entry.time for entry in journal.history()] == ["", ""]
+            assert [entry.record.status for entry in journal.history()] == [NEEDS_ATTENTION, GRADED]
+    with open_journal(old_journal) as journal:
+        journal.record(journal.known("Ada", "a" * 64, VERSIONS), VERSIONS)
+        assert len(journal.history()) == 2
+        journal.record(graded("Bo"), VERSIONS)
+        assert journal.history()[-1].time and journal.known("Ada", "a" * 64, VERSIONS)
+
+
+def test_a_journal_that_is_killed_while_it_is_brought_to_the_new_format_loses_nothing(old_journal):
+    content = old_journal.read_bytes()
+    for statement in range(1, 100):
+        old_journal.write_bytes(content)
+        made = subprocess.run([sys.executable, "-c", DIES_WHILE_MAKING, old_journal, str(statement)], env=ALONE)
+        with open_journal(old_journal) as journal:
+            assert len(journal.history()) == 2 and journal.seed == "5" * 64
+        if made.returncode == 0:
+            break
+        assert made.returncode == -signal.SIGKILL
+    assert 5 < statement < 99
 
 
 def test_needs_attention_holds_until_reader_or_key_changes(path):
@@ -113,6 +225,14 @@ def test_not_graded_is_tried_again_and_hides_no_earlier_marks(path):
         journal.record(failed, VERSIONS)
         assert journal.known("Ada", "a" * 64, VERSIONS) == graded()
         assert journal.records(["Ada"]) == [failed]
+
+
+def test_marks_that_were_given_before_the_grader_failed_are_kept(path):
+    with open_journal(path) as journal:
+        half = replace(graded(questions=["course/one"]), status=NOT_GRADED, reason="The grader failed.")
+        journal.record(half, VERSIONS)
+        known = journal.known("Ada", "a" * 64, VERSIONS)
+        assert (known.status, known.reason, known.marks) == (GRADED, "", [mark("course/one")])
 
 
 def test_a_new_file_counts_and_the_old_record_stays(path):
@@ -312,9 +432,9 @@ def test_a_file_that_is_no_journal_is_named_and_left_alone(path, content):
 def test_a_journal_of_another_format_is_refused(path):
     open_journal(path).close()
     db = sqlite3.connect(path)
-    db.execute("PRAGMA user_version = 2")
+    db.execute("PRAGMA user_version = 3")
     db.close()
-    with pytest.raises(Refusal, match="has format 2, and this version of the grader reads only format 1"):
+    with pytest.raises(Refusal, match="has format 3, and this version of the grader reads formats 1 to 2"):
         open_journal(path)
 
 

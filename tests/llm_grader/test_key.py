@@ -14,6 +14,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from editing import edit
 
 from bookbinder import ROOT
 from bookbinder.masters import load, load_chapter
@@ -38,13 +39,6 @@ def course(tmp_path):
 def built(tmp_path_factory):
     """The two files that are built of the private course."""
     return key.build(COURSE, tmp_path_factory.mktemp("built"))
-
-
-def edit(path, pattern, replacement):
-    text = path.read_text(encoding="utf-8")
-    changed = re.sub(pattern, replacement, text, count=1, flags=re.MULTILINE | re.DOTALL)
-    assert changed != text
-    path.write_text(changed, encoding="utf-8")
 
 
 def by_name(folder):
@@ -127,8 +121,17 @@ def test_a_private_course():
     assert [question.points for question in questions.values()] == [4, 2, 3, 1]
     assert [question.seconds for question in questions.values()] == [2, 2, 20, 2]
     assert questions["gated_feedforward"].tolerance == {"rtol": 1e-3, "atol": 1e-4}
-    assert "def call(" in questions["gated_feedforward"].probes
+    has = {name: (each.observed, each.calls, each.gradients) for name, each in questions.items() if each.observed}
+    assert has == {"gated_feedforward": (True, True, False), "train_bigram": (True, False, False)}
     assert questions["cached_step"].id == "course/cached_step"
+
+
+def test_words_in_a_source_are_not_what_it_defines(course):
+    said = r'\1    """Neither def observe(returned, text) nor def property_gradient(answer, generator)."""\n'
+    edit(course / "encode_words" / "exercise.py", r"(def property_\w+\(answer, generator\):\n)", said)
+    question = by_name(course)["encode_words"]
+    assert "def observe(" in question.checks and "def property_gradient" in question.checks
+    assert not question.observed and not question.gradients
 
 
 def test_a_key_is_known_without_pytorch():
@@ -173,7 +176,7 @@ def test_the_version_stays_when_words_change(course):
 def test_what_is_no_key_is_refused(tmp_path, course):
     with pytest.raises(Refusal, match=r"no chapter, folder or key atention; did you mean attention\? .* are absolute_"):
         key.load("atention")
-    with pytest.raises(Refusal, match="holds no chapter.yml, so there are no masters .* Its subfolders course do"):
+    with pytest.raises(Refusal, match="holds no chapter.yml, so there are no questions .* Its subfolders course do"):
         key.load(tmp_path)
     with pytest.raises(Refusal, match="chapter.yml is not a key file; name a chapter"):
         key.load(course / "chapter.yml")
@@ -202,8 +205,8 @@ def test_the_key_is_for_its_owner_alone(tmp_path):
 def test_a_key_of_another_form_or_without_a_part_is_refused(built, tmp_path):
     content = json.loads(built[1].read_text(encoding="utf-8"))
     path = tmp_path / "other.key.json"
-    path.write_text(json.dumps(content | {"keyed": 1}), encoding="utf-8")
-    with pytest.raises(Refusal, match="other.key.json has key format 1, and this grader reads only 2; build it again"):
+    path.write_text(json.dumps(content | {"keyed": 2}), encoding="utf-8")
+    with pytest.raises(Refusal, match="other.key.json has key format 2, and this grader reads only 3; build it again"):
         key.load(path)
     del content["questions"][1]["hidden"]
     path.write_text(json.dumps(content), encoding="utf-8")

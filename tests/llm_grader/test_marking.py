@@ -1,5 +1,6 @@
 """The comparator: what agrees, what it earns, and what the student is told."""
 
+import random
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ from llm_grader.marking import (
     CATEGORIES,
     NO_AGREEMENT,
     Agreement,
+    _difference,
     agreement,
     criteria,
     informative_cases,
@@ -18,7 +20,7 @@ from llm_grader.marking import (
     values_share,
 )
 from llm_grader.records import Outcome, PreparedQuestion, Question
-from llm_grader.wire import Tensor
+from llm_grader.wire import DTYPES, Tensor
 
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
 rng = np.random.default_rng(3)
@@ -78,10 +80,12 @@ def test_nan_and_infinity_agree_with_themselves_alone():
         assert not agreement(tensor(np.array(wrong)), right, TOLERANCE).values
 
 
-def test_a_number_agrees_with_a_tensor_of_its_value_but_for_the_dtype():
+def test_a_number_agrees_with_a_tensor_of_its_value():
     number = {"type": "float", "value": 2.5}
     assert agreement(number, number, TOLERANCE) == Agreement(True)
-    assert agreement(tensor(np.float32(2.5)), number, TOLERANCE) == Agreement(True, True, False)
+    assert agreement(tensor(np.float32(2.5)), number, TOLERANCE) == Agreement(True)
+    assert agreement(number, tensor(np.float32(2.5)), TOLERANCE) == Agreement(True)
+    assert agreement({"type": "float", "value": 3.0}, {"type": "int", "value": 3}, TOLERANCE) == Agreement(True)
     assert not agreement({"type": "float", "value": "2.5"}, number, TOLERANCE).values
     assert not agreement({"type": "int", "value": 2**70}, {"type": "int", "value": 1}, TOLERANCE).values
 
@@ -164,6 +168,9 @@ QUESTION = Question(
     sentences={"forgets_one": "You forget to add one.", "in_place": "You change x itself."},
     checks="",
     probes="",
+    observed=False,
+    calls=False,
+    gradients=True,
     version="1",
 )
 
@@ -205,7 +212,10 @@ def test_values_earn_by_the_case_and_nothing_else_does_until_all_are_right():
     found = marked(answers(wrong) + EXTRA)
     assert found.points == pytest.approx(10 * 0.6 * 2 / 3, abs=0.01)
     assert {name for name, share in found.criteria.items() if share} == {"values"}
-    assert found.category == "wrong values" and "3 of 4 hidden cases" in found.feedback
+    said = "3 of 4 hidden cases are right; cases that can be guessed do not count."
+    assert found.category == "wrong values" and found.feedback == f"{CATEGORIES['wrong values']} {said}"
+    nothing_guessed = mark(Outcome("done", answers(wrong)), replace(PREPARED, trivial={}))
+    assert nothing_guessed.feedback.endswith("3 of 4 hidden cases are right.")
 
 
 def test_a_case_that_zeros_get_right_earns_nothing_and_still_can_cost():
@@ -335,6 +345,151 @@ JUNK += [{"case": 0, "pass": "values", "arguments": junk, "returned": RIGHT} for
 def test_junk_among_the_messages_harms_nobody_else(junk):
     assert marked([junk] * 4).points == 0
     assert marked(answers(OUTPUTS) + EXTRA + [junk]).points == 10
+
+
+# What an answer can return is compared with what the reference can return
+
+
+def numbers_like(chance):
+    """An array as an answer may return it: of any dtype that is sent, of any shape, with NaN and infinity."""
+    shape = tuple(chance.choices((0, 1, 2, 3), k=chance.randrange(4)))
+    dtype = chance.choice(sorted(set(DTYPES.values())))
+    kind = np.dtype(dtype).kind
+    with np.errstate(all="ignore"):
+        array = np.asarray(rng.normal(size=shape) * 10.0 ** chance.randrange(-9, 300)).astype(dtype)
+    if kind == "f" and array.size and chance.random() < 0.3:
+        array.flat[0] = chance.choice((np.nan, np.inf, -np.inf))
+    return tensor(array, chance.choice(("bfloat16", None)) if dtype == "float32" else None)
+
+
+def returned_like(chance, depth=0):
+    """A value as the worker of an honest student or of the reference encodes it."""
+    kind = chance.randrange(5 if depth > 3 else 8)
+    if kind < 2:
+        return numbers_like(chance)
+    if kind == 2:
+        value = chance.choice((True, False, 0, 1, -7, 2**62, 0.0, -0.0, 2.5, 1e-300, 1e300, np.nan, np.inf, -np.inf))
+        return {"type": type(value).__name__, "value": value}
+    if kind == 3:
+        return {"type": "str", "value": chance.choice(("", "a", "w_query", "\ud800", "x" * 300))}
+    if kind == 4:
+        return chance.choice(({"type": "none"}, {"type": "other"}))
+    n = chance.choice((0, 1, 2, 3, 40 if depth == 0 else 1))
+    items = [returned_like(chance, depth + 1) for _ in range(n)]
+    if kind < 7:
+        return {"type": chance.choice(("list", "tuple")), "items": items}
+    return {"type": "dict", "items": [[key_like(chance), item] for item in items]}
+
+
+def key_like(chance):
+    """A key of a dictionary."""
+    if chance.random() < 0.2:
+        return {"type": "tuple", "items": [key_like(chance) for _ in range(chance.randrange(3))]}
+    value = chance.choice(("", "a", "w_query", "\ud800", 0, -7, 2**62, 2.5, np.inf, True, None))
+    names = {"NoneType": "none"}
+    return {"type": names.get(type(value).__name__, type(value).__name__), "value": value}
+
+
+WRONG = [None, True, 3, 2**70, 10**400, -1.5, np.nan, "", "list", [], [[]], {}, Tensor(np.zeros(3)), [1, "a", None]]
+KINDS = ("tensor", "int", "float", "bool", "str", "list", "dict", "none", "other", "set")
+
+
+def sent_like(chance, depth=0):
+    """A value as a hostile worker may send it: anything that JSON and tensors can hold, and halves of encodings."""
+    how = chance.randrange(6)
+    if how == 0 or depth > 3:
+        return chance.choice(WRONG)
+    if how == 1:
+        return returned_like(chance, depth)
+    if how == 2:
+        return [sent_like(chance, depth + 1) for _ in range(chance.randrange(4))]
+    names = chance.sample(("type", "value", "items", "tensor", "case"), chance.randrange(1, 4))
+    value = {name: sent_like(chance, depth + 1) for name in names}
+    return value | ({"type": chance.choice((*KINDS, *WRONG))} if chance.random() < 0.7 else {})
+
+
+def damaged(chance, value):
+    """A value in which one part is replaced by what a hostile worker may send."""
+    if isinstance(value, dict) and value and chance.random() < 0.8:
+        name = chance.choice(list(value))
+        return value | {name: damaged(chance, value[name])}
+    if isinstance(value, list) and value and chance.random() < 0.8:
+        at = chance.randrange(len(value))
+        return [*value[:at], damaged(chance, value[at]), *value[at + 1 :]]
+    return sent_like(chance, depth=2)
+
+
+def answered_like(chance, case, expected):
+    """One message of an answer for a case."""
+    how = chance.randrange(6)
+    returned = (
+        expected
+        if how == 0
+        else damaged(chance, expected)
+        if how == 1
+        else sent_like(chance)
+        if how == 2
+        else returned_like(chance)
+    )
+    message = {"case": case, "pass": "values", "returned": returned, "arguments": INPUTS[0]}
+    if chance.random() < 0.05:
+        message["raised"] = chance.choice(("ValueError", *WRONG))
+    if chance.random() < 0.1:
+        message = damaged(chance, message)
+    return message
+
+
+def test_whatever_is_returned_is_marked():
+    """Each of 10,000 random pairs of what the reference returns and what an answer returns gets a mark."""
+    chance, n_pairs = random.Random(7), 10_000
+    for _ in range(n_pairs // N_CASES):
+        expected = [returned_like(chance) for _ in range(N_CASES)]
+        answer = [answered_like(chance, i, value) for i, value in enumerate(expected)]
+        reference = [{"case": i, "pass": "values", "returned": value} for i, value in enumerate(expected)]
+        mistake = [each | {"returned": returned_like(chance), "changed": False} for each in reference]
+        prepared = replace(
+            PREPARED,
+            request={"cases": [INPUTS[0]] * N_CASES},
+            reference=[*reference, {"case": 0, "pass": "gradients", "returned": expected[0]}],
+            mistakes={"forgets_one": mistake, "in_place": [each | {"changed": True} for each in reference]},
+            trivial={"zeros": known([np.zeros(77)] * N_CASES)},
+        )
+        returned = [message.get("returned") if isinstance(message, dict) else message for message in answer]
+        outcome = Outcome("done", [*answer, {"case": 0, "pass": "gradients", "returned": returned[0]}])
+        found = mark(outcome, prepared)
+        assert 0 <= found.points <= found.possible and found.category in CATEGORIES
+        for value, actual in zip(expected, returned, strict=True):
+            assert agreement(value, value, TOLERANCE).values or "other" in str(value)
+            assert isinstance(agreement(actual, value, TOLERANCE), Agreement)
+            assert _difference(actual, value, TOLERANCE) in CATEGORIES
+
+
+@pytest.mark.parametrize(
+    ("returned", "expected", "category"),
+    [
+        (RIGHT, listed(RIGHT, RIGHT), "returned something else"),
+        ({"type": "float", "value": 2.5}, listed(RIGHT, RIGHT), "returned something else"),
+        (RIGHT, {"type": "dict", "items": [[{"type": "str", "value": "a"}, RIGHT]]}, "returned something else"),
+        (listed(RIGHT), RIGHT, "returned something else"),
+        (listed(RIGHT), listed(RIGHT, RIGHT), "returned something else"),
+        (listed(RIGHT, {"type": "none"}), listed(RIGHT, RIGHT), "returned nothing"),
+    ],
+)
+def test_a_value_of_another_kind_than_the_reference_s_is_named(returned, expected, category):
+    assert _difference(returned, expected, TOLERANCE) == category
+    assert not agreement(returned, expected, TOLERANCE).values
+
+
+def test_dictionaries_may_have_keys_of_every_kind():
+    keys = [{"type": "str", "value": "1"}, {"type": "int", "value": 1}, {"type": "float", "value": 2.5}]
+    keys += [{"type": "none"}, listed(*keys), listed()]
+    right = {"type": "dict", "items": [[key, {"type": "int", "value": i}] for i, key in enumerate(keys)]}
+    assert agreement({"type": "dict", "items": right["items"][::-1]}, right, TOLERANCE) == Agreement(True)
+    for i in range(len(keys)):
+        others = [[key, {"type": "int", "value": n - (n == i)}] for n, key in enumerate(keys)]
+        assert not agreement({"type": "dict", "items": others}, right, TOLERANCE).values
+        repeated = [right["items"][0], *right["items"][:i], *right["items"][i + 1 :]]
+        assert not agreement({"type": "dict", "items": repeated}, right, TOLERANCE).values or i == 0
 
 
 def test_messages_of_cases_that_do_not_exist_are_dropped():

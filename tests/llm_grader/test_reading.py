@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from student_notebooks import data, filled, key
 
 from bookbinder import ROOT
+from llm_grader.key import load
 from llm_grader.reading import read
 from llm_grader.records import NeedsAttention, Submission
 
@@ -50,6 +51,23 @@ def test_a_solved_notebook_has_all_answers_and_no_notes():
         answer = submission.answers[question.id]
         assert answer.name == question.function
         assert student.solution(question.function) in submission.cells[answer.cell]
+
+
+@pytest.mark.parametrize("value", ["3", "None", "hard_lookup(q, k, v)", "hard_lookup(q, k, v)[0].sum().item()"])
+def test_a_result_is_no_second_answer(value):
+    for cell in ("", f"def hard_lookup():\n    return 3\nhard_lookup = {value}"):
+        notebook = student.add(filled(), cell or f"hard_lookup = {value}")
+        submission = read(data(notebook), key())
+        in_last = submission.answers[FIRST].cell == len(submission.cells) - 1
+        assert in_last == bool(cell) and bool(submission.notes) == bool(cell)
+
+
+@pytest.mark.parametrize(
+    "value", ["lambda q, k, v: hard_lookup(q)", "torch.compile(hard_lookup)", "partial(f, 3)", "Module()", "other"]
+)
+def test_a_function_that_is_assigned_is_an_answer(value):
+    submission = read(data(student.add(filled(), f"hard_lookup = {value}")), key())
+    assert submission.answers[FIRST].cell == len(submission.cells) - 1
 
 
 def test_an_untouched_notebook_has_only_stubs():
@@ -343,6 +361,61 @@ def test_in_a_merged_cell_only_the_function_itself_is_searched():
     assert read(data(student.merged(notebook)), key()).flags == []
     student.answer(notebook := filled(), "stable_softmax", "def stable_softmax(x):\n    return torch.softmax(x, -1)")
     assert len(read(data(student.merged(notebook)), key()).flags) == 1
+
+
+CAUSAL = "def causal_mask(n_queries, n_keys):\n    {}"
+SHORT = {
+    "from llm_anatomy.layers.masks import causal\n    return causal(n_keys)": ("llm_anatomy.layers", 2),
+    "import llm_anatomy.models as zebra\n    return zebra.mask(n_keys)": ("llm_anatomy.models", 2),
+    "import importlib\n    return importlib.import_module('llm_anatomy.layers').f": ("llm_anatomy.layers", 3),
+    "return torch.nn.functional.scaled_dot_product_attention(q, k, v)": (
+        "torch.nn.functional.scaled_dot_product_attention",
+        2,
+    ),
+    "return torch.nn.TransformerEncoderLayer(8, 2)": ("torch.nn.TransformerEncoderLayer", 2),
+    "return given(n_keys)": ("llm_anatomy.layers", 2),
+}
+
+
+@pytest.mark.parametrize("code", SHORT)
+def test_what_could_write_the_answer_is_reported_without_the_master_saying_so(code):
+    notebook = student.add(student.blank(), "from llm_anatomy.layers.masks import causal as given", at=0)
+    name, line = SHORT[code]
+    student.answer(notebook, "causal_mask", CAUSAL.format(code))
+    assert read(data(notebook), key()).flags == [f"causal_mask uses {name} in cell 6, line {line}."]
+
+
+@pytest.mark.parametrize(
+    "helper",
+    [
+        "def helper(n):\n    import llm_anatomy.layers.masks as given\n    return given.causal(n)",
+        "from llm_anatomy.layers.masks import causal\n\nhelper = causal",
+        "from llm_anatomy.layers.masks import *",
+    ],
+)
+def test_what_a_helper_in_another_cell_uses_is_reported(helper):
+    notebook = student.add(student.blank(), helper, at=0)
+    student.add(notebook, "def between(n):\n    return helper(n)", at=0)
+    student.answer(notebook, "causal_mask", CAUSAL.format("return between(n_keys)"))
+    (flag,) = read(data(notebook), key()).flags
+    assert flag.startswith("causal_mask uses llm_anatomy.layers in cell 2, line ")
+
+
+@pytest.mark.parametrize(
+    "chapter", [folder.parent.name for folder in sorted((ROOT / "exercises").glob("*/chapter.yml"))]
+)
+def test_the_book_s_own_notebooks_and_solutions_are_not_flagged(chapter):
+    """What the reference itself uses is not reported, nor are the imports of the notebook's first cell."""
+    book, chapter_key = ROOT / "book" / chapter / "exercises.ipynb", load(chapter)
+    notebook = json.loads(book.read_text(encoding="utf-8"))
+    assert read(data(notebook), chapter_key).flags == []
+    solutions = {question.tag: question.solution for question in chapter_key.questions}
+    for cell in notebook["cells"]:
+        for tag in cell["metadata"].get("tags", []):
+            cell["source"] = solutions.get(tag, cell["source"])
+    submission = read(data(notebook), chapter_key)
+    assert sum(answer.attempted for answer in submission.answers.values()) == len(solutions)
+    assert submission.flags == []
 
 
 def test_a_cell_too_long_to_be_searched_is_reported():

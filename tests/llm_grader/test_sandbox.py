@@ -8,16 +8,19 @@ import subprocess
 import sys
 import tempfile
 import time
+from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 from readable_python import run_tests
 
 from groundwork import Refusal
 from llm_grader import sandbox, wire
-from llm_grader.sandbox import Limits, Worker, base, bubblewrap, choose, environment, uids
+from llm_grader.sandbox import Limits, Worker, base, bubblewrap, cgroups, choose, environment, uids, workers_that_fit
 from llm_grader.sandbox.bubblewrap import Bubblewrap
-from llm_grader.sandbox.probing import probe
+from llm_grader.sandbox.probing import probe, repositories
 from llm_grader.sandbox.processes import process_table
 from llm_grader.sandbox.sandlock import Sandlock
 from llm_grader.sandbox.setuid import SetuidSandbox, Unconfined
@@ -55,6 +58,15 @@ def boxed():
     if missing := Bubblewrap().unavailable_reason():
         pytest.skip(f"bubblewrap cannot be tried here: {missing}")
     return Bubblewrap()
+
+
+@pytest.fixture(params=["grouped", "alone"])
+def grouping(request, monkeypatch):
+    """With a control group of the kernel where there can be one, and without."""
+    if request.param == "alone":
+        monkeypatch.setattr(cgroups, "_parents", list)
+    elif not cgroups._parents():
+        pytest.skip("this process cannot create control groups")
 
 
 @pytest.fixture
@@ -120,9 +132,9 @@ def broken(findings):
 # --- attacks
 
 
-def test_a_sandbox_blocks_all_attacks_but_its_known_gaps(kind, private):
+def test_a_sandbox_blocks_all_attacks_but_its_known_gaps(kind, private, grouping):
     findings = probe(kind(), [private])
-    assert len(findings) == 18, [str(finding) for finding in findings]
+    assert len(findings) == 23, [str(finding) for finding in findings]
     assert broken(findings) <= kind.known_gaps, [str(finding) for finding in findings if not finding.blocked]
 
 
@@ -189,9 +201,10 @@ def test_a_worker_that_is_not_confined_is_noticed(change, attacks, boxed, privat
 
 
 def test_a_missing_watchdog_is_noticed(kind, private, monkeypatch):
-    monkeypatch.setattr(Worker, "enforce_memory_limit", lambda worker, processes: None)
-    monkeypatch.setattr("llm_grader.sandbox.probing.SECONDS", 1.0)
-    assert "hold too much memory" in broken(probe(kind(), [private]))
+    monkeypatch.setattr(Worker, "enforce_limits", lambda worker, processes: None)
+    monkeypatch.setattr(cgroups, "_parents", list)
+    monkeypatch.setattr("llm_grader.sandbox.probing.SECONDS", 6.0)
+    assert {"hold too much memory", "hold too much of the kernel's memory"} <= broken(probe(kind(), [private]))
 
 
 def test_a_root_that_keeps_its_rights_is_noticed(boxed, private, monkeypatch):
@@ -213,6 +226,93 @@ def test_setuid_says_what_to_do_about_a_private_folder_that_others_can_read(priv
         assert choose([folder], "setuid")[0].name == "setuid"
     finally:
         folder.rmdir()
+
+
+def test_the_history_of_a_private_folder_is_private_as_well(tmp_path, monkeypatch):
+    """The repository around masters, also where a worktree, a submodule or a shared store keeps it elsewhere."""
+
+    def git(*words):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], check=True, capture_output=True)
+
+    git("init", f"{tmp_path}/store")
+    git("-C", f"{tmp_path}/store", "commit", "--allow-empty", "-m", "first")
+    git("clone", "--shared", f"{tmp_path}/store", f"{tmp_path}/main")
+    git("-C", f"{tmp_path}/main", "worktree", "add", f"{tmp_path}/tree")
+    masters = [tmp_path / name / "private" / "masters" for name in ("main", "tree")]
+    for folder in masters:
+        folder.mkdir(parents=True)
+    store, main = tmp_path / "store" / ".git" / "objects", tmp_path / "main" / ".git"
+    assert set(repositories(masters[:1])) == {main, store}
+    assert set(repositories(masters[1:])) >= {main / "worktrees" / "tree", main}
+    assert repositories([tmp_path]) == []
+
+
+def test_setuid_is_refused_where_the_history_of_masters_can_be_read():
+    if missing := SetuidSandbox().unavailable_reason():
+        pytest.skip(f"setuid cannot be tried here: {missing}")
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as repository:
+        os.chmod(repository, 0o755)
+        history, masters = Path(repository, ".git"), Path(repository, "masters")
+        history.mkdir(mode=0o711)
+        masters.mkdir(mode=0o700)
+        (history / "packed-refs").write_text("a hidden case")
+        with pytest.raises(Refusal, match=f"read the key: NOT blocked .{history}/packed-refs: .*chmod 700"):
+            choose([masters], "setuid")
+        history.chmod(0o700)
+        assert choose([masters], "setuid")[0].name == "setuid"
+
+
+def test_nothing_in_shared_folders_reaches_another_submission(kind, start):
+    """Neither the next one nor one at the same time, wherever every user may write."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as shared:
+        os.chmod(shared, 0o755)
+        Path(shared, "open").mkdir()
+        Path(shared, "open").chmod(0o777)
+        Path(shared, "file").touch()
+        Path(shared, "file").chmod(0o666)
+        places = [f"{folder}/note" for folder in ("/tmp", "/var/tmp", "/dev/shm", f"{shared}/open")] + [
+            f"{shared}/file"
+        ]
+        leave = f"""
+left = 0
+for path in {places}:
+    try:
+        with open(path, "a") as file:
+            file.write("solution")
+        os.chmod(path, 0o644)
+    except OSError:
+        pass
+answer(os.getcwd())
+"""
+        look = f"""
+found = []
+for path in {places}:
+    try:
+        found += [path] if open(path).read() else []
+    except OSError:
+        pass
+answer(found)
+"""
+        first = start(kind(), leave)
+        hear(first)
+        assert hear(start(kind(), look)) == []
+        first.stop()
+        assert hear(start(kind(), look)) == []
+
+
+def test_what_a_worker_left_is_found_below_folders_in_which_every_user_may_write(tmp_path, monkeypatch):
+    if os.geteuid():
+        pytest.skip("only root can give a file to another user")
+    for folder in ("closed", "open/open"):
+        (tmp_path / folder).mkdir(parents=True)
+    for path in ("closed/a", "open/b", "open/open/c"):
+        (tmp_path / path).touch()
+        os.chown(tmp_path / path, uids.UID_RANGE[0], -1)
+    for path in (tmp_path, tmp_path / "open", tmp_path / "open/open"):
+        path.chmod(0o1777)
+    monkeypatch.setattr(base, "WORLD_WRITABLE", [str(tmp_path)])
+    found = base._files_of_user(uids.UID_RANGE[0])
+    assert sorted(found) == [str(tmp_path / "open/b"), str(tmp_path / "open/open/c")]
 
 
 # --- what a worker sees
@@ -301,13 +401,99 @@ def test_the_end_says_why(kind, start):
     assert [running.stop(), running.stop(), ended.stop()] == ["", "", "ended"]
 
 
+def test_a_worker_that_somebody_kills_was_killed(kind, start):
+    """As the kernel does where the machine runs out of memory, also to the worker's first process alone."""
+    inside, outside = start(kind(), "os.kill(os.getpid(), 9)"), start(kind(), "answer(1)")
+    closed(inside)
+    hear(outside)
+    os.kill(outside._process.pid, signal.SIGKILL)
+    closed(outside)
+    assert [inside.stop(), outside.stop()] == ["killed", "killed"]
+
+
+BURN = """
+def burn(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+"""
+
+
+def test_cpu_time_counts_children_that_have_ended_and_their_orphans(kind, start, grouping):
+    code = """
+wire.send(to, 1)
+for _ in range(4):
+    pid = os.fork()
+    if not pid:
+        if not os.fork():
+            burn(0.25)
+            os._exit(0)
+        os.wait()
+        os._exit(0)
+    os.waitpid(pid, 0)
+answer(2)
+"""
+    worker = start(kind(), BURN + code)
+    hear(worker)
+    before = worker.cpu_seconds()
+    hear(worker)
+    assert 0.9 < worker.cpu_seconds() - before < 2
+    assert worker.stop() == ""
+    assert worker.cpu_seconds() >= before
+
+
+@pytest.mark.parametrize("nobody_waits", [False, True])
+def test_a_limit_of_cpu_time_holds_for_all_processes_together(nobody_waits, kind, start, grouping):
+    """Of 200 processes that work for 0.1 seconds each, no one is over the limit."""
+    code = """
+import signal
+if NOBODY_WAITS:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+answer(1)
+for _ in range(200):
+    if not os.fork():
+        burn(0.1)
+        os._exit(0)
+    try:
+        os.wait()
+    except ChildProcessError:
+        pass
+answer(2)
+"""
+    worker = start(kind(), BURN + code.replace("NOBODY_WAITS", str(nobody_waits)))
+    hear(worker)
+    worker.limit_cpu(2.0)
+    wire.send(worker.request_fd, 1)
+    closed(worker)
+    assert worker.stop() == "cpu"
+
+
+def test_a_worker_within_its_cpu_time_goes_on(kind, start):
+    worker = start(kind(), BURN + "burn(0.5)\nanswer(1)\ntime.sleep(0.5)\nanswer(2)")
+    worker.limit_cpu(60.0)
+    assert hear(worker) == 1
+    worker.limit_cpu(0.4)  # from now on
+    wire.send(worker.request_fd, 1)
+    assert hear(worker) == 2
+    assert worker.stop() == ""
+
+
+def test_as_many_workers_fit_as_there_are_cpus_and_memory(monkeypatch):
+    monkeypatch.setattr(base, "cpus_for_this_process", lambda: 8)
+    monkeypatch.setattr(base, "memory_for_this_process", lambda: 5 * 1024 * MIB)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: Namespace(available=10**12))
+    assert workers_that_fit(replace(LIMITS, memory=1024 * MIB)) == 4
+    assert workers_that_fit(replace(LIMITS, memory=64 * MIB)) == 8
+    assert workers_that_fit(replace(LIMITS, memory=16 * 1024 * MIB)) == 1
+
+
 def test_a_worker_that_has_hung_up_has_ended(boxed, start):
     worker = start(boxed, "os.close(to); time.sleep(60)")
     closed(worker)
     assert worker.stop() == "ended"
 
 
-def test_memory_is_summed_over_processes_and_shared_pages_count_once(kind, start):
+def test_memory_is_summed_over_processes_and_shared_pages_count_once(kind, start, grouping):
     code = """
 shared = os.urandom(60 * 2**20)
 for _ in range(6):
@@ -339,6 +525,88 @@ ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)
     )
     closed(worker)
     assert worker.stop() == "memory"
+
+
+def test_what_was_forked_while_the_watchdog_killed_is_killed_as_well(kind, start, monkeypatch):
+    signalled = []
+
+    def miss_the_first_time(worker, members, number):
+        if signalled:
+            signal_them(worker, members, number)
+        signalled.append(number)
+
+    signal_them = Worker._signal
+    monkeypatch.setattr(Worker, "_signal", miss_the_first_time)
+    monkeypatch.setattr(cgroups, "_parents", list)
+    worker = start(kind(), "kept = os.urandom(400 * 2**20); time.sleep(60)")
+    closed(worker, 30)
+    assert worker.stop() == "memory"
+
+
+def test_what_sockets_hold_in_the_kernel_counts_as_memory(kind, start, grouping):
+    """Of 24 processes, each is modest, and what they hold belongs to none of them."""
+    code = """
+import socket
+for _ in range(23):
+    if not os.fork():
+        break
+sockets = []
+try:
+    while True:
+        sockets += socket.socketpair()
+except OSError:
+    pass
+for each in sockets:
+    each.setblocking(False)
+    try:
+        while True:
+            each.send(bytes(2 ** 14))
+    except OSError:
+        pass
+time.sleep(2)
+answer(1)
+"""
+    worker = start(kind(), code)
+    try:
+        hear(worker)
+        assert worker._group.reached_limit()  # the kernel gave it no more
+    except AssertionError:
+        assert worker.stop() == "memory"
+
+
+def test_a_worker_is_the_first_to_go_when_memory_runs_out(kind, start):
+    code = """
+path, scores = "/proc/self/oom_score_adj", []
+for score in ("0", "999", "-1000"):
+    try:
+        open(path, "w").write(score)
+    except OSError:
+        pass
+    scores.append(int(open(path).read()))
+answer(scores)
+"""
+    assert hear(start(kind(), code)) == [1000, 1000, 1000]
+
+
+def test_event_loops_and_pipes_still_run(kind, start):
+    code = """
+import asyncio, subprocess, sys
+async def work():
+    await asyncio.sleep(0)
+    return subprocess.run([sys.executable, "-c", "print(2)"], capture_output=True, text=True).stdout
+answer(asyncio.run(work()))
+"""
+    assert hear(start(kind(), code)) == "2\n"
+
+
+def test_control_groups_are_removed(boxed, start):
+    if not cgroups._parents():
+        pytest.skip("this process cannot create control groups")
+    worker = start(boxed, "answer(1)")
+    hear(worker)
+    assert all(entry.read_text() for entry in worker._group.entries)
+    worker.stop()
+    assert not any(entry.exists() for entry in worker._group.entries)
 
 
 def test_files_in_memory_count_as_memory(boxed, start):
@@ -402,7 +670,7 @@ def test_no_two_workers_have_one_user_id(monkeypatch):
 def test_a_start_that_fails_frees_everything(boxed, monkeypatch):
     boxed.start(LIMITS).stop()
     before = sorted(os.listdir("/proc/self/fd"))
-    monkeypatch.setattr(Bubblewrap, "command", lambda *_: ["/nonexistent"])
+    monkeypatch.setattr(Worker, "_entry", lambda _: ["/nonexistent"])
     with pytest.raises(FileNotFoundError):
         boxed.start(LIMITS)
     assert sorted(os.listdir("/proc/self/fd")) == before

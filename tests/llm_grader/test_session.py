@@ -7,8 +7,13 @@ from pathlib import Path
 import pytest
 
 from groundwork import Refusal
+from llm_grader import context as context_module
 from llm_grader import key, preflight, session, wire
+from llm_grader.classrun import LIMITS
+from llm_grader.context import GradingContext
 from llm_grader.records import Answer, Key, Submission
+from llm_grader.reference_worker import ReferenceWorker
+from llm_grader.session import WorkerPool
 
 COURSE = str(Path(__file__).parent / "course")
 
@@ -22,8 +27,9 @@ def marks(context, cells):
     """Marks of a submission with one cell for each question, by the name of the exercise."""
     questions = [each.question for each in context.prepared]
     answers = {q.id: Answer(i, q.function, True) for i, q in enumerate(questions) if i in cells}
-    found = context.marks(Submission([cells.get(i, "") for i in range(len(questions))], answers), questions)
-    return {mark.question.partition("/")[2]: mark for mark in found}
+    found: dict = {}
+    context.complete(Submission([cells.get(i, "") for i in range(len(questions))], answers), found)
+    return {mark.question.partition("/")[2]: mark for mark in found.values()}
 
 
 def solved(context, **others):
@@ -67,7 +73,7 @@ def test_hidden_cases_tell_right_from_wrong_whatever_is_drawn(context, where):
 
 def test_the_preflight_lets_a_sound_key_pass(context):
     course = context(COURSE)
-    assert preflight.preflight(course.prepared, course.pool, course.reference_worker, course.seconds) == []
+    assert preflight.preflight(course) == []
 
 
 def test_properties_earn_apart_when_the_values_are_right(context):
@@ -169,7 +175,7 @@ def test_a_key_whose_own_parts_fail_is_refused(context):
     ]:
         with pytest.raises(Refusal, match=message):
             prepared = attention.reference_worker.prepare(Key("attention", "", [broken]), "seed")
-            preflight.preflight(prepared, attention.pool, attention.reference_worker, 5.0)
+            preflight.preflight(replace(attention, prepared=prepared))
 
 
 def test_what_is_far_too_large_is_not_sent(context):
@@ -207,3 +213,191 @@ def test_whatever_is_returned_the_reference_worker_survives_looking_at_it(contex
     found = marks(attention, {len(attention.prepared) - 1: answer})
     assert found["previous_token_head"].points == 0
     assert attention.reference_worker.prepare(Key("attention", "", [question]), "seed")
+
+
+# What else a notebook does
+
+
+def in_turn(context, **others):
+    """Cells with the references as they are, in one namespace, but for those that are given."""
+    questions = [each.question for each in context.prepared]
+    return {i: others.get(q.function, q.solution) for i, q in enumerate(questions)}
+
+
+@pytest.mark.parametrize(
+    "where", ["rotary_position", *(pytest.param(name, marks=pytest.mark.corpus) for name in sorted(CHAPTERS)[:-1])]
+)
+def test_the_book_s_solutions_earn_all_pasted_cell_by_cell(context, where):
+    """Two solutions of chapter 7 define a helper of the same name, of which the last one would serve both."""
+    context = context(where)
+    found = marks(context, in_turn(context))
+    assert all(mark.points == mark.possible for mark in found.values())
+    told = {name for name, mark in found.items() if "just after its own cell" in mark.feedback}
+    assert bool(told) == (where == "rotary_position")
+
+
+def test_later_cells_that_spoil_answers_cost_nothing_and_are_named(context):
+    attention = context("attention")
+    answers = {each.question.id: Answer(i, each.question.function, True) for i, each in enumerate(attention.prepared)}
+    spoils = "import torch\ntorch.Tensor.amax = None\ndel causal_mask\n"
+    found: dict = {}
+    attention.complete(Submission([*in_turn(attention).values(), spoils], answers), found)
+    assert all(mark.points == mark.possible for mark in found.values())
+    told = {name for name, mark in found.items() if "just after its own cell" in mark.feedback}
+    assert told == {"attention/stable_softmax"}
+
+
+def test_five_cells_that_end_their_process_cost_nothing(context):
+    attention = context("attention")
+    questions = [each.question for each in attention.prepared]
+    ends = {}
+    for question in questions[:5]:
+        ends[question.function] = f"{question.solution}\nimport os\nos._exit(1)\n"
+    found = marks(attention, in_turn(attention, **ends))
+    assert all(mark.points == mark.possible for mark in found.values())
+
+
+def test_what_ended_or_interrupted_a_cell_is_named(context):
+    attention = context("attention", 4.0)
+    questions = [each.question for each in attention.prepared]
+    answers = {q.id: Answer(i, q.function, True) for i, q in enumerate(questions)}
+    cells = [q.solution for q in questions]
+    cells[1] = f"while True:\n    pass\n\n{cells[1]}"
+    cells[2] += "\nimport os\nos._exit(1)\n"
+    cells += ["import time\ntime.sleep(100)\n"]
+    found: dict = {}
+    notes = attention.complete(Submission(cells, answers), found)
+    told = f"of {len(cells)}"
+    assert notes == [
+        f"Code cell 2 {told} was interrupted, since its time was used up; the rest of it is missing.",
+        f"Code cell 3 {told} ended its process, so only its definitions were run.",
+        f"Code cell {len(cells)} {told} was interrupted, since its time was used up; the rest of it is missing.",
+    ]
+    assert all(mark.points == mark.possible for mark in found.values())
+
+
+@pytest.mark.parametrize("decorator", ["@torch.compile", "@torch.compile(mode='max-autotune')", "@torch.compile()"])
+def test_torch_compile_returns_what_it_is_given(context, decorator):
+    attention = context("attention")
+    question = attention.prepared[1].question
+    compiled = question.solution.replace("def stable", f"import torch\n\n\n{decorator}\ndef stable")
+    assert decorator in compiled
+    compiled += (
+        "\nlayer = torch.nn.Linear(3, 2)\nlayer.compile()\nassert layer(torch.ones(3)).shape == (2,)\nready = 1\n"
+    )
+    mark = marks(attention, {1: compiled})["stable_softmax"]
+    assert mark.points == mark.possible
+
+
+BUSY = "while True:\n        pass"
+SLEEPS = "import time; time.sleep(1000)"
+FORKS = "import os\n    while True:\n        os.fork()"
+
+
+@pytest.mark.parametrize("body", [BUSY, SLEEPS, pytest.param(FORKS, marks=pytest.mark.slow)])
+def test_an_answer_without_end_is_unsure_until_it_has_run_again_alone(context, body):
+    attention = context("attention", 6.0)
+    questions = [each.question for each in attention.prepared]
+    answers = {q.id: Answer(i, q.function, True) for i, q in enumerate(questions)}
+    endless = f"def causal_mask(*arguments):\n    {body}\n"
+    submission = Submission(list(in_turn(attention, causal_mask=endless).values()), answers)
+    found: dict = {}
+    attention.complete(submission, found)
+    assert [mark.question for mark in found.values() if mark.unsure] == ["attention/causal_mask"]
+    assert [mark.question for mark in found.values() if mark.points < mark.possible] == ["attention/causal_mask"]
+    again = []
+    attention.complete(submission, found, lambda: again.append(True))
+    mark = found["attention/causal_mask"]
+    assert len(again) == 1 and not mark.unsure and (mark.category, mark.points) == ("timed out", 0)
+    assert context_module.RUN_AGAIN in mark.feedback
+
+
+@pytest.mark.parametrize("below", ["", "while True:\n    pass"])
+def test_an_unsure_answer_that_a_later_cell_spoils_costs_nothing_in_the_end(context, below):
+    """The helper never ends where time is unsure because of the answer, and returns nothing where a cell lacks time."""
+    attention = context("attention", 4.0)
+    answers = {each.question.id: Answer(i, each.question.function, True) for i, each in enumerate(attention.prepared)}
+    spoils = "def helper(*arguments):\n    " + ("return None" if below else BUSY)
+    masked = "import torch\n\n\ndef helper(n, m):\n    return torch.ones(n, m, dtype=torch.bool).tril(m - n)\n"
+    masked += "\n\ndef causal_mask(n, m):\n    return helper(n, m)\n"
+    submission = Submission([*in_turn(attention, causal_mask=masked).values(), spoils, below], answers)
+    found: dict = {}
+    attention.complete(submission, found)
+    assert [mark.question for mark in found.values() if mark.unsure] == ["attention/causal_mask"]
+    attention.complete(submission, found)
+    assert all(mark.points == mark.possible and not mark.unsure for mark in found.values())
+    assert context_module.CHANGED_LATER in found["attention/causal_mask"].feedback
+
+
+def test_an_answer_that_lacks_time_just_after_its_own_cell_is_unsure(context):
+    attention = context("attention", 4.0)
+    answers = {each.question.id: Answer(i, each.question.function, True) for i, each in enumerate(attention.prepared)}
+    endless = f"def causal_mask(*arguments):\n    {BUSY}\n"
+    spoils = "causal_mask.__code__ = (lambda *arguments: None).__code__\n"
+    submission = Submission([*in_turn(attention, causal_mask=endless).values(), spoils], answers)
+    found: dict = {}
+    attention.complete(submission, found)
+    mark = found["attention/causal_mask"]
+    assert mark.unsure and mark.category == "returned nothing"
+
+
+def test_cells_that_wait_and_then_end_their_process_hold_the_class_up_for_a_limited_time(context, monkeypatch):
+    """Each is run twice, and each time all cells above it wait again, for which no CPU time is counted."""
+    attention = context("attention")
+    monkeypatch.setattr(session, "SUBMISSION_FACTOR", 0.1)
+    waits = (
+        "import os, time\ndef at_once(function):\n    time.sleep(1)\n    os._exit(1)\n\n@at_once\ndef f():\n    pass\n"
+    )
+    answers = {each.question.id: Answer(0, each.question.function, True) for each in attention.prepared}
+    with attention.session(Submission([waits] * session.MAX_RUNS, answers)) as held:
+        assert {outcome.status for _, outcome in held.run(attention.prepared)} == {"timed out"}
+
+
+def test_the_better_of_two_runs_counts(context):
+    attention = context("attention")
+    attention.complete(Submission([], {}), found := {})
+    mark = found["attention/causal_mask"]
+    before = replace(mark, points=1.0, unsure=True, feedback="Out of time.")
+    alone, again = replace(mark, points=1.0, feedback="Wrong."), context_module.RUN_AGAIN
+    assert context_module.better_mark(before, mark) == replace(before, unsure=False, feedback=f"Out of time. {again}")
+    assert context_module.better_mark(before, alone) == replace(alone, feedback=f"Wrong. {again}")
+    assert context_module.better_mark(replace(before, points=0.0), replace(alone, unsure=True)) == alone
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [([2, 2], [5, 5]), ([2, 1, 1], [5, 2.5, 2.5]), ([2, 2, 20], [5, 5, 20]), ([2] * 40, [0.5] * 40)],
+)
+def test_time_is_divided_among_all_questions_whatever_was_used_before(seconds, expected, context):
+    question = context(COURSE).prepared[0].question
+    questions = [replace(question, id=str(i), seconds=float(each)) for i, each in enumerate(seconds)]
+    assert list(session.question_seconds(questions, 10.0).values()) == expected
+
+
+@pytest.mark.parametrize(
+    ("chapter", "name", "bodies"),
+    [
+        ("rotary_position", "score_and_bound", ["torch.zeros(len(offsets))", "2.5", "{'a': 1}"]),
+        pytest.param("absolute_position", "two_options", ["torch.zeros(3)", "3"], marks=pytest.mark.slow),
+        pytest.param("relative_position", "bleu_gains", ["torch.zeros(3)", "3", "'a', 'b'"], marks=pytest.mark.slow),
+    ],
+)
+def test_one_value_in_place_of_several_is_told(confined, chapter, name, bodies):
+    """Each of the answers returns a value of another kind than the reference."""
+    assignment = key.load(chapter)
+    questions = [question for question in assignment.questions if question.function == name]
+    with WorkerPool(confined, LIMITS) as pool, ReferenceWorker(pool) as reference_worker:
+        prepared = reference_worker.prepare(replace(assignment, questions=questions), "a seed")
+        context = GradingContext(prepared, pool, reference_worker, 20.0)
+        for body in bodies:
+            arguments = ", ".join(questions[0].arguments)
+            found = marks(context, {0: f"import torch\ndef {name}({arguments}):\n    return {body}\n"})[name]
+            assert (found.points, found.category) == (0, "returned something else")
+
+
+def test_arrays_of_numpy_earn_all_in_a_worker_too(context):
+    course = context("attention")
+    source = "def split_heads(x, n_heads):\n    x = x.numpy()\n"
+    source += "    return x.reshape(len(x), n_heads, -1).transpose(1, 0, 2)[::-1][::-1]\n"
+    found = marks(course, solved(course, split_heads=source))
+    assert found["split_heads"].points == found["split_heads"].possible, found["split_heads"]

@@ -8,7 +8,7 @@ import pytest
 
 from groundwork import Refusal
 from llm_grader.records import NeedsAttention, SubmissionFile
-from llm_grader.submissions import find, load
+from llm_grader.submissions import find, find_with_layout, load
 
 
 @pytest.fixture
@@ -37,12 +37,106 @@ def test_folders_and_files_are_taken_in_the_order_of_their_names(folder):
     doe = put(folder / "doejane_LATE_123_456_notebook-1.ipynb")
     anna = put(folder / "anna" / "unpacked" / "deeper" / "work.IPYNB")
     zoe = put(folder / "zoe.ipynb.txt")
-    assert find(folder) == [
-        SubmissionFile("Béla Tóth_123_assignsubmission_file_", bela),
-        SubmissionFile("anna", anna),
-        SubmissionFile("doejane_LATE_123_456_notebook-1", doe),
-        SubmissionFile("zoe", zoe),
+    found, layout = find_with_layout(folder)
+    assert (
+        found
+        == find(folder)
+        == [
+            SubmissionFile("Béla Tóth_123_assignsubmission_file_", bela),
+            SubmissionFile("anna", anna),
+            SubmissionFile("doejane_LATE_123_456_notebook-1", doe),
+            SubmissionFile("zoe", zoe),
+        ]
+    )
+    assert layout == (
+        "The name of each folder or file was taken as the name of a student. "
+        "1 of 4 names look like those of Moodle, but anna does not. "
+        "1 of 4 names look like those of Canvas, but Béla Tóth_123_assignsubmission_file_ does not."
+    )
+
+
+def test_the_folders_of_moodle_say_who_the_student_is(folder):
+    bela = put(folder / "Béla Tóth_123_assignsubmission_file_" / "exercises.ipynb")
+    put(folder / "Béla Tóth_123_assignsubmission_onlinetext_" / "onlinetext.html")
+    snake = put(folder / "Anna_Maria 2_9_assignsubmission_file_" / "a_7_assignsubmission_file_.ipynb")
+    found, layout = find_with_layout(folder)
+    assert found == [
+        SubmissionFile(
+            "Anna_Maria 2_9_assignsubmission_file_", snake, name="Anna_Maria 2", platform="Moodle", number="9"
+        ),
+        SubmissionFile("Béla Tóth_123_assignsubmission_file_", bela, name="Béla Tóth", platform="Moodle", number="123"),
     ]
+    assert found[1].entries == [f"Béla Tóth_123_assignsubmission_{kind}_" for kind in ("file", "onlinetext")]
+    assert layout == (
+        "The names in the folder are those of Moodle: "
+        "the name and the participant number of each student were read from them."
+    )
+
+
+def test_the_files_of_moodle_belong_to_one_student(folder):
+    put(folder / "Béla Tóth_123_assignsubmission_file_old.ipynb")
+    new = put(folder / "Béla Tóth_123_assignsubmission_file_attention.ipynb", age=50)
+    put(folder / "Béla Tóth_124_assignsubmission_file_report.pdf")
+    first, second = find(folder, "attention")
+    assert (first.path, first.name, first.number) == (new, "Béla Tóth", "123")
+    assert first.notes == ["There are 2 notebooks of this student; the one named for the assignment counts."]
+    assert second.problem.startswith("The file is not a notebook") and second.number == "124"
+
+
+def test_the_files_of_canvas_say_who_the_student_is_and_which_are_late(folder):
+    for name in ("doejane_123_457_work-1.ipynb", "doejane_123_99_work.ipynb", "doejane_123_999_report.pdf"):
+        put(folder / name)
+    late = put(folder / "müllerk_LATE_7_460_12_34_attention.ipynb")
+    found, layout = find_with_layout(folder, "attention")
+    last = "There are 2 notebooks of this student; the one handed in last counts."
+    marked = "Canvas marks this file as late."
+    assert found == [
+        SubmissionFile("doejane_123", folder / "doejane_123_457_work-1.ipynb", "", [last], "doejane", "Canvas", "123"),
+        SubmissionFile("müllerk_7", late, "", [marked], "müllerk", "Canvas", "7"),
+    ]
+    assert layout.startswith("The names in the folder are those of Canvas: the name, the user ID and the late mark")
+
+
+def test_an_anonymous_student_of_canvas_has_no_number(folder):
+    late = put(folder / "LATE_anon_x1Y2z_458_attention.ipynb")
+    put(folder / "anon_Ab3_459_attention.ipynb")
+    assert [(file.student, file.number) for file in find(folder)] == [("anon_Ab3", ""), ("anon_x1Y2z", "")]
+    assert find(folder)[1] == SubmissionFile(
+        "anon_x1Y2z", late, "", ["Canvas marks this file as late."], "anon_x1Y2z", "Canvas"
+    )
+
+
+@pytest.mark.parametrize("name", ["Anna_12_34_work", "anna maria_12_34_work", "anna_12_work", "anna-12_34_5_work"])
+def test_what_only_resembles_a_name_of_canvas_is_taken_as_it_is(folder, name):
+    path = put(folder / f"{name}.ipynb")
+    assert only(folder) == SubmissionFile(name, path)
+
+
+def test_the_layout_of_nbgrader_says_which_assignment_is_graded(folder):
+    anna = put(folder / "anna" / "attention" / "problem.ipynb", age=50)
+    put(folder / "anna" / "tokens" / "attention.ipynb")  # of another assignment, whatever its name and date
+    put(folder / "bela" / "tokens" / "problem.ipynb")
+    found, layout = find_with_layout(folder, "attention")
+    assert found == [
+        SubmissionFile("anna", anna, platform="nbgrader", number="anna"),
+        SubmissionFile("bela", None, "The student has no folder attention.", platform="nbgrader", number="bela"),
+    ]
+    assert layout == "The folder has nbgrader's layout: the ID of each student and the folder attention were read."
+
+
+def test_nbgraders_only_assignment_may_have_another_name_but_one_of_several_is_not_guessed(tmp_path):
+    work = put(tmp_path / "submitted" / "anna" / "ps1" / "problem.ipynb")
+    found, layout = find_with_layout(tmp_path / "submitted", "attention")
+    assert [file.path for file in found] == [work] and "the folder ps1 were read" in layout
+    put(tmp_path / "submitted" / "anna" / "ps2" / "problem.ipynb")
+    with pytest.raises(Refusal, match="has nbgrader's layout and holds ps1, ps2, but no assignment attention"):
+        find(tmp_path / "submitted", "attention")
+
+
+def test_a_folder_within_each_students_folder_is_not_yet_nbgraders_layout(folder):
+    anna = put(folder / "anna" / "unpacked" / "work.ipynb")
+    found, layout = find_with_layout(folder, "attention")
+    assert found == [SubmissionFile("anna", anna)] and layout.startswith("The name of each folder or file")
 
 
 def test_what_systems_leave_behind_is_no_submission(folder):

@@ -69,7 +69,7 @@ def test_bfloat16_travels_as_float32_under_its_own_name():
         {"0": {"dtype": "F32", "shape": [2], "data_offsets": [60, 68]}},
         {"0": {"dtype": "F32", "shape": [0, 1 << 40], "data_offsets": [0, 0]}},
         {"0": {"dtype": "F32", "shape": [1] * 9 + [16], "data_offsets": [0, 64]}},
-        {"0": {"dtype": "U16", "shape": [32], "data_offsets": [0, 64]}},
+        {"0": {"dtype": "C64", "shape": [32], "data_offsets": [0, 64]}},
         {"0": {"dtype": "F32", "shape": [1] * 9, "data_offsets": [0, 4]}},
         {"0": {"dtype": "F8_E4M3", "shape": [4], "data_offsets": [0, 4]}},
         {"0": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}},

@@ -7,13 +7,13 @@ A worker in a sandbox sees neither the grader's files nor the network, and nothi
 from pathlib import Path
 
 from groundwork import Refusal
-from llm_grader.sandbox.base import Finding, Limits, Sandbox, Worker
+from llm_grader.sandbox.base import Finding, Limits, Sandbox, Worker, workers_that_fit
 from llm_grader.sandbox.bubblewrap import Bubblewrap
 from llm_grader.sandbox.probing import probe
 from llm_grader.sandbox.sandlock import Sandlock
 from llm_grader.sandbox.setuid import SetuidSandbox, Unconfined
 
-__all__ = ["Finding", "Limits", "Sandbox", "Worker", "choose"]
+__all__ = ["Finding", "Limits", "Sandbox", "Worker", "choose", "workers_that_fit"]
 SANDBOXES = (Bubblewrap, Sandlock, SetuidSandbox)
 
 

@@ -6,23 +6,27 @@ string if it was blocked, and otherwise says what it managed to do.
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import resource
+import select
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+if __name__ == "__main__":  # in its folder, it stands beside the package
+    sys.path.insert(0, str(Path(__file__).resolve().parent))
 from llm_grader import wire  # noqa: E402
 from llm_grader.worker.confine import confine  # noqa: E402
 
 MIB = 2**20
 NEW_USER_NAMESPACE = 0x10000000
-PTRACE_SEIZE, SET_NAME = 0x4206, 15
+PTRACE_SEIZE, SET_NAME, SET_PIPE_SIZE = 0x4206, 15, 1031
 libc = ctypes.CDLL(None, use_errno=True)
 Target = dict[str, Any]
 attacks: dict[str, Callable[[Target], str]] = {}
@@ -134,22 +138,64 @@ def fork_past_limit(target: Target) -> str:
     return f"{len(children)} processes" if len(children) >= most else ""
 
 
+@attack("start threads past the limit")
+def start_threads_past_limit(target: Target) -> str:
+    most, end, threads = target["processes"], threading.Event(), []
+    with contextlib.suppress(RuntimeError):
+        while len(threads) <= most:
+            thread = threading.Thread(target=end.wait)
+            thread.start()
+            threads.append(thread)
+    end.set()
+    for thread in threads:  # so that the next attack has room for its processes
+        thread.join()
+    return f"{len(threads)} threads" if len(threads) >= most else ""
+
+
+@attack("be spared when memory runs out")
+def be_spared(target: Target) -> str:
+    def spare(score: int) -> None:
+        Path("/proc/self/oom_score_adj").write_text(str(score))
+
+    score = Path("/proc/self/oom_score_adj").read_text().strip()
+    return f"its score is {score}" if score != "1000" else first_success([-1000, 0, 999], spare)
+
+
+@attack("enlarge the kernel's buffers")
+def enlarge_buffers(target: Target) -> str:
+    one, other = socket.socketpair()
+    pipe = os.pipe()
+    tries: dict[str, Callable[[], object]] = {
+        "a socket": lambda: one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MIB),
+        "a pipe": lambda: fcntl.fcntl(pipe[1], SET_PIPE_SIZE, MIB),
+    }
+    found = first_success(tries, lambda name: tries[name]())
+    for fd in (one.detach(), other.detach(), *pipe):
+        os.close(fd)
+    return found
+
+
+def try_create(path: Path) -> None:
+    folder = path.parent
+    if folder.resolve().is_relative_to(Path.cwd()) and folder.stat().st_dev == os.stat(".").st_dev:
+        raise OSError  # its own file system, where a parent folder of Python may hide a clone of the repository
+    path.touch(exist_ok=False)
+    path.unlink()
+
+
 @attack("write outside its folder")
 def write_outside(target: Target) -> str:
-    def create(folder: Path) -> None:
-        own = folder.is_relative_to(Path.cwd()) and folder.stat().st_dev == os.stat(".").st_dev
-        if own:  # a parent folder of Python in the worker's own file system, which may hide a clone of the repository
-            raise OSError
-        path = folder / f"{target['name']}-written"
-        path.touch(exist_ok=False)
-        path.unlink()
-
     libraries = [*sys.path, os.path.dirname(os.__file__), os.path.dirname(sys.executable)]
     folders = [Path(__file__).parent, *("/", "/etc", "/usr", "/var", "/dev", "/root", "/home", "/proc")]
     folders += [*target["folders"], *libraries, *(Path(__file__).parent).glob("*/")]
-    return first_success(map(Path, folders), create) or first_success(
-        [__file__, *target["files"]], lambda path: os.open(path, os.O_WRONLY)
-    )
+    return first_success(
+        (Path(folder, f"{target['name']}-written") for folder in folders), try_create
+    ) or first_success([__file__, *target["files"]], lambda path: os.open(path, os.O_WRONLY))
+
+
+@attack("write in shared folders")
+def write_in_shared_folders(target: Target) -> str:
+    return first_success(map(Path, target["left"]), try_create)
 
 
 @attack("fill the disk")
@@ -190,6 +236,38 @@ def hold_memory(target: Target) -> None:
     time.sleep(60)
 
 
+def hold_buffers(target: Target) -> None:
+    """Hold, in sockets of as many processes as possible, more of the kernel's memory than one worker may use.
+
+    Returns if the kernel does not give that much.
+    """
+    report_fd, write_fd = os.pipe()
+    n_children, is_child = 0, False
+    with contextlib.suppress(OSError):
+        while not is_child:
+            is_child = os.fork() == 0
+            n_children += 1
+    sockets: list[socket.socket] = []
+    with contextlib.suppress(OSError, MemoryError):
+        while True:
+            sockets += socket.socketpair()
+    n_bytes = 0
+    for each in sockets:
+        each.setblocking(False)
+        with contextlib.suppress(OSError, MemoryError):
+            while True:
+                n_bytes += each.send(bytes(2**14))
+    if is_child:
+        os.write(write_fd, n_bytes.to_bytes(8))
+        time.sleep(60)
+        os._exit(0)
+    while n_children and select.select([report_fd], [], [], 5.0)[0]:
+        n_bytes += int.from_bytes(os.read(report_fd, 8))
+        n_children -= 1
+    if n_bytes >= target["memory"]:
+        time.sleep(60)
+
+
 def run_attacks(target: Target) -> Iterator[tuple[str, str]]:
     """Yield the name and the result of each attack."""
     for name, run in attacks.items():
@@ -202,8 +280,10 @@ def run_attacks(target: Target) -> Iterator[tuple[str, str]]:
 def main(request_fd: int, reply_fd: int, limits: dict[str, int]) -> None:
     missing = confine(limits)
     target = wire.receive(request_fd)
-    if target["hold"]:
-        hold_memory(target)
+    if hold := {"memory": hold_memory, "buffers": hold_buffers}.get(target["hold"]):
+        hold(target)
+        wire.send(reply_fd, "refused")
+        wire.receive(request_fd)
     report = {"load the system call filter": missing, **dict(run_attacks(target))}
     leave_behind(target)
     wire.send(reply_fd, report)

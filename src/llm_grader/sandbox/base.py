@@ -2,9 +2,12 @@
 
 import contextlib
 import json
+import math
 import os
 import select
+import shlex
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -14,16 +17,30 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+import psutil
+
 from groundwork import Refusal
+from llm_grader.sandbox.cgroups import ControlGroup, cpus_for_this_process, memory_for_this_process
 from llm_grader.sandbox.environment import environment_variables
-from llm_grader.sandbox.processes import ProcessTable, Watchdog, process_table, proportional_set_size, related_processes
+from llm_grader.sandbox.processes import (
+    CpuMeter,
+    ProcessTable,
+    Watchdog,
+    process_table,
+    proportional_set_size,
+    related_processes,
+)
 from llm_grader.sandbox.uids import Uid
 from llm_grader.sandbox.workdir import remove_trees, workdir
 
 MAX_ERROR_OUTPUT = 4096
+SOCKET_BYTES = 2**18  # kernel memory that an open file takes if it is a socket whose buffer is full
 INODE_BYTES = 1024  # kernel memory that an empty file takes
 WORLD_WRITABLE = ("/tmp", "/var/tmp", "/dev/shm", "/run/lock")
 KILL_SECONDS = 10.0  # how long killed processes may take to disappear
+EXIT_SECONDS = 2.0  # how long the first process of a worker may take to end after the others
+KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)  # the second where another process passes it on
+READY_WORKER_BYTES = 2**28  # memory of a worker that waits for a submission
 # The kernel kills a worker when the thread that started it ends, so one thread that never ends starts all workers.
 _start_thread = ThreadPoolExecutor(1, "worker-starter")
 _watchdog = Watchdog()
@@ -31,7 +48,7 @@ _watchdog = Watchdog()
 
 @dataclass(frozen=True)
 class Limits:
-    """Resources that a worker may use. Its caller limits the time.
+    """Resources that a worker may use. Its caller limits the time, see :meth:`Worker.limit_cpu`.
 
     Args:
         memory: bytes that all its processes may hold together, including files in a memory file system.
@@ -120,7 +137,8 @@ class Worker:
             others = sum(process.threads for process in process_table().values() if os.getuid() in process.uids)
             limits = replace(limits, processes=limits.processes + others)
         self._sandbox, self._limits = sandbox, limits
-        self._over_memory = False
+        self._cpu_meter, self._cpu_seconds, self._cpu_limit = CpuMeter(), 0.0, math.inf
+        self._exceeded = ""  # the limit for which the watchdog has killed this worker
         self._end_reason: str | None = None
         self._stderr_tail = b""
         self._lock = threading.Lock()
@@ -137,6 +155,8 @@ class Worker:
                 cleanup.callback(remove_trees, tmp)
                 if self._uid:
                     os.chown(tmp, self._uid, self._uid)
+            self._group = ControlGroup(limits.memory)
+            cleanup.callback(self._group.remove)
             ends = [*os.pipe(), *os.pipe()[::-1], *os.pipe()[::-1]]
             for child_end, own_end in zip(ends[::2], ends[1::2], strict=True):
                 child_ends.callback(os.close, child_end)
@@ -147,7 +167,7 @@ class Worker:
             arguments = [name, str(child_request_fd), str(child_reply_fd), json.dumps(asdict(limits))]
             self._process = _start_thread.submit(
                 subprocess.Popen,
-                sandbox.command(arguments, program, limits, self._uid, tmp),
+                self._entry() + sandbox.command(arguments, program, limits, self._uid, tmp),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=child_stderr_fd,
@@ -159,21 +179,60 @@ class Worker:
             self._cleanup = cleanup.pop_all()
         _watchdog.add(self)
 
-    def enforce_memory_limit(self, processes: ProcessTable) -> None:
-        """Kill the worker if it holds too much memory. The watchdog calls this at regular intervals."""
-        members = related_processes({self._process.pid}, self._uid, processes)
-        files = self._tmpfs_bytes(members)
-        if sum(processes[pid].resident for pid in members) + files <= self._limits.memory:
-            return
-        if sum(map(proportional_set_size, members)) + files <= self._limits.memory:
-            return
+    def _entry(self) -> list[str]:
+        """Return the words before a command that start it in its control group, as the first to go for memory."""
+        files = [f"echo 0 > {shlex.quote(str(path))};" for path in self._group.entries]
+        return ["sh", "-c", f'echo 1000 > /proc/self/oom_score_adj; {" ".join(files)} exec "$@"', "sh"]
+
+    def cpu_seconds(self) -> float:
+        """Return the CPU time of all processes of the worker so far, of those that have ended as well."""
+        with self._lock:
+            if self._end_reason is None:
+                self._measure_cpu()
+            return self._cpu_seconds
+
+    def limit_cpu(self, seconds: float) -> None:
+        """Let all processes of the worker together use this many more CPU seconds. Then the watchdog kills them."""
+        self._cpu_limit = self.cpu_seconds() + seconds
+
+    def enforce_limits(self, processes: ProcessTable) -> None:
+        """Kill the worker if it exceeds a limit. The watchdog calls this at regular intervals."""
+        members = self._members(processes)
+        exceeded = self._over_memory(members, processes)
         if self._lock.acquire(blocking=False):  # if it is taken, another thread is stopping this worker
             try:
-                if self._end_reason is None and self._process.poll() is None:
-                    self._over_memory = True
+                if self._end_reason is None and not self._exceeded and self._process.poll() is None:
+                    self._measure_cpu(processes)
+                    self._exceeded = "memory" if exceeded else "cpu" if self._cpu_seconds > self._cpu_limit else ""
+                if self._end_reason is None and self._exceeded:  # at each look: a process forked meanwhile lives on
                     self._signal(members, signal.SIGKILL)
             finally:
                 self._lock.release()
+
+    def _members(self, processes: ProcessTable) -> set[int]:
+        return related_processes({self._process.pid}, self._uid, processes)
+
+    def _measure_cpu(self, processes: ProcessTable | None = None) -> None:
+        seconds = self._group.cpu_seconds()
+        if seconds is None:
+            seconds = self._cpu_meter.look(self._members(process_table() if processes is None else processes))
+        self._cpu_seconds = seconds
+
+    def _over_memory(self, members: set[int], processes: ProcessTable) -> bool:
+        if self._group.out_of_memory():
+            return True
+        outside = self._tmpfs_bytes(members) + SOCKET_BYTES * sum(map(self._n_open_files, members))
+        if sum(processes[pid].resident for pid in members) + outside <= self._limits.memory:
+            return False
+        return sum(map(proportional_set_size, members)) + outside > self._limits.memory
+
+    def _n_open_files(self, pid: int) -> int:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            try:
+                return psutil.Process(pid).num_fds()
+            except psutil.AccessDenied:  # it has hidden itself
+                return self._limits.open_files
+        return 0
 
     def _tmpfs_bytes(self, members: set[int]) -> int:
         """Return how many bytes the worker's memory file system holds, if it has one."""
@@ -209,23 +268,33 @@ class Worker:
         """Kill all processes of the worker, wait until they are gone, and remove the files that they left.
 
         Returns:
-            Why the worker had ended before this call: "memory", "ended", or an empty string if it was still running.
+            Why the worker had ended before this call: "memory" or "cpu", a limit for which the watchdog has killed it;
+            "killed", by the kernel or by somebody, as when the machine runs out of memory; "ended", by itself; or an
+            empty string if it was still running.
         """
         _watchdog.remove(self)
         with self._lock:
             if self._end_reason is None:
-                self._end_reason = "memory" if self._over_memory else "ended" if self._has_exited() else ""
+                self._end_reason = self._why_it_ended()
                 self._kill_all({self._process.pid})
                 self._process.wait()
                 self._read_stderr()
                 self._cleanup.close()
             return self._end_reason
 
-    def _has_exited(self) -> bool:
-        """Return whether the worker can no longer answer; its pipe closes a little before the process is gone."""
+    def _why_it_ended(self) -> str:
+        if self._exceeded or self._group.out_of_memory():
+            return self._exceeded or "memory"
         poll = select.poll()
         poll.register(self.reply_fd, 0)
-        return self._process.poll() is not None or bool(poll.poll(0))
+        # its pipe closes a little before the process is gone
+        if self._process.poll() is None and not poll.poll(0):
+            return ""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(EXIT_SECONDS)
+        if self._group.reached_limit():
+            return "memory"
+        return "killed" if self._process.returncode in KILLED else "ended"
 
     def _kill_all(self, roots: set[int]) -> None:
         """Kill these processes, their relatives and all processes of the worker's user id, and wait for their end."""
@@ -254,13 +323,28 @@ class Worker:
                 os.kill(pid, number)
 
 
+def workers_that_fit(limits: Limits) -> int:
+    """Return how many workers may be busy at once: as many as there are CPUs, if their memory is there."""
+    memory = min(memory_for_this_process(), psutil.virtual_memory().available)
+    # for each one at work, another one waits for the next submission
+    return max(1, min(cpus_for_this_process(), memory // (limits.memory + READY_WORKER_BYTES)))
+
+
 def _files_of_user(uid: int) -> list[str]:
-    """Return the paths of a user's files in the world-writable folders."""
-    found = []
-    for folder in WORLD_WRITABLE:
-        with contextlib.suppress(FileNotFoundError):
+    """Return the paths of a user's files in the world-writable folders, and in world-writable folders below them."""
+    mounts = psutil.disk_partitions(all=True)
+    # not those of other machines, which may not answer
+    local = [each.mountpoint for each in mounts if each.fstype == "tmpfs" or each.device.startswith("/dev/")]
+    found, pending = [], [*WORLD_WRITABLE, *local]
+    while pending:
+        folder = pending.pop()
+        with contextlib.suppress(OSError):  # it is gone by now
+            if not os.stat(folder).st_mode & stat.S_IWOTH:
+                continue
             for entry in list(os.scandir(folder)):
                 with contextlib.suppress(FileNotFoundError):  # another user's file, which is gone by now
                     if entry.stat(follow_symlinks=False).st_uid == uid:
                         found.append(entry.path)
+                    elif entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
     return found

@@ -42,7 +42,8 @@ class Bubblewrap(Sandbox):
                 for name, path in worker_files(extra).items()
                 for argument in ("--ro-bind", str(path), f"{WORKDIR}/{name}")
             ),
-            *("--proc", "/proc", "--dir", "/dev"),
+            # read-only, so that a worker cannot ask the kernel to spare it when memory runs out
+            *("--proc", "/proc", "--remount-ro", "/proc", "--dir", "/dev"),
             *(argument for device in DEVICES for argument in ("--dev-bind", device, device)),
             *("--symlink", tmp, "/dev/shm"),
             *("--remount-ro", "/", "--chdir", tmp),

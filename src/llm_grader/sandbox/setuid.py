@@ -14,11 +14,17 @@ from llm_grader.sandbox.workdir import add_file, workdir
 
 
 class SetuidSandbox(Sandbox):
-    """Sandbox in which each worker runs under a user id of its own. It sees all files that every user may read."""
+    """Sandbox in which each worker runs under a user id of its own. It sees all files that every user may read.
+
+    Where the kernel has Landlock, a worker changes no file outside its folder. Elsewhere it can write where every user
+    may: its files are removed when it ends, and until then other workers can read them.
+    """
 
     name = "setuid"
     advice = "close the folder to other users with chmod 700"
-    known_gaps = frozenset({"see other processes", "fill the disk"})
+    known_gaps = frozenset(
+        {"see other processes", "fill the disk", "write in shared folders", "be spared when memory runs out"}
+    )
 
     def unavailable_reason(self) -> str:
         if not self.changes_user:

@@ -8,6 +8,7 @@ import sys
 import sandlock
 
 SUBREAPER, DEATH_SIGNAL = 36, 1
+ANY_SIGNAL, KILLED = -1, 137  # sandlock does not tell which signal it was; the kernel may have had no memory left
 # sandlock passes only the standard streams on, so the two pipes travel as these and are moved back inside
 REDIRECT = """
 import os, sys
@@ -29,7 +30,9 @@ def main(policy: str, request_fd: str, reply_fd: str, *command: str) -> int:
     os.close(int(request_fd))
     os.close(int(reply_fd))
     sandbox = sandlock.Sandbox(**json.loads(policy))
-    return sandbox.run_interactive([sys.executable, "-I", "-S", "-B", "-c", REDIRECT, request_fd, reply_fd, *command])
+    words = [sys.executable, "-I", "-S", "-B", "-c", REDIRECT, request_fd, reply_fd, *command]
+    status = sandbox.run_interactive(words)
+    return KILLED if status == ANY_SIGNAL else status
 
 
 if __name__ == "__main__":

@@ -1,68 +1,90 @@
-"""Main program of a worker: it confines itself and then answers the requests on its pipe until the pipe is closed."""
+"""Main program of a worker: it confines itself, imports PyTorch, and lets copies of itself answer the requests.
 
+A copy, the *runner*, runs a notebook's cells and answers. When it ends, because the grader asks for a fresh one or
+because a cell ended its process, the next copy starts from the same state within milliseconds. The worker itself runs
+no students' code.
+"""
+
+import contextlib
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
 
 
 def main(request_fd: int, reply_fd: int, limits: dict) -> None:
     start = time.monotonic() - time.process_time()
     from llm_grader import wire
-    from llm_grader.worker import confine
+    from llm_grader.worker import cells, confine
 
     confine.confine(limits)
     import torch
 
     torch.set_num_threads(1)
-    from llm_grader.worker import calls, cells, questions
-
     shell = cells.make_shell()
-    _disable_notebook_helpers()
+    _replace_what_takes_time()
     wire.send(reply_fd, {"ready": (time.monotonic() - start) / time.process_time()})
     devnull = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(devnull, stream)
-    answers: dict = {}
+    while True:
+        runner = os.fork()
+        if runner == 0:
+            _run(shell, request_fd, reply_fd, limits["memory"])
+        _, status = os.waitpid(runner, 0)
+        with contextlib.suppress(ProcessLookupError):  # what it started
+            os.killpg(runner, signal.SIGKILL)
+        killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+        wire.send(reply_fd, {"ended": "killed" if killed else "crashed"})
+
+
+def _run(shell: "InteractiveShell", request_fd: int, reply_fd: int, memory: int) -> None:
+    """Answer requests until the pipe is closed, the grader asks for a fresh runner, or students' code ends this one."""
+    from llm_grader import wire
+    from llm_grader.worker import calls, cells, questions
 
     def send(message: object) -> None:
         wire.send(reply_fd, message)
 
-    while True:
-        request = wire.receive(request_fd)
-        if request["command"] == "cells":
-            wanted = {question: (cell, name) for question, cell, name in request["answers"]}
-            modes = {cell: mode for cell, mode in request["modes"]}
-            with cells.memory_limit(limits["memory"] // 2):
-                found = cells.run_cells(
-                    shell,
-                    request["cells"],
-                    modes,
-                    set(wanted.values()),
-                    request["seconds"],
-                    lambda i: send({"cell": i}),
-                )
-            for question, (cell, name) in wanted.items():
-                answers[question] = found.get((cell, name), found.get((-1, name)))
-            send({"found": [question for question, answer in answers.items() if answer is not None]})
-        elif request["command"] == "question":
-            send({"status": calls.evaluate_in_child(answers[request["question"]], request, send)})
-        elif request["command"] == "prepare":
-            try:
-                send(questions.prepare(request["question"], request["seed"]))
-            except Exception as e:  # an error in the key, for its author
-                send({"failed": f"{type(e).__name__}: {e}"})
-        elif request["command"] == "observe":
-            send(questions.observe(request["question"], request["cases"], request["found"]))
+    found: dict = {}
+    sys.path.append("")  # as in Jupyter, for modules that a notebook writes
+    try:
+        os.setpgid(0, 0)
+        while (request := wire.receive(request_fd))["command"] != "restart":
+            if request["command"] == "cells":
+                with cells.memory_limit(memory // 2):
+                    interrupted = cells.run_cells(shell, request, found, lambda i: send({"cell": i}))
+                send({"interrupted": interrupted})
+            elif request["command"] == "question":
+                cell, name = request["answer"]
+                answer = found.get((cell, name), found.get((-1, name)))
+                send({"status": "no answer" if answer is None else calls.evaluate_in_child(answer, request, send)})
+            elif request["command"] == "prepare":
+                try:
+                    send(questions.prepare(request["question"], request["seed"]))
+                except Exception as e:  # an error in the key, for its author
+                    send({"failed": f"{type(e).__name__}: {e}"})
+            elif request["command"] == "observe":
+                send(questions.observe(request["question"], request["cases"], request["found"]))
+    finally:
+        os._exit(0)
 
 
-def _disable_notebook_helpers() -> None:
-    """Replace the checks and the set-up of notebooks by functions that do nothing, since both take time."""
+def _replace_what_takes_time() -> None:
+    """Let the notebooks' checks and set-up do nothing, and ``torch.compile`` return what it is given."""
+    import torch
+
     import llm_anatomy.notebook as notebook
     from llm_anatomy.notebook import checks
 
     notebook.check = notebook.setup = checks.use_checks = lambda *args, **kwargs: None
+    torch.compile = lambda model=None, **options: (lambda same: same) if model is None else model
 
 
 if __name__ == "__main__":

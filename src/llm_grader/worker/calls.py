@@ -11,8 +11,11 @@ from typing import Any
 
 import torch
 
+from llm_anatomy.notebook.outcomes import on_cpu
 from llm_grader import wire
 from llm_grader.worker.values import OTHER, decode, encode
+
+STALL_SECONDS = 3.0  # an answer that uses no CPU time for as long waits for what never comes
 
 
 def run_source(source: str, name: str) -> dict:
@@ -45,7 +48,7 @@ def evaluate(answer: Callable, request: dict) -> Iterator[dict]:
             yield {"case": i, "pass": "gradients"} | _gradients(call, answer, case, cotangents)
     for name, probe in probes.items():
         for i, case in enumerate(request["cases"]):
-            yield {"case": i, "pass": name} | _call(probe, answer, case)
+            yield {"case": i, "pass": name} | _call(probe, lambda *given: on_cpu(answer(*given)), case)
 
 
 def evaluate_values(answer: Callable, request: dict) -> Iterator[dict]:
@@ -100,13 +103,14 @@ def evaluate_in_child(answer: Callable, request: dict, send: Callable[[Any], Non
 
     Args:
         answer: the function to evaluate.
-        request: as for :func:`evaluate`, with the time limit and the number of messages.
+        request: as for :func:`evaluate`, with the number of ``messages``, and ``cpu_seconds`` and ``wall_seconds``, the
+            limits of CPU time and of time by the clock.
         send: called with each message.
 
     Returns:
-        "done", "timed out" or "crashed".
+        "done", "timed out", "crashed", or "killed" if something killed the child that was not this worker.
     """
-    deadline = time.monotonic() + request["seconds"]
+    deadline = time.monotonic() + request["wall_seconds"]
     read_fd, write_fd = os.pipe()
     child = os.fork()
     if child == 0:
@@ -115,25 +119,62 @@ def evaluate_in_child(answer: Callable, request: dict, send: Callable[[Any], Non
     os.set_blocking(read_fd, False)
     try:
         for _ in range(request["messages"]):
+            _wait_while_busy(read_fd, child)
             send(wire.receive(read_fd, deadline))
         return "done"
     except wire.Timeout:
         return "timed out"
     except wire.WireError:
-        return "crashed"
+        return _how_it_ended(child)
     finally:
         os.close(read_fd)
         with contextlib.suppress(ProcessLookupError):  # the child may not have created its process group yet
             os.killpg(child, signal.SIGKILL)
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        with contextlib.suppress(ChildProcessError, ProcessLookupError):  # its end may have been seen already
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+
+
+def _wait_while_busy(read_fd: int, child: int) -> None:
+    """Wait until there is something to read, as long as the child computes.
+
+    Raises:
+        wire.Timeout: the child has used no CPU time for ``STALL_SECONDS``: it sleeps, or waits for what never comes.
+    """
+    poll, used = select.poll(), -1
+    poll.register(read_fd, select.POLLIN)
+    while not poll.poll(STALL_SECONDS * 1000):
+        used, before = _cpu_ticks(child), used
+        if used == before:
+            raise wire.Timeout("the answer waits")
+
+
+def _cpu_ticks(pid: int) -> int:
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def _how_it_ended(child: int) -> str:
+    """Return how a child ended that closed its pipe."""
+    ended, status = 0, 0
+    for _ in range(100):  # the pipe closes a little before the process is gone
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            break
+        time.sleep(0.01)
+    by_signal = os.WTERMSIG(status) if ended and os.WIFSIGNALED(status) else 0
+    if by_signal == signal.SIGPROF:
+        return "timed out"
+    return "killed" if by_signal == signal.SIGKILL else "crashed"
 
 
 def _child_main(answer: Callable, request: dict, read_fd: int, write_fd: int) -> None:
     try:
         os.setpgid(0, 0)  # a process group, so that its children can be killed and take no time from the next question
         os.close(read_fd)
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends the process when its CPU time is used up
+        signal.setitimer(signal.ITIMER_PROF, request["cpu_seconds"])
         torch.set_num_threads(1)  # a pool of threads does not survive the fork
         torch.set_grad_enabled(True)  # cells may have changed these defaults
         torch.set_default_dtype(torch.float32)
@@ -142,6 +183,6 @@ def _child_main(answer: Callable, request: dict, read_fd: int, write_fd: int) ->
             if len(wire.pack(message)) > request["max_bytes"]:  # longer than the grader accepts
                 message = {"case": message["case"], "pass": message["pass"], "returned": OTHER}
             wire.send(write_fd, message)
-        select.select([], [], [], request["seconds"])  # the parent reads the last message and then kills this process
+        select.select([], [], [], request["wall_seconds"])  # the parent reads the last message, then kills this process
     finally:
         os._exit(0)

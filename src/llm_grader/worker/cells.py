@@ -47,45 +47,49 @@ def make_shell() -> InteractiveShell:
     return shell
 
 
-def run_cells(
-    shell: InteractiveShell,
-    cells: list[str],
-    modes: dict[int, int],
-    wanted: set[tuple[int, str]],
-    seconds: float,
-    on_start: Callable,
-) -> dict:
-    """Run the cells and collect the functions that they define.
+def run_cells(shell: InteractiveShell, request: dict, found: dict, on_start: Callable[[int], None]) -> list[int]:
+    """Run cells in their order and collect the functions that they define.
 
     Args:
-        shell: the shell.
-        cells: sources of the cells.
-        modes: index of a cell → mode of running it; FULL by default.
-        wanted: pairs of the index of a cell and the name of a function.
-        seconds: time limit of all cells; each may use half of the remaining time.
+        shell: the shell, which may have run earlier cells.
+        request: ``cells``, the sources; ``first``, the index of the first of them in the notebook; ``modes``, pairs of
+            the index of a cell and the mode of running it, FULL by default; ``wanted``, pairs of the index of a cell
+            and the name of a function; ``cpu_seconds`` and ``wall_seconds``, the limits of all cells together, of
+            which each may use half of what remains.
+        found: (cell, name) → the function of that name after that cell, and (-1, name) → the last function of that
+            name. The functions of these cells are added.
         on_start: called with the index of each cell before it runs.
 
     Returns:
-        (cell, name) → the function of that name after that cell, and (-1, name) → the last function of that name.
+        The indices of the cells that were interrupted, since their time was used up.
     """
-    namespace, found, deadline, worker = shell.user_ns, {}, time.monotonic() + seconds, os.getpid()
-    for i, source in enumerate(cells):
+    namespace, modes = shell.user_ns, {cell: mode for cell, mode in request["modes"]}
+    runner, worker = os.getpid(), os.getppid()
+    cpu_end, wall_end = time.process_time() + request["cpu_seconds"], time.monotonic() + request["wall_seconds"]
+    wanted, interrupted = {(cell, name) for cell, name in request["wanted"]}, []
+    for i, source in enumerate(request["cells"], request["first"]):
         on_start(i)
         before = dict(namespace)
-        left = (deadline - time.monotonic()) / 2
-        mode = modes.get(i, FULL) if left > 0.01 else max(modes.get(i, FULL), DEFINITIONS)
-        if mode == FULL and _run_with_timeout(left, lambda source=source: shell.run_cell(source, silent=True).success):
-            pass
-        elif mode != SKIPPED:
+        cpu, wall = (cpu_end - time.process_time()) / 2, (wall_end - time.monotonic()) / 2
+        mode = modes.get(i, FULL) if min(cpu, wall) > 0.01 else max(modes.get(i, FULL), DEFINITIONS)
+        ended = "failed"
+        if mode == FULL:
+            ended = _run_with_timeout(cpu, wall, lambda source=source: shell.run_cell(source, silent=True).success)
+        if ended == "interrupted" or mode == DEFINITIONS and modes.get(i) != DEFINITIONS:
+            interrupted.append(i)
+        if ended != "done" and mode != SKIPPED:
             _run_with_timeout(
-                max(left, 0.1), lambda source=source, before=before: _run_definitions(shell, source, before)
+                max(cpu, 0.1),
+                max(wall, 0.1),
+                lambda source=source, before=before: _run_definitions(shell, source, before),
             )
-        if os.getpid() != worker:  # a fork of the worker by the cell, which would answer a second time
+        # a fork of the runner, which would answer a second time, or a runner whose worker is about to go
+        if os.getpid() != runner or _is_ending(worker):
             os._exit(0)
         for cell, name in wanted:
             if callable(answer := namespace.get(name)):  # a result may be assigned to the same name
                 found |= {(-1, name): answer} | ({(cell, name): answer} if cell == i else {})
-    return found
+    return interrupted
 
 
 @contextlib.contextmanager
@@ -101,20 +105,46 @@ def memory_limit(memory: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
-def _run_with_timeout(seconds: float, work: Callable[[], bool]) -> bool:
-    """Return whether the work succeeded in time. If a cell switches this alarm off, the grader stops the worker."""
+def _is_ending(worker: int) -> bool:
+    """Return whether the worker was killed or stopped by a cell, even if it has not noticed yet."""
+    try:
+        with open(f"/proc/{worker}/status") as file:
+            fields = dict(line.split(":", 1) for line in file)
+    except OSError:
+        return True
+    pending = int(fields["SigPnd"], 16) | int(fields["ShdPnd"], 16)
+    if pending or fields["State"].split()[0] in "TZX":
+        with contextlib.suppress(OSError):
+            os.kill(worker, signal.SIGKILL)
+        return True
+    return False
+
+
+def _run_with_timeout(cpu_seconds: float, wall_seconds: float, work: Callable[[], bool]) -> str:
+    """Do the work and return "done", "failed" or "interrupted".
+
+    If a cell switches these alarms off, the grader stops the worker.
+    """
+    rung = []
 
     def on_alarm(*_: object) -> None:
+        rung.append(True)
         raise CellTimeout
 
-    signal.signal(signal.SIGALRM, on_alarm)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    for alarm, timer, seconds in (
+        (signal.SIGPROF, signal.ITIMER_PROF, cpu_seconds),
+        (signal.SIGALRM, signal.ITIMER_REAL, wall_seconds),
+    ):
+        signal.signal(alarm, on_alarm)
+        signal.setitimer(timer, seconds)
     try:
-        return bool(work())
+        succeeded = work()
     except BaseException:  # also sys.exit, and an alarm while another exception is handled
-        return False
+        succeeded = False
     finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
+    return "interrupted" if rung else "done" if succeeded else "failed"
 
 
 def _run_definitions(shell: InteractiveShell, source: str, before: dict) -> bool:

@@ -21,8 +21,9 @@ def prepare(question: dict, seed: int) -> dict:
     cases = calls.run_source(question["hidden"], "hidden")["hidden_cases"](generator)
     encoded = [{name: encode(value) for name, value in case.items()} for case in cases]
     solution = calls.run_source(question["solution"], "solution")[question["function"]]
-    with_gradients = "def property_gradient" in question["checks"]
-    cotangents = [_cotangents(solution, question, case, generator) if with_gradients else None for case in encoded]
+    cotangents = [
+        _cotangents(solution, question, case, generator) if question["gradients"] else None for case in encoded
+    ]
     request = {"cases": encoded, "cotangents": cotangents, "probes": question["probes"]}
     mistakes = calls.run_source(question["mistakes"], "mistakes")
 
@@ -110,9 +111,9 @@ def observe(question: dict, cases: list[dict], found: list[dict]) -> list[dict]:
     An exercise with many right answers defines ``observe`` in its public checks, and the result of that function
     replaces the returned values. If its probes define ``call``, the result of ``call`` is compared as it is.
     """
-    observe_value = calls.run_source(question["checks"], "checks").get("observe")
-    if observe_value is None or "call" in calls.run_source(question["probes"], "probes"):
+    if not question["observed"] or question["calls"]:
         return found
+    observe_value = calls.run_source(question["checks"], "checks")["observe"]
     return [_observed(observe_value, cases[each["case"]], each) if each["pass"] == "values" else each for each in found]
 
 

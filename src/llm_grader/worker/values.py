@@ -1,14 +1,16 @@
 """Encode values of Python and PyTorch for messages, and decode them.
 
 An encoded value is a dictionary: ``{"type": "tensor", "value": Tensor}``, and similar ones for numbers, text and None;
-``{"type": "list", "items": […]}`` for lists and tuples; and ``{"type": "dict", "items": [[key, value], …]}``. Any other
-value is encoded as ``{"type": "other"}``.
+``{"type": "list", "items": […]}`` and the same with "tuple"; and ``{"type": "dict", "items": [[key, value], …]}``. Any
+other value is encoded as ``{"type": "other"}``. As in the notebook's checks, arrays of NumPy count as tensors.
 """
 
 from typing import Any
 
+import numpy as np
 import torch
 
+from llm_anatomy.notebook.outcomes import without_numpy
 from llm_grader import wire
 
 MAX_TENSOR_ENTRIES = 4_000_000
@@ -19,6 +21,9 @@ OTHER = {"type": "other"}
 
 def encode(value: Any, depth: int = 0) -> dict:
     """Encode a value."""
+    if isinstance(value, np.ndarray) and value.size > MAX_TENSOR_ENTRIES:
+        return OTHER
+    value = without_numpy(value)
     if isinstance(value, torch.Tensor):
         return _encode_tensor(value)
     if value is None:
@@ -33,7 +38,8 @@ def encode(value: Any, depth: int = 0) -> dict:
         return OTHER
     if isinstance(value, dict):
         return {"type": "dict", "items": [[encode(k, depth + 1), encode(v, depth + 1)] for k, v in value.items()]}
-    return {"type": "list", "items": [encode(item, depth + 1) for item in value]}
+    kind = "tuple" if isinstance(value, tuple) else "list"
+    return {"type": kind, "items": [encode(item, depth + 1) for item in value]}
 
 
 def _encode_tensor(value: torch.Tensor) -> dict:
@@ -51,8 +57,8 @@ def decode(value: dict) -> Any:
     if kind == "tensor":
         tensor = value["value"]
         return torch.from_numpy(tensor.array.copy()).to(getattr(torch, tensor.dtype))
-    if kind == "list":
-        return [decode(item) for item in value["items"]]
+    if kind in ("list", "tuple"):
+        return {"list": list, "tuple": tuple}[kind](map(decode, value["items"]))
     if kind == "dict":
         return {decode(k): decode(v) for k, v in value["items"]}
     return value.get("value")

@@ -1,0 +1,201 @@
+"""A class that several machines grade: each its share, killed and repeated, and the marks are those of one machine."""
+
+import csv
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import hostile_notebooks as corpus
+import pytest
+from student_notebooks import answer, data
+
+import llm_grader
+from groundwork import Refusal
+from llm_grader import shares
+from llm_grader.__main__ import main
+from llm_grader.journal import Journal
+from llm_grader.key import to_json
+from llm_grader.records import GRADED, Record
+from llm_grader.shares import Share
+
+ALONE = os.environ | {"PYTHONPATH": str(Path(llm_grader.__file__).parents[1])}
+STUDENTS = [f"student {n}" for n in range(8)]
+N = 3
+
+
+# Shares
+
+
+def test_each_student_is_in_one_share_whatever_else_is_handed_in():
+    for count in (1, 2, 8):
+        held = [[student for student in STUDENTS if Share(i, count).holds(student)] for i in range(1, count + 1)]
+        assert sorted(sum(held, [])) == STUDENTS
+    assert {shares.number_of(f"student {n}", 8) for n in range(200)} == set(range(1, 9))
+    assert shares.number_of("Zoë \udce9", 5) in range(1, 6)  # a name that is not valid Unicode
+
+
+def test_all_shares_have_one_secret_seed(tmp_path):
+    together = threading.Barrier(16)
+
+    def draw(number):
+        together.wait(60)
+        return shares.prepare(tmp_path, Share(number, 16))
+
+    with ThreadPoolExecutor(16) as pool:
+        made = list(pool.map(draw, range(1, 17)))
+    assert len({folder for folder, _ in made}) == 16 and len({seed for _, seed in made}) == 1
+    assert stat.S_IMODE((tmp_path / "seed").stat().st_mode) == 0o600
+    assert stat.S_IMODE(made[0][0].stat().st_mode) == 0o700
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["seed", "tasks"]
+    assert shares.present(tmp_path) == [Share(i, 16) for i in range(1, 17)]
+
+
+def test_a_share_takes_the_seed_of_one_that_was_faster(tmp_path, monkeypatch):
+    real, faster = shares.write_whole, []
+
+    def slow(path, content, mode):
+        monkeypatch.setattr(shares, "write_whole", real)
+        faster.append(shares.prepare(tmp_path, Share(2, 2))[1])
+        real(path, content, mode)
+
+    monkeypatch.setattr(shares, "write_whole", slow)
+    assert [shares.prepare(tmp_path, Share(1, 2))[1]] == faster
+
+
+def test_a_folder_is_for_one_division_of_one_class(tmp_path):
+    shares.prepare(tmp_path / "a", Share(1, 4))
+    with pytest.raises(Refusal, match="a class that is divided by 4, not by 3; use the number 4 again"):
+        shares.prepare(tmp_path / "a", Share(1, 3))
+    (tmp_path / "b").mkdir()
+    Journal(tmp_path / "b/journal.sqlite", "1").close()
+    with pytest.raises(Refusal, match="holds the journal of a run without --task"):
+        shares.prepare(tmp_path / "b", Share(1, 3))
+    with pytest.raises(Refusal, match="has another seed than the tasks in its folder"):
+        Journal(tmp_path / "b/journal.sqlite", "1", seed="f" * 64)
+    (tmp_path / "a/seed").write_text("")
+    with pytest.raises(Refusal, match="does not hold the seed"):
+        shares.prepare(tmp_path / "a", Share(2, 4))
+
+
+# Journals
+
+
+def test_a_merged_journal_has_every_row_once_and_in_order(tmp_path):
+    def record(journal, student, digest):
+        journal.record(Record(student, "", digest, GRADED), {"q": "1"})
+
+    seed = "0" * 64
+    with Journal(tmp_path / "all", "1", seed=seed) as journal, Journal(tmp_path / "a", "1", seed=seed) as a:
+        assert journal.seed == a.seed == seed
+        record(a, "Ada", "first")
+        record(a, "Ada", "second")
+        for _ in range(2):
+            journal.merge(a)
+        with Journal(tmp_path / "b", "1", seed=seed) as b:
+            record(b, "Bo", "first")
+            journal.merge(b)
+        record(a, "Ada", "third")
+        journal.merge(a)
+        assert [each.digest for each in journal.records(["Ada", "Bo"])] == ["third", "first"]
+        assert journal._query_value("SELECT count(*) FROM records") == 4
+
+
+# The commands
+
+
+@pytest.mark.parametrize("task", ["0/3", "4/3", "1", "1/0", "-1/3", "one/three", "1/99999", "1/3/5"])
+def test_what_is_no_task_is_refused(task, tmp_path, capsys):
+    assert main(["grade", str(tmp_path), "--exercises", "attention", "--out", "x", f"--task={task}"]) == 2
+    assert f"--task is {task}; it must be I/N, such as 1/8" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    """A class of students who know more or less, and a key."""
+    course = tmp_path_factory.mktemp("course")
+    (course / "class").mkdir()
+    (course / "private").mkdir(mode=0o700)
+    key = replace(corpus.key(), questions=corpus.key().questions[:2])
+    (course / "private/attention.key.json").write_text(to_json(key))
+    for n, student in enumerate(STUDENTS):
+        notebook = corpus.notebook()
+        if n % 3 == 1:
+            notebook = answer(notebook, "hard_lookup", "def hard_lookup(queries, keys, values): return values * 0")
+        (course / "class" / f"{student}.ipynb").write_bytes(data(notebook) if n % 4 != 2 else b"{}")
+    return course
+
+
+def start(course, command, out, *more):
+    words = (command, str(course / "class"), "--exercises", str(course / "private/attention.key.json"))
+    return subprocess.Popen(
+        [sys.executable, "-m", "llm_grader", *words, "--out", str(out), *more],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ALONE,
+    )
+
+
+def finish(process):
+    said = process.communicate(timeout=600)
+    return process.returncode, *said
+
+
+def marks(out):
+    with open(out / "marks.csv", encoding="utf-8-sig") as file:
+        return {row["student"]: row for row in csv.DictReader(file)}
+
+
+def test_tasks_at_once_one_killed_and_repeated_give_the_marks_of_one_machine(course):
+    out, killed = course / "marks", shares.number_of(STUDENTS[0], N)
+    options = ("--workers", "1", "--seconds", "20", "--task")
+    tasks = {i: start(course, "grade", out, *options, f"{i}/{N}") for i in range(1, N + 1)}
+    while tasks[killed].poll() is None and not (out / "tasks" / f"{killed}-of-{N}" / "journal.sqlite").exists():
+        time.sleep(0.02)
+    tasks[killed].send_signal(signal.SIGKILL)
+    assert finish(tasks.pop(killed))[0] == -signal.SIGKILL
+    for task in tasks.values():
+        assert finish(task)[0] == 0
+
+    mine = [student for student in STUDENTS if shares.number_of(student, N) == killed]
+    code, said, error = finish(start(course, "collect", out))
+    assert (code, error.count("\n")) == (2, 1) and f"{len(mine)} not graded" in said
+    assert error.startswith(f"Task {killed}/{N} has not graded {len(mine)} submission")
+    rows = marks(out)
+    assert [student for student in STUDENTS if rows[student]["status"] == "not graded"] == mine
+    assert {rows[student]["points"] for student in mine} == {""}
+    assert f"Task {killed}/{N} has not graded this submission." in rows[mine[0]]["reason"]
+    assert "not graded" in (out / "summary.html").read_text(encoding="utf-8")
+
+    assert finish(start(course, "grade", out, *options, f"{killed}/{N}"))[0] == 0
+    code, said, error = finish(start(course, "collect", out))
+    assert (code, error) == (0, "") and "0 not graded" in said
+
+    plain = course / "plain"
+    plain.mkdir(mode=0o700)
+    shutil.copy(out / "seed", plain / "seed")
+    assert finish(start(course, "grade", plain, "--seconds", "20"))[0] == 0
+    assert marks(out) == marks(plain)
+    assert {row["points"] for row in marks(out).values()} == {"2", "1", ""}
+    summary = (out / "summary.html").read_text(encoding="utf-8")
+    assert "bubblewrap" in summary or "setuid" in summary or "sandlock" in summary
+
+    more = course / "class" / "zoe.ipynb"  # whoever comes later is missing until her task is repeated
+    more.write_bytes(data(corpus.notebook()))
+    code, said, error = finish(start(course, "collect", out))
+    assert code == 2 and error.startswith(f"Task {shares.number_of('zoe', N)}/{N} has not graded 1 submission: run it")
+    more.unlink()
+    assert finish(start(course, "collect", out))[0] == 0 and marks(out) == marks(plain)
+
+
+def test_collecting_nothing_is_refused(course, tmp_path):
+    code, _, error = finish(start(course, "collect", tmp_path))
+    assert code == 2 and "holds no tasks; grade them first, with the option --task" in error

@@ -14,6 +14,7 @@ counts for each process; limits by the clock are generous, and only end what wai
 and ``WALL_SECONDS`` |
 | any other answer | its share of ``--seconds`` among all questions of the assignment | the same |
 | an answer that uses no CPU time | – | ``worker.calls.STALL_SECONDS`` |
+| a worker that uses none while it answers a question | – | ``STALL_SECONDS`` |
 | all processes of a worker together, in each step | ``GROUP_FACTOR`` times the step's limit, and \
 ``GRACE_SECONDS`` | the step's limit and ``GRACE_SECONDS`` |
 | the whole submission, each time the grader runs it | – | ``SUBMISSION_FACTOR`` times the CPU time of its cells and \
@@ -25,6 +26,7 @@ again when no other runs.
 
 import contextlib
 import math
+import select
 import threading
 import time
 from collections import deque
@@ -40,6 +42,7 @@ CELL_TIME_SHARE, CELL_WALL_FACTOR = 0.5, 4.0
 DEFAULT_QUESTION_SECONDS, MIN_QUESTION_SECONDS = 2.0, 0.5
 WALL_FACTOR, WALL_SECONDS = 8.0, 4.0
 GROUP_FACTOR, GRACE_SECONDS = 2.0, 1.0
+STALL_SECONDS = 4.0  # longer than a worker waits before it says so itself
 SUBMISSION_FACTOR = 6.0
 MAX_WORKERS = 4  # for one submission, which needs a new one whenever students' code breaks the connection to its worker
 MAX_RUNS = 24  # of the cells of one submission, which are run again when a cell or an answer ends its process
@@ -239,7 +242,8 @@ class Session:
         try:
             wire.send(worker.request_fd, request, deadline)
             while "interrupted" not in (reply := self._receive(worker, deadline, wire.FrameLimits(tensor_bytes=0))):
-                cell = reply.get("cell")
+                if not isinstance(cell := reply.get("cell"), int):
+                    raise wire.WireError("a malformed reply")
         except (RunnerEnded, wire.WireError):
             if isinstance(cell, int) and cell in self._cell_modes:
                 self._cell_modes[cell] = min(self._cell_modes[cell] + 1, SKIPPED)
@@ -288,6 +292,7 @@ class Session:
         }
         wire.send(worker.request_fd, request, deadline)
         for _ in range(n_messages + 1):
+            _wait_while_busy(worker, deadline)
             reply = self._receive(worker, deadline, limits)
             if "status" in reply:
                 return reply["status"] if reply["status"] in END_STATUSES else "crashed"
@@ -317,3 +322,17 @@ class Session:
         if reason in ("memory", "killed"):
             return reason
         return "timed out" if reason == "cpu" or isinstance(error, wire.Timeout) else "crashed"
+
+
+def _wait_while_busy(worker: Worker, deadline: float) -> None:
+    """Wait until there is something to read, as long as processes of the worker compute.
+
+    Raises:
+        wire.Timeout: they have used no CPU time for ``STALL_SECONDS``.
+    """
+    poll, used = select.poll(), -math.inf
+    poll.register(worker.reply_fd, select.POLLIN)
+    while not poll.poll(STALL_SECONDS * 1000) and time.monotonic() < deadline:
+        used, before = worker.cpu_seconds(), used
+        if used < before + 0.01:
+            raise wire.Timeout("the worker does nothing")

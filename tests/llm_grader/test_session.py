@@ -353,6 +353,24 @@ def test_cells_that_wait_and_then_end_their_process_hold_the_class_up_for_a_limi
         assert {outcome.status for _, outcome in held.run(attention.prepared)} == {"timed out"}
 
 
+def test_a_runner_that_an_answer_stops_does_not_use_up_the_time_of_the_others(context, monkeypatch):
+    monkeypatch.setattr(session, "WALL_SECONDS", 1000.0)
+    attention = context("attention", 4.0)
+    stops = "def causal_mask(*arguments):\n    import os\n    os.kill(os.getppid(), 19)\n"
+    found = marks(attention, in_turn(attention, causal_mask=stops))
+    assert [name for name, mark in found.items() if mark.points < mark.possible] == ["causal_mask"]
+    assert found["causal_mask"].category == "timed out" and found["causal_mask"].unsure
+
+
+def test_forged_messages_of_cells_end_the_runner_at_once(context):
+    attention = context("attention")
+    forges = "import json\njson.dumps = lambda *arguments, **more: '{\"status\": \"done\"}'\n"
+    answers = {each.question.id: Answer(0, each.question.function, True) for each in attention.prepared}
+    with attention.session(Submission([forges, ""], answers)) as forged:
+        assert {outcome.status for _, outcome in forged.run(attention.prepared)} == {"crashed"}
+        assert not forged.unsure
+
+
 def test_the_better_of_two_runs_counts(context):
     attention = context("attention")
     attention.complete(Submission([], {}), found := {})

@@ -42,7 +42,7 @@ CELL_TIME_SHARE, CELL_WALL_FACTOR = 0.5, 4.0
 DEFAULT_QUESTION_SECONDS, MIN_QUESTION_SECONDS = 2.0, 0.5
 WALL_FACTOR, WALL_SECONDS = 8.0, 4.0
 GROUP_FACTOR, GRACE_SECONDS = 2.0, 1.0
-STALL_SECONDS = 4.0  # longer than a worker waits before it says so itself
+FIRST_LOOK_SECONDS, STALL_SECONDS = 1.0, 4.0  # longer than a worker waits before it says so itself
 SUBMISSION_FACTOR = 6.0
 MAX_WORKERS = 4  # for one submission, which needs a new one whenever students' code breaks the connection to its worker
 MAX_RUNS = 24  # of the cells of one submission, which are run again when a cell or an answer ends its process
@@ -330,9 +330,9 @@ def _wait_while_busy(worker: Worker, deadline: float) -> None:
     Raises:
         wire.Timeout: they have used no CPU time for ``STALL_SECONDS``.
     """
-    poll, used = select.poll(), -math.inf
+    poll, used, seconds = select.poll(), -math.inf, FIRST_LOOK_SECONDS
     poll.register(worker.reply_fd, select.POLLIN)
-    while not poll.poll(STALL_SECONDS * 1000) and time.monotonic() < deadline:
-        used, before = worker.cpu_seconds(), used
+    while not poll.poll(seconds * 1000) and time.monotonic() < deadline:
+        used, before, seconds = worker.cpu_seconds(), used, STALL_SECONDS
         if used < before + 0.01:
             raise wire.Timeout("the worker does nothing")

@@ -15,6 +15,7 @@ from llm_anatomy.notebook.outcomes import on_cpu
 from llm_grader import wire
 from llm_grader.worker.values import OTHER, decode, encode
 
+FIRST_LOOK_SECONDS = 0.5
 STALL_SECONDS = 3.0  # an answer that uses no CPU time for as long waits for what never comes
 
 
@@ -141,10 +142,10 @@ def _wait_while_busy(read_fd: int, child: int) -> None:
     Raises:
         wire.Timeout: the child has used no CPU time for ``STALL_SECONDS``: it sleeps, or waits for what never comes.
     """
-    poll, used = select.poll(), -1
+    poll, used, seconds = select.poll(), -1, FIRST_LOOK_SECONDS
     poll.register(read_fd, select.POLLIN)
-    while not poll.poll(STALL_SECONDS * 1000):
-        used, before = _cpu_ticks(child), used
+    while not poll.poll(seconds * 1000):
+        used, before, seconds = _cpu_ticks(child), used, STALL_SECONDS
         if used == before:
             raise wire.Timeout("the answer waits")
 

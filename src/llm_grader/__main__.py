@@ -49,7 +49,7 @@ def grade(args: argparse.Namespace) -> None:
     students.identify(submissions.find(folder, assignment.name), args.students)
     out.mkdir(mode=0o700, parents=True, exist_ok=True)
     run_folder, seed = shares.prepare(out, share) if share else (out, shares.shared_seed(out))
-    private = [folder, out, *_private_folders([Path(args.exercises)])]
+    private = [folder, out, *_private_folders([Path(args.exercises), *([args.students] if args.students else [])])]
     chosen, findings = sandbox.choose(private, args.sandbox, args.unsafe_no_sandbox)
     print(f"Sandbox: {chosen.name}, {sum(f.blocked for f in findings)} of {len(findings)} attacks blocked.")
     command = shlex.join(sys.orig_argv)

@@ -21,7 +21,7 @@ from student_notebooks import answer, data
 import llm_grader
 from groundwork import Refusal
 from llm_grader import classrun, context, marking, sandbox, session, wire
-from llm_grader.__main__ import main
+from llm_grader.__main__ import main, parser
 from llm_grader.key import to_json
 from llm_grader.records import GRADED, NOT_GRADED
 from llm_grader.sandbox.processes import process_table, related_processes
@@ -484,6 +484,21 @@ def test_what_cannot_be_done_is_one_sentence(words, said, folder, capsys, monkey
     assert main(words.split()) == 2
     out, err = capsys.readouterr()
     assert said in err and err.count("\n") == 1
+
+
+def test_the_list_of_students_is_private(folder, tmp_path, monkeypatch):
+    def choose(private, *_):
+        raise Refusal(f"asked: {[str(path) for path in private]}")
+
+    monkeypatch.setattr("llm_grader.sandbox.choose", choose)
+    listed = tmp_path / "office" / "ids.csv"
+    listed.parent.mkdir()
+    listed.write_text("folder,id\nAda,1\n")
+    hand_in(folder, "Ada")
+    words = ["grade", str(folder), "--exercises", "attention", "--out", str(tmp_path / "x"), "--students", str(listed)]
+    args = parser().parse_args(words)
+    with pytest.raises(Refusal, match=str(listed.parent)):
+        args.action(args)
 
 
 @pytest.mark.parametrize("words", ["", "mark", "grade", "grade class", "build attention", "gradescope", "rehearse x"])

@@ -364,7 +364,7 @@ def test_a_runner_that_an_answer_stops_does_not_use_up_the_time_of_the_others(co
 
 def test_forged_messages_of_cells_end_the_runner_at_once(context):
     attention = context("attention")
-    forges = "import json\njson.dumps = lambda *arguments, **more: '{\"status\": \"done\"}'\n"
+    forges = 'import json\njson.dumps = lambda *arguments, **more: \'{"status": "done"}\'\n'
     answers = {each.question.id: Answer(0, each.question.function, True) for each in attention.prepared}
     with attention.session(Submission([forges, ""], answers)) as forged:
         assert {outcome.status for _, outcome in forged.run(attention.prepared)} == {"crashed"}

@@ -543,6 +543,18 @@ def test_what_was_forked_while_the_watchdog_killed_is_killed_as_well(kind, start
     assert worker.stop() == "memory"
 
 
+def test_what_outlives_the_first_process_is_killed(boxed, start):
+    """As when the kernel kills that process alone, because a control group has no memory left."""
+
+    class WithoutNamespace(type(boxed)):
+        def command(self, *arguments):
+            return [word for word in super().command(*arguments) if word != "--unshare-pid"]
+
+    worker = start(WithoutNamespace(), "if os.fork(): os.kill(os.getpid(), 9)\ntime.sleep(60)")
+    closed(worker, 30)
+    assert worker.stop() == "killed"
+
+
 def test_what_sockets_hold_in_the_kernel_counts_as_memory(kind, start, grouping):
     """Of 24 processes, each is modest, and what they hold belongs to none of them."""
     code = """

@@ -196,16 +196,23 @@ class Worker:
         self._cpu_limit = self.cpu_seconds() + seconds
 
     def enforce_limits(self, processes: ProcessTable) -> None:
-        """Kill the worker if it exceeds a limit. The watchdog calls this at regular intervals."""
+        """Kill the worker if it exceeds a limit, and what has outlived its first process.
+
+        The watchdog calls this at regular intervals.
+        """
         members = self._members(processes)
         exceeded = self._over_memory(members, processes)
         if self._lock.acquire(blocking=False):  # if it is taken, another thread is stopping this worker
             try:
-                if self._end_reason is None and not self._exceeded and self._process.poll() is None:
-                    self._measure_cpu(processes)
-                    self._exceeded = "memory" if exceeded else "cpu" if self._cpu_seconds > self._cpu_limit else ""
-                if self._end_reason is None and self._exceeded:  # at each look: a process forked meanwhile lives on
-                    self._signal(members, signal.SIGKILL)
+                if self._end_reason is None:
+                    has_ended = self._process.poll() is not None
+                    if not has_ended and not self._exceeded:
+                        self._measure_cpu(processes)
+                        self._exceeded = "memory" if exceeded else "cpu" if self._cpu_seconds > self._cpu_limit else ""
+                    if has_ended and self._process.pid in processes:  # by now, another process may have this number
+                        return
+                    if members and (has_ended or self._exceeded):  # at each look: a process forked meanwhile lives on
+                        self._signal(members, signal.SIGKILL)
             finally:
                 self._lock.release()
 

@@ -115,13 +115,16 @@ HELP |= {
     ("generate",): ["NAME", "PROMPT", "--max-new-tokens", "--temperature", "--top-k", "--top-p", "--seed", "example"],
     ("chat",): ["NAME", "--system", "{slide,stop}", "--allowed-special", "--dtype", "--device", "examples"],
 }
-HELP |= {("experiment",): ["positions", "before_transformers", "memory", "translation", "story_models"]}
+HELP |= {
+    ("experiment",): ["positions", "before_transformers", "memory", "normalization", "translation", "story_models"]
+}
 HELP |= {("experiment", "positions"): ["--seeds", "--steps", "--out", "45 minutes"]}
 HELP |= {("experiment", "memory"): ["--seeds", "--steps", "5 minutes"]}
 HELP |= {
     ("experiment", name): ["--seeds", "--steps", "--out", "15 minutes"] for name in ("story_models", "translation")
 }
 HELP |= {("experiment", "before_transformers"): ["--seeds", "--steps", "--out", "20 minutes"]}
+HELP |= {("experiment", "normalization"): ["--seeds", "--steps", "--out", "114 networks", "10 minutes"]}
 
 
 @pytest.mark.parametrize("words", HELP)

@@ -84,12 +84,15 @@ EXAMPLES = {
     "HeadsExplorer": lambda: widgets.HeadsExplorer(caption="Look at the rows."),
     "MergeStepper": lambda: widgets.MergeStepper("aaabdaaabac", 6, caption="Look at the length."),
     "LSTMGates": lambda: widgets.LSTMGates(caption="Look at the cell."),
+    "NormalizedAxes": lambda: widgets.NormalizedAxes(caption="Look at the colons."),
+    "NormalizedVector": lambda: widgets.NormalizedVector(caption="Look at the circle."),
     "RotorExplorer": lambda: widgets.RotorExplorer(caption="Look at the sum."),
     "ScalingExplorer": lambda: widgets.ScalingExplorer(
         {d: d**0.5 * torch.randn(6, 8, generator=torch.Generator().manual_seed(d)) for d in (4, 8, 16, 32)},
         caption="Look at the gradient.",
     ),
     "SchemeExplorer": lambda: widgets.SchemeExplorer(caption="Look at the diagonals."),
+    "ShrinkingBatch": lambda: widgets.ShrinkingBatch(caption="Look at the scatter."),
     "SlopesExplorer": lambda: widgets.SlopesExplorer(caption="Look at the first head."),
     "SoftDictionary": lambda: widgets.SoftDictionary(
         [[1, 0], [0, 1]], [[1, 1], [-1, 1]], caption="Look at the output."

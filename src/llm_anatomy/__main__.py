@@ -24,7 +24,14 @@ from llm_anatomy.models.costs import costs
 from llm_anatomy.models.generation import GenerativeModel
 from llm_anatomy.models.presets import Preset, find, preset, presets
 from llm_anatomy.models.sampling import LogitsProcessor, Sampler, Temperature, TopK, TopP, greedy
-from llm_anatomy.training.experiments import before_transformers, memory, positions, story_models, translation
+from llm_anatomy.training.experiments import (
+    before_transformers,
+    memory,
+    normalization,
+    positions,
+    story_models,
+    translation,
+)
 
 WIDTH = 118
 NAMED = "a folder, a GGUF file, or a name on the Hugging Face hub, like owner/model"
@@ -338,6 +345,14 @@ def _add_experiments(commands: Any) -> None:
         memory,
         "train recurrent cells and Mamba to remember one symbol over 10 to 40 tokens",
         "With its defaults it trains 210 models: about 5 minutes on one core.",
+    )
+    _add_experiment(
+        named,
+        normalization,
+        "train a deep network with and without normalization, and measure how its layers' inputs shift and how smooth "
+        "its loss is",
+        "With its defaults it trains 114 networks to choose learning rates and 130 for the tables: about 10 minutes of "
+        "one core.",
     )
     _add_experiment(
         named,

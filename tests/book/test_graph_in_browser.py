@@ -50,6 +50,7 @@ CASES = {
     "sum of nothing": (lambda x: (x.sum(0), x.sum(1), x.sum()), none),
     "mean": (lambda x: (x.mean(), x.mean(1)), c),
     "variance": (lambda x: (x.var(), x.var(-1, unbiased=False), x.std(0)), c),
+    "variance and mean": (lambda x: (*torch.var_mean(x, 1), *torch.var_mean(x, (0, 2), correction=0, keepdim=True)), c),
     "largest and smallest": (lambda x: (x.amax(-2), x.amin((0, 1)), x.max(), x.min()), c),
     "largest with index": (lambda x: x.max(1), c),
     "argmax of a tie": (lambda x: (x.argmax(), x.argmax(-1)), torch.tensor([[1.0, 3.0, 3.0], [2.0, 2.0, 0.0]])),

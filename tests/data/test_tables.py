@@ -71,3 +71,15 @@ def test_the_reported_gains_and_means_are_those_of_the_tables():
 def test_an_unknown_table_is_refused_with_those_that_there_are():
     with pytest.raises(ValueError, match="name='syllabus' must be one of the tables .*disagreements, embedding_sizes"):
         table("syllabus")
+
+
+@pytest.mark.syllabus("IITD-37")
+def test_the_slides_statistics_of_the_batch_norm_example_follow_from_its_samples():
+    for row in table("batchnorm_example"):
+        values = [row[f"sample_{k}"] for k in (1, 2, 3)]
+        mean = sum(values) / 3
+        deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / 3)
+        assert math.isclose(row["mean_exact"], mean, abs_tol=1e-6)
+        assert math.isclose(row["std_exact_population"], deviation, abs_tol=1e-6)
+        assert abs(row["mean_slide"] - mean) < 0.005
+        assert (abs(row["std_slide"] - deviation) < 0.005) == (row["feature"] != "x_3")  # erratum E-06

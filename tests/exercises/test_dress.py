@@ -14,7 +14,7 @@ from llm_grader.records import Outcome, PreparedQuestion
 from llm_grader.worker import calls, questions
 
 CHAPTERS = ["attention", "before_transformers", "tokenizers", "transformer"]
-CHAPTERS += ["absolute_position", "relative_position", "rotary_position"]
+CHAPTERS += ["absolute_position", "relative_position", "rotary_position", "normalization"]
 
 
 def dressed(value, *, tensor=lambda x: x, number=lambda x: x, sequence=lambda x: x, dictionary=lambda x: x):

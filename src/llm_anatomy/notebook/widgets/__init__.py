@@ -15,9 +15,12 @@ from llm_anatomy.notebook.widgets.gradient_through_time import GradientThroughTi
 from llm_anatomy.notebook.widgets.heads_explorer import HeadsExplorer
 from llm_anatomy.notebook.widgets.lstm_gates import LSTMGates
 from llm_anatomy.notebook.widgets.merge_stepper import MergeStepper
+from llm_anatomy.notebook.widgets.normalized_axes import NormalizedAxes
+from llm_anatomy.notebook.widgets.normalized_vector import NormalizedVector
 from llm_anatomy.notebook.widgets.rotor_explorer import RotorExplorer
 from llm_anatomy.notebook.widgets.scaling_explorer import ScalingExplorer
 from llm_anatomy.notebook.widgets.scheme_explorer import SchemeExplorer
+from llm_anatomy.notebook.widgets.shrinking_batch import ShrinkingBatch
 from llm_anatomy.notebook.widgets.slopes_explorer import SlopesExplorer
 from llm_anatomy.notebook.widgets.soft_dictionary import SoftDictionary
 from llm_anatomy.notebook.widgets.term_mixer import TermMixer
@@ -44,10 +47,13 @@ __all__ = [
     "LSTMGates",
     "Merges",
     "MergeStepper",
+    "NormalizedAxes",
+    "NormalizedVector",
     "Point",
     "RotorExplorer",
     "ScalingExplorer",
     "SchemeExplorer",
+    "ShrinkingBatch",
     "Slider",
     "SlopesExplorer",
     "SoftDictionary",

@@ -244,6 +244,8 @@ const VIEWS = { // the other operators: (arguments, kind, shape) to a tensor, a 
   embedding: ([table, index]) => take(table, 0, index),
   index: ([x, indices]) => INDEX(x, indices),
   var: ([x, axes, correction], kind, shape) => reduce(row => variance(row, correction ?? 1), x, axes, kind, shape),
+  var_mean: ([x, axes, correction], kinds, shapes) => [row => variance(row, correction ?? 1), OVER.mean].map((f, i) =>
+    reduce(f, x, axes, kinds[i], shapes[i])),
   linalg_vector_norm: ([x, , axes], kind, shape) => reduce(row => Math.sqrt(row.reduce((total, v) => total + v * v, 0)),
     x, axes, kind, shape),
   sort_stable: ([x, , axis, descending], kinds) => ["f", "i"].map((_, i) => along((row, out) => {

@@ -250,6 +250,17 @@ function frame(spec, ui, number) {
         word([x(a), y(b)], words, { hue: at(hues, i), gap: 0, anchor: layer.anchor, "text-anchor": layer.anchor });
       }
     },
+    area(layer) {
+      const [a, b, shares, text] = ["x", "y", "share", "text"].map(name => channel(layer[name]));
+      a.forEach((row, i) => {
+        const corners = row.map((v, j) => [x(v), y(b[i][j])]), [cx, cy] = [0, 1].map(way => {
+          const all = corners.map(corner => corner[way]);
+          return (Math.min(...all) + Math.max(...all)) / 2;
+        });
+        add("path", { class: "la-cell", style: shade(layer.hue, at(shares, i)), d: `${path(corners)}z` });
+        if (text) add("text", { class: "la-value", x: cx, y: cy, "text-anchor": "middle" }, text[i]);
+      });
+    },
     rule(layer) {
       const [a, b] = [channel(layer.x), channel(layer.y)], value = a ?? b;
       if (Number.isNaN(value)) return;

@@ -53,9 +53,10 @@ def dots(x, y, *, hue=None, size=7, label=None, hollow=False, faint=False, diamo
     return _layer("dots", x=x, y=y, hue=hue, size=size, label=label, hollow=hollow, faint=faint, diamond=diamond)
 
 
-def arrows(x, y, *, x0=0, y0=0, hue=None, width=2.5, label=None, dashed=False, head=True) -> dict:
+def arrows(x, y, *, x0=0, y0=0, hue=None, width=2.5, label=None, dashed=False, head=True, faint=False) -> dict:
     """Arrows from (x0, y0) to (x, y), or lines without a ``head``; ``width`` may be a channel, in pixels."""
-    return _layer("arrows", x=x, y=y, x0=x0, y0=y0, hue=hue, width=width, label=label, dashed=dashed, head=head)
+    rest = {"width": width, "label": label, "dashed": dashed, "head": head, "faint": faint}
+    return _layer("arrows", x=x, y=y, x0=x0, y0=y0, hue=hue, **rest)
 
 
 def arcs(x0, x, weights, *, y0=1, y=0, hue="weights", widest=10) -> dict:
@@ -79,6 +80,14 @@ def cells(values, *, reach=1, hue="signed", text=None, frame=None, column=None, 
     that is a number is one of four that tell neighbours apart.
     """
     return _layer("cells", values=values, reach=reach, hue=hue, text=text, frame=frame, column=column, scale=scale)
+
+
+def area(x, y, *, hue=None, share=0.3, text=None) -> dict:
+    """Areas with corners at ``x`` and ``y``, a row for each; ``share`` is that of the hue in the colour.
+
+    ``text``, a list of words, stands in the middles.
+    """
+    return _layer("area", x=x, y=y, hue=hue, share=share, text=text)
 
 
 def words(x, y, text, *, hue=None, anchor="middle") -> dict:

@@ -1,14 +1,19 @@
 """What experiments share: jobs in one process or in several, tables that grow with each job, and reading them again."""
 
 import csv
+import inspect
 import io
+import json
 import math
 import platform
+import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -25,6 +30,9 @@ Rows = dict[str, list[list]]
 
 class Tables:
     """The tables of an experiment. They are written after each job, so that a run that is stopped leaves what it has.
+
+    Until the settings are written, the folder also has the file ``finished.jsonl`` with the rows of each finished job.
+    If the experiment is stopped and started again with the same code, it takes these rows and runs only the other jobs.
 
     Args:
         folder: folder of the tables; it is created if it does not exist.
@@ -47,23 +55,42 @@ class Tables:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.columns, self.n_workers = folder, columns, n_workers
         self.rows: Rows = {name: [] for name in columns}
+        self._journal = folder / "finished.jsonl"
+        self._finished, self._seconds = self._read_journal()
 
     @contextmanager
     def collecting(self) -> Iterator[Callable[[Callable, list, str], None]]:
         """Start the processes, and give the function ``collect(work, jobs, what)``.
 
-        It calls ``work`` with each job and adds the rows that it returns to the tables. The processes have one thread
-        each, so that a run can be repeated exactly.
+        It calls ``work`` with each job that is not finished yet, and adds the rows of all jobs to the tables. The
+        processes have one thread each, so that a run can be repeated exactly.
         """
         with _map(self.n_workers) as run_all:
 
             def collect(work: Callable, jobs: list, what: str) -> None:
-                for rows in tqdm(run_all(work, jobs), desc=what, total=len(jobs), disable=None):
+                keys = [_key(work, job) for job in jobs]
+                left = [job for key, job in zip(keys, jobs, strict=True) if key not in self._finished]
+                computed, began = iter(run_all(work, left)), time.monotonic()
+                for key in tqdm(keys, desc=what, disable=None):
+                    if (rows := self._finished.get(key)) is None:
+                        rows, ended = next(computed), time.monotonic()
+                        with self._journal.open("a") as journal:
+                            journal.write(json.dumps([key, rows, ended - began]) + "\n")
+                        began = ended
                     for name, more in rows.items():
                         self.rows[name] += more
                         self.write(name, self.columns[name], self.rows[name])
 
             yield collect
+
+    def _read_journal(self) -> tuple[dict[str, Rows], float]:
+        """Read the rows of the jobs that an earlier run has finished, and how many seconds it took."""
+        lines = self._journal.read_text().splitlines(keepends=True) if self._journal.exists() else []
+        whole = [line for line in lines if line.endswith("\n")]  # the last line is incomplete if it was being written
+        if whole != lines:
+            write_atomically(self._journal, "".join(whole))
+        finished = [json.loads(line) for line in whole]
+        return {key: rows for key, rows, _ in finished}, math.fsum(seconds for *_, seconds in finished)
 
     def write(self, name: str, head: Sequence, rows: list[list]) -> None:
         """Write one table."""
@@ -72,10 +99,20 @@ class Tables:
         write_atomically(self.folder / f"{name}.csv", file.getvalue())
 
     def write_settings(self, name: str, settings: list[list], seeds: list[int], seconds: float) -> None:
-        """Write the table of an experiment's settings, which ends with its seeds, versions and minutes."""
+        """Write the table of an experiment's settings, which ends with its seeds, versions and minutes.
+
+        This is the end of the experiment, so that the rows of single jobs are no longer needed.
+        """
         versions = [["torch", torch.__version__.partition("+")[0]], ["python", platform.python_version()]]
-        last = [["seeds", " ".join(map(str, seeds))], *versions, ["minutes", round(seconds / 60)]]
+        last = [["seeds", " ".join(map(str, seeds))], *versions, ["minutes", round((self._seconds + seconds) / 60)]]
         self.write(name, ["field", "value"], [*settings, *last])
+        self._journal.unlink(missing_ok=True)
+
+
+def _key(work: Callable, job: Any) -> str:
+    """The name of a job. It is another one after a change of the code, whose finished jobs are then not taken."""
+    code = zlib.crc32(Path(inspect.getfile(work)).read_bytes())
+    return f"{work.__qualname__} {job!r} {code:08x} {torch.__version__}"
 
 
 @contextmanager

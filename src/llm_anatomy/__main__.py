@@ -351,7 +351,7 @@ def _add_experiments(commands: Any) -> None:
         normalization,
         "train a deep network with and without normalization, and measure how its layers' inputs shift and how smooth "
         "its loss is",
-        "With its defaults it trains 114 networks to choose learning rates and 130 for the tables: about 10 minutes of "
+        "With its defaults it trains 109 networks to choose learning rates and 125 for the tables: about 10 minutes of "
         "one core.",
     )
     _add_experiment(

@@ -123,7 +123,7 @@ def test_looking_back_is_flipping_both_axes():
 @pytest.mark.syllabus("IITD-14", "GT-28", "GT-29")
 def test_sinusoids_are_invariant_and_symmetric_and_roughly_monotonic():
     phi = dots(Sinusoidal(512), 160)
-    assert translation_variance(phi) < 1e-12 and asymmetry(phi) == 0
+    assert translation_variance(phi) < 1e-12 and asymmetry(phi) < 1e-12
     assert 0.9 < monotonicity(phi) < 1  # erratum E-71
     assert monotonicity(phi[:44, :44]) == 1  # the first rise is from 43 to 44
     curve = mean_by_distance(phi)
@@ -136,7 +136,7 @@ def test_sinusoids_are_invariant_and_symmetric_and_roughly_monotonic():
 @pytest.mark.parametrize("scheme", [IntegerIndex(3), LengthScaledIndex(3)])
 def test_the_rejected_options_have_proximity_grow_with_the_index(scheme):
     phi = dots(scheme, 12)
-    assert asymmetry(phi) == 0 and monotonicity(phi) == 0 and half_distance(phi) is None
+    assert asymmetry(phi) < 1e-12 and monotonicity(phi) == 0 and half_distance(phi) is None
     assert translation_variance(phi) == pytest.approx(1)  # 0 · 0 against 11 · 11
 
 
@@ -145,7 +145,7 @@ def test_a_counter_and_a_single_sine_are_neither_invariant_nor_monotonic():
     # of the sine's products, (cos(difference) - cos(sum)) / 2, half depends on the sum
     for scheme, variance in ((BinaryCounter(5), 1.0), (SingleSine(4, period=12.0), 0.5)):
         phi = dots(scheme, 32)
-        assert asymmetry(phi) == 0 and monotonicity(phi) < 0.5
+        assert asymmetry(phi) < 1e-12 and monotonicity(phi) < 0.5
         assert translation_variance(phi) == pytest.approx(variance)
 
 

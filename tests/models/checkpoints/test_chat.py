@@ -506,7 +506,7 @@ def test_in_a_terminal_a_key_stops_the_answer_and_not_the_program(folder):
             "/none\n": ["(/none is no command; there are /reset and /quit)", "> "],
             "a<|im_end|>\n": ["(the text contains the special token", "> "],
             "Hello\n": ["Hello\r\n"],  # and an answer that does not end
-            "\x03": ["^C\r\n> "],
+            "\x03": ["^C", "\r\n> "],
             "/reset\n": ["(the conversation begins anew)", "> "],
             "Bye\x03": ["> "],
         }.items():

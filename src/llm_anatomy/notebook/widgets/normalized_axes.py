@@ -119,19 +119,19 @@ LEAN, GAP, SHADE = 0.3, 1, 0.45
 def _drawing(s, t, f) -> dict:
     """Return the lines and words of a stack: a sheet for each sample, whose rows, the tokens, lean to the right."""
 
-    def place(name, across, down, sample):
+    def project(name, across, down, sample):
         x, y = across + LEAN * (TOKENS - down), (TOKENS + GAP) * sample + down
         return {f"{name}x": x.tolist(), f"{name}y": y.tolist()}
 
     right, low = torch.tensor([0, 1, 1, 0, 0]), torch.tensor([0, 0, 1, 1, 0])  # the corners of a cell or a sheet
     sheets = torch.arange(SAMPLES)
-    found = place("", f[:, None] + right, t[:, None] + low, s[:, None])  # (cells, corners)
-    found |= place("sheet_", FEATURES * right, TOKENS * low, sheets[:, None])
-    found |= place("edge_", FEATURES * right[:4], TOKENS * low[:4], SAMPLES - 1)
+    found = project("", f[:, None] + right, t[:, None] + low, s[:, None])  # (cells, corners)
+    found |= project("sheet_", FEATURES * right, TOKENS * low, sheets[:, None])
+    found |= project("edge_", FEATURES * right[:4], TOKENS * low[:4], SAMPLES - 1)
     first = f == 0
-    found |= place("token_", -0.1 + 0 * t[first], t[first] + 0.5, s[first])
-    found |= place("feature_", torch.arange(FEATURES) + 0.5, 0 * torch.arange(FEATURES), 0)
-    found |= place("sample_", 0 * sheets, -0.5 + 0 * sheets, sheets)
+    found |= project("token_", -0.1 + 0 * t[first], t[first] + 0.5, s[first])
+    found |= project("feature_", torch.arange(FEATURES) + 0.5, 0 * torch.arange(FEATURES), 0)
+    found |= project("sample_", 0 * sheets, -0.5 + 0 * sheets, sheets)
     found |= {"tokens": [str(i) if i else "token 0" for i in range(TOKENS)] * SAMPLES}
     found |= {"features": [str(i) if i else "feature 0" for i in range(FEATURES)]}
     return found | {"samples": [f"sample {i}" for i in range(SAMPLES)], "edge_y0": (TOKENS * low[:4]).tolist()}

@@ -356,9 +356,22 @@ def evaluation(x, running_mean, running_var, momentum, eps):
     return normed, running_mean.lerp(x.mean(0), momentum), running_var.lerp(x.var(0), momentum)
 
 
+def eps_too_early(x, running_mean, running_var, momentum, eps):
+    b, var = len(x), x.var(0, correction=0) + eps
+    mean = running_mean.lerp(x.mean(0), momentum)
+    return (x - x.mean(0)) / var.sqrt(), mean, running_var.lerp(var * b / (b - 1), momentum)
+
+
+def variance_before_the_mean(*given):
+    normed, mean, var = written_out(*given)
+    return normed, var, mean
+
+
 @pytest.mark.parametrize(
     ("answer", "mistake"),
     [
+        (eps_too_early, "eps_scaled_into_the_running_variance"),
+        (variance_before_the_mean, "averages_exchanged"),
         (of_the_result, "averages_of_the_normalized_batch"),
         (new_module, "averages_started_anew"),
         (given_buffers, "averages_changed_in_place"),
@@ -381,6 +394,20 @@ def test_a_mistake_in_the_step_is_named(answer, mistake):
 )
 def test_a_wrong_number_is_named(answer, mistake):
     assert told("one_batch", lambda: answer).mistake == mistake
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ((3, 0.3, 1.7, 2.42, 1), "your fourth number is not right"),
+        ((3, 0.3, 1.7, 2.41, 7), "your fifth number is not right"),
+        ((3, 0.2, 1.7, 2.41, 2), "your second and fifth numbers are not right"),
+        ((-1, 0.3, 1.7, 2.41, 1), "that for the second one"),
+        ((3, 0.3, 0.8, 2.41, 1), "nine tenths of the old running variance stay"),
+    ],
+)
+def test_it_is_told_which_numbers_are_wrong(answer, words):
+    assert words in told("one_batch", lambda: answer).message
 
 
 def test_four_numbers_are_too_few():
@@ -409,9 +436,17 @@ def nan_left(x, mask, eps):
     return (rows - mean) / ((rows - mean).square().nanmean((0, 1)) + eps).sqrt()
 
 
+def from_the_start(x, mask, eps):
+    tokens = torch.cat([sequence[: int(m.sum())] for sequence, m in zip(x, mask, strict=True)])
+    return (x - tokens.mean(0)) / (tokens.var(0, correction=0) + eps).sqrt() * mask[..., None]
+
+
 @pytest.mark.parametrize(
     ("answer", "mistake"),
     [
+        (lambda x, mask, eps: flat(x, ~mask, eps) if not mask.all() else 0 * x, "mask_turned_round"),
+        (lambda x, mask, eps: squares_and_mean(x, ~mask, eps), "mask_turned_round_in_products"),
+        (from_the_start, "padding_always_on_the_right"),
         (zeros_into_the_library, "zeros_counted"),
         (sequence_by_sequence, "each_sequence"),
         (masked_layer_norm, "each_token"),
@@ -440,6 +475,11 @@ def first_batch_row(x, axes, eps):
     return table, bool((table.triu(1) > 1e-4).any())
 
 
+def within_the_first_sequence(x, axes, eps):
+    table = torch.func.jacrev(layer(axes, eps))(x)[0, :, :, 0].square().sum((1, 3)).sqrt()
+    return table, bool((table.triu(1) > 1e-4).any())
+
+
 def table_alone_by_axis(x, axes, eps):
     return by_columns(x, axes, eps)[0], 0 in axes or 1 in axes
 
@@ -449,6 +489,7 @@ def table_alone_by_axis(x, axes, eps):
     [
         (backward_of_a_sum, "outputs_summed_first"),
         (first_batch_row, "first_sequence_only"),
+        (within_the_first_sequence, "one_sequence_of_each"),
         (table_alone_by_axis, "other_sequences_counted"),
     ],
 )
@@ -468,6 +509,18 @@ def test_a_change_of_all_features_at_once_is_told():
     assert "do you change all features of a token by the same number" in told("find_the_future", changed).message
 
 
+def test_small_changes_need_float64():
+    def changed(x, axes, eps):
+        f, table = layer(axes, eps), torch.zeros(x.shape[1], x.shape[1])
+        for index in np.ndindex(*x.shape):
+            step = torch.zeros_like(x)
+            step[index] = 1e-3
+            table[:, index[1]] += ((f(x + step) - f(x)) / 1e-3).square().sum((0, 2))
+        return table.sqrt(), bool((table.triu(1) > 1e-8).any())
+
+    assert "Your table is nearly right" in told("find_the_future", changed).message
+
+
 def no_axis_kept(x, weight, bias, eps):
     return weight * (x - x.mean(-1)) / (x.var(-1, correction=0) + eps).sqrt() + bias
 
@@ -481,6 +534,10 @@ def slide(x, weight, bias, eps):
     return x * weight + bias
 
 
+def gain_too_early(x, weight, bias, eps):
+    return (x * weight - x.mean(-1, True)) / (x.var(-1, False, True) + eps) ** 0.5 + bias
+
+
 def ucl(x, weight, bias, eps):
     return weight[0] * (x - x.mean(-1, True)) / (x.var(-1, False, True) + eps).sqrt() + bias
 
@@ -491,6 +548,7 @@ def ucl(x, weight, bias, eps):
         (no_axis_kept, "axis_not_kept"),
         (bias_too_early, "bias_divided"),
         (slide, "gain_of_the_input"),
+        (gain_too_early, "gain_before_the_mean"),
         (ucl, "one_gain_for_all"),
     ],
 )
@@ -510,11 +568,59 @@ def test_a_layer_norm_that_changes_its_argument_or_cannot_be_learned_is_explaine
         norm.weight.data, norm.bias.data = weight, bias
         return norm(x.reshape(-1, len(bias))).view_as(x)
 
-    assert "back to weight, bias" in told("layer_norm", filled_module).message
+    message = told("layer_norm", filled_module).message
+    assert "back to weight, bias" in message and "a module with parameters of its own" in message
+
+
+def test_a_lost_shape_is_told():
+    def rows(x, weight, bias, eps):
+        return std_of_the_library(x.reshape(-1, x.shape[-1]), weight, bias, eps)
+
+    message = told("layer_norm", rows).message
+    assert "shape (1, 2) instead of (2,). Your numbers are right and in the right order, but the shape" in message
+
+
+def statistics_without_gradient(x, weight, bias, eps):
+    with torch.no_grad():
+        std, mean = torch.std_mean(x, -1, correction=0, keepdim=True)
+    return weight * (x - mean) / (std**2 + eps).sqrt() + bias
+
+
+def mean_detached(x, weight, bias, eps):
+    centred = x - x.mean(-1, keepdim=True).detach()
+    return weight * centred / (centred.square().mean(-1, keepdim=True) + eps).sqrt() + bias
+
+
+def variance_detached(x, weight, bias, eps):
+    variance = x.var(-1, correction=0, keepdim=True).detach()
+    return weight * (x - x.mean(-1, keepdim=True)) / (variance + eps).sqrt() + bias
+
+
+def weight_detached(x, weight, bias, eps):
+    return one_group(x, weight.detach(), bias, eps) + 0 * weight
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (statistics_without_gradient, "the gradient flows through both of them"),
+        (mean_detached, "the gradient flows through both of them"),
+        (variance_detached, "the gradient flows through both of them"),
+        (weight_detached, "the gradient of weight is not"),
+    ],
+)
+def test_a_gradient_that_is_cut_is_noticed(answer, words):
+    result = told("layer_norm", answer)
+    assert result.status == "failed" and words in result.message
 
 
 def exchanged(x, kind, n_groups, eps):
     return view_of_groups(x, {"batch": "layer", "layer": "batch"}.get(kind, kind), n_groups, eps)
+
+
+def always_in_groups(x, kind, n_groups, eps):
+    y, axes = x.view(*x.shape[:2], n_groups, -1), {"batch": (0, 1), "layer": 3, "instance": 1, "group": (1, 3)}[kind]
+    return ((y - y.mean(axes, True)) / (y.var(axes, False, keepdim=True) + eps).sqrt()).view_as(x)
 
 
 def in_turn(x, kind, n_groups, eps):
@@ -525,7 +631,12 @@ def in_turn(x, kind, n_groups, eps):
 
 
 @pytest.mark.parametrize(
-    ("answer", "mistake"), [(exchanged, "batch_and_layer_exchanged"), (in_turn, "features_dealt_out")]
+    ("answer", "mistake"),
+    [
+        (exchanged, "batch_and_layer_exchanged"),
+        (in_turn, "features_dealt_out"),
+        (always_in_groups, "groups_for_all_kinds"),
+    ],
 )
 def test_the_wrong_axes_are_named(answer, mistake):
     assert told("normalize_as", answer).mistake == mistake
@@ -567,6 +678,32 @@ def test_rounding_in_the_wrong_place_is_named(answer, mistake):
     assert told("rms_norm", answer).mistake == mistake
 
 
+def in_float32(x, weight, eps):
+    return as_gemma_does(x.float(), weight, eps)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (lambda *given: in_float32(*given).bfloat16(), "returns torch.bfloat16 instead of torch.float32"),
+        (lambda *given: in_float32(*given).half(), "returns torch.float16 instead of torch.float32"),
+        (lambda *given: in_float32(*given).double(), "returns torch.float64 instead of torch.float32"),
+        (lambda x, weight, eps: in_float32(x, weight, eps).to(weight.dtype), "It should have that of x."),
+        (in_float32, "returns torch.float32 instead of torch.float16 (the dtype of x)"),
+    ],
+)
+def test_a_wrong_dtype_is_told_as_such(answer, words):
+    message = told("rms_norm", answer).message
+    assert words in message and "With float16" not in message
+
+
+def test_a_weight_rounded_first_is_named():
+    def rounded(x, weight, eps):
+        return as_gemma_does(x, weight.to(x.dtype), eps)
+
+    assert told("rms_norm", rounded).mistake == "weight_rounded"
+
+
 def test_rounding_without_overflow_is_told():
     def by_the_largest(x, weight, eps):
         """Keeps the squares small, but computes in the dtype of x."""
@@ -605,7 +742,25 @@ def three_terms(w, b, scale, shift, running_mean, running_var, eps):
     return torch.diag(factor) @ w, factor * b + shift
 
 
-@pytest.mark.parametrize(("answer", "mistake"), [(columns, "columns_scaled"), (three_terms, "no_running_mean")])
+def by_the_deviation(w, b, scale, shift, running_mean, running_var, eps):
+    factor = scale * (running_var + eps) ** 0.5
+    return torch.diag(factor) @ w, factor * (b - running_mean) + shift
+
+
+def centred_weight(w, b, scale, shift, running_mean, running_var, eps):
+    factor = scale * torch.rsqrt(running_var + eps)
+    return torch.diag(factor) @ (w - running_mean.unsqueeze(1)), factor * (b - running_mean) + shift
+
+
+@pytest.mark.parametrize(
+    ("answer", "mistake"),
+    [
+        (columns, "columns_scaled"),
+        (three_terms, "no_running_mean"),
+        (by_the_deviation, "multiplied_by_the_deviation"),
+        (centred_weight, "mean_in_the_weight"),
+    ],
+)
 def test_a_mistake_in_folding_is_named(answer, mistake):
     assert told("fold_batch_norm", answer).mistake == mistake
 
@@ -628,3 +783,10 @@ def test_a_gradient_gone_wrong_is_explained():
     assert told("layer_norm_gradient", summed).mistake == "gradient_of_the_sum"
     without_d = lambda x, upstream, eps: x.shape[-1] * common_form(x, upstream, eps)  # noqa: E731
     assert "too large by a factor of d_model" in told("layer_norm_gradient", without_d).message
+
+    def product_of_means(x, upstream, eps):
+        y, s = F.layer_norm(x, x.shape[-1:], eps=eps), (x.var(-1, correction=0, keepdim=True) + eps).sqrt()
+        mean = upstream.mean(-1, keepdim=True)
+        return (upstream - mean - y * mean * y.mean(-1, keepdim=True)) / s
+
+    assert "a product with this mean is zero, too" in told("layer_norm_gradient", product_of_means).message

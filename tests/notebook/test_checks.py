@@ -321,9 +321,24 @@ def test_a_dtype_is_looked_at_after_all_values(use):
     assert not told(lambda x, factor: whole(3 * x, factor)).startswith("The values are right")
     doubles = [{"x": CASES[0]["x"].double(), "factor": 2.0}, CASES[1]]
     use(described(right, doubles, dtype="x"))
-    assert "torch.float32 instead of torch.float64, which the exercise asks for." in told(
-        lambda x, factor: right(x.float(), factor)
+    expected = "torch.float32 instead of torch.float64 (the dtype of x), which the exercise asks for."
+    assert expected in told(lambda x, factor: right(x.float(), factor))
+
+
+def test_a_dtype_that_is_asked_for_is_told_also_if_it_has_rounded_the_values(use):
+    def rounded(x, factor):
+        return (factor * x).half(), (factor * x).sum(-1)
+
+    x = torch.rand(4, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    wrong = [("halved", lambda x, factor: right(x, factor / 2), "You halve.")]
+    use(described(right, [{"x": x, "factor": 2.0}], "", wrong, dtype="x"))
+    wrong = "as value 1, torch.float16 instead of torch.float64 (the dtype of x), which the exercise asks for."
+    assert told(rounded) == f"Not yet: in case 1 (x of shape (4, 5), factor 2.0), scaled_sums returns, {wrong}"
+    assert told(lambda x, factor: right(x.float(), factor / 2), "mistake") == (
+        "Known mistake, halved: You halve. Note the dtype: in case 1 (x of shape (4, 5), factor 2.0), scaled_sums "
+        "returns, as value 1, torch.float32 instead of torch.float64 (the dtype of x), which the exercise asks for."
     )
+    assert told(lambda x, factor: right(x, factor / 2), "mistake") == "Known mistake, halved: You halve."
 
 
 def test_a_result_in_float64_has_the_properties_that_it_has_in_float32(use):
@@ -391,6 +406,20 @@ def test_the_smallest_failing_input_is_shown_where_it_fits(use):
     ]
 
 
+def test_the_shape_is_told_where_the_numbers_are_right(use):
+    def rows(x, factor):
+        return factor * x
+
+    more = [{"x": torch.tensor([1.0, 2.5, 3.25]), "factor": 3.1}, {"x": torch.rand(2, 3, 4), "factor": 3.1}]
+    use(described(rows, [CASES[0], *more], properties=""))
+    result = check("demo/scaled_sums", lambda x, factor: factor * x.reshape(-1, x.shape[-1]))
+    assert result.example.startswith("scaled_sums(x=[1, 2.5, 3.25], factor=3.1)\nreturns  [[")
+    assert result.message == (
+        "Not yet: scaled_sums returns shape (1, 3) instead of (3,). Your numbers are right and in the right order, but "
+        "the shape is wrong."
+    )
+
+
 def test_a_prediction_does_not_give_the_value_away(use):
     def answer():
         return 42
@@ -402,6 +431,20 @@ def test_a_prediction_does_not_give_the_value_away(use):
     assert told(lambda: 41) == checks.NOT_THE_VALUE
     assert not any(check("demo/scaled_sums", wrong).example for wrong in (lambda: 41, lambda: 84))
     assert told(lambda x: 42) == "Not yet: scaled_sums must take no arguments."
+
+
+def test_a_prediction_of_several_numbers_is_told_which_are_wrong(use):
+    def answer():
+        return 3, 0.5, 42.0
+
+    use(described(answer, [{}], "", kind="predict", dimensions={}))
+    hints = "The hints tell you how to go on."
+    assert told(lambda: (3, 0.4, 42)) == f"Not yet: your second number is not right. {hints}"
+    assert told(lambda: [2, 0.5, 41]) == f"Not yet: your first and third numbers are not right. {hints}"
+    assert told(lambda: (2, 0.4, 41)) == told(lambda: (3, 0.5)) == told(lambda: 3) == checks.NOT_THE_VALUE
+    use(described(lambda: (1, 2, 3, "four"), [{}], "", kind="predict", dimensions={}))
+    wrong = "your second, third and fourth values are not right"
+    assert told(lambda: (1, 3, 4, "five")) == f"Not yet: {wrong}. {hints}"
 
 
 def test_a_fingerprint_tells_what_it_was_made_of(use):

@@ -170,6 +170,8 @@ def test_what_became_of_each_number(text, wrong, make):
         ("there is one axis of size 1 too many", lambda x: x[:, None], SHAPES),
         ("an axis of size 1 is missing", lambda x: x[0], [(1, 5, 8), (1, 7, 10)]),
         ("right order, but the shape is wrong", lambda x: x.flatten(), SHAPES),
+        ("right order, but the shape is wrong", lambda x: x.reshape(-1, x.shape[-1]), [(5,), (2, 3, 4)]),
+        ("right order, but the shape is wrong", lambda x: x.flatten(), [(1, 5), (5, 8), (7, 1)]),
         ("is the expected one summed in each row", lambda x: x.sum(1), SHAPES),
         ("is the expected one averaged in each column", lambda x: x.mean(0), SHAPES),
         ("summed step by step in each row", lambda x: x.cumsum(1), SHAPES),

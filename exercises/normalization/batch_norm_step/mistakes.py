@@ -36,6 +36,19 @@ def momentum_of_the_old_and_population(x, running_mean, running_var, momentum, e
     return _step(x, running_mean, running_var, momentum, eps, keep=momentum, kept=0)
 
 
+def eps_scaled_into_the_running_variance(x, running_mean, running_var, momentum, eps):
+    """Epsilon has entered your running variance. It is only added under the root that normalizes."""
+    normed, mean, _ = _step(x, running_mean, running_var, momentum, eps)
+    variance = (x.var(0, correction=0) + eps) * len(x) / (len(x) - 1)
+    return normed, mean, running_var.lerp(variance, momentum)
+
+
+def averages_exchanged(x, running_mean, running_var, momentum, eps):
+    """Your numbers are right, but their order is not: the running mean comes before the running variance."""
+    normed, mean, variance = _step(x, running_mean, running_var, momentum, eps)
+    return normed, variance, mean
+
+
 def averages_replaced(x, running_mean, running_var, momentum, eps):
     """Your running averages are those of this batch alone. Some part of the old ones should stay."""
     return _step(x, running_mean, running_var, momentum, eps, keep=0)

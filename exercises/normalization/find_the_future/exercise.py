@@ -97,6 +97,21 @@ def property_batch_norm(answer, generator):
     )
 
 
+def property_four_digits(answer, generator):
+    x = torch.randn(1, 3, 2, generator=generator)
+    table = answer(x, [1], 0.1)[0]
+
+    def layer(x):
+        return (x - x.mean(1, keepdim=True)) / (x.var(1, correction=0, keepdim=True) + 0.1).sqrt()
+
+    right = torch.autograd.functional.jacobian(layer, x).square().sum((0, 2, 3, 5)).sqrt()
+    gap = ((table - right) / right).abs().max()
+    assert not 1e-4 < gap < 0.02, (
+        f"Your table is nearly right, but off by up to {gap:.2g} of an entry. If you take derivatives from small "
+        "changes, compute in float64."
+    )
+
+
 def hidden_cases(generator):
     every = [([0, 1], 1e-3), ([2], 0.05), ([0], 0.01), ([1], 0.1), ([0, 2], 0.02), ([0, 1, 2], 1e-3)]
     sizes = [(2, 4, 3), (3, 3, 4), (4, 3, 2), (2, 5, 2), (3, 4, 2), (2, 3, 5)]

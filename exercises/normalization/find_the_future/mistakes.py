@@ -68,6 +68,11 @@ def same_sequence_only(x, axes, eps):
     return _judged(_jacobian(x, axes, eps).diagonal(dim1=0, dim2=3).square().sum((1, 3, 4)).sqrt())
 
 
+def one_sequence_of_each(x, axes, eps):
+    """You only look at the outputs and the inputs of the first sequence. The sum runs over all pairs of sequences."""
+    return _judged(_jacobian(x, axes, eps)[0, :, :, 0].square().sum((1, 3)).sqrt())
+
+
 def same_feature_only(x, axes, eps):
     """You only look at pairs with the same feature. An output can depend on all features of a token."""
     return _judged(_jacobian(x, axes, eps).diagonal(dim1=2, dim2=5).square().sum((0, 2, 4)).sqrt())

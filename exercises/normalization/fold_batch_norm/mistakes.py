@@ -2,6 +2,19 @@ def _factor(scale, running_var, eps):
     return scale / (running_var + eps).sqrt()
 
 
+def multiplied_by_the_deviation(w, b, scale, shift, running_mean, running_var, eps):
+    """You multiply by the standard deviation. Batch norm divides by it."""
+    factor = scale * (running_var + eps).sqrt()
+    return factor[:, None] * w, factor * (b - running_mean) + shift
+
+
+def mean_in_the_weight(w, b, scale, shift, running_mean, running_var, eps):
+    """Your bias is right, but you subtract the running mean from the weight, too. It is a constant, so it only changes
+    the bias."""
+    factor = _factor(scale, running_var, eps)
+    return factor[:, None] * (w - running_mean[:, None]), factor * (b - running_mean) + shift
+
+
 def bias_as_it_was(w, b, scale, shift, running_mean, running_var, eps):
     """Your weight is right, but your bias is still that of the linear layer."""
     return _factor(scale, running_var, eps)[:, None] * w, b

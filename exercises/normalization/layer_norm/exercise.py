@@ -81,12 +81,30 @@ def property_equal_features(answer, generator):
 
 def property_gradient(answer, generator):
     given = [torch.randn(*shape, generator=generator).requires_grad_() for shape in ((2, 4), (4,), (4,))]
-    total = (answer(*given, 0.01) * torch.randn(2, 4, generator=generator)).sum()
-    gradients = torch.autograd.grad(total, given, allow_unused=True) if total.requires_grad else [None] * 3
-    lost = [name for name, each in zip(("x", "weight", "bias"), gradients, strict=True) if each is None]
+    x, weight, bias = given
+    upstream = torch.randn(2, 4, generator=generator)
+
+    def gradients(output):
+        total = (output * upstream).sum()
+        return torch.autograd.grad(total, given, allow_unused=True) if total.requires_grad else [None] * 3
+
+    names, found = ("x", "weight", "bias"), gradients(answer(*given, 0.01))
+    lost = [name for name, each in zip(names, found, strict=True) if each is None]
     assert not lost, (
-        f"PyTorch cannot follow your output back to {', '.join(lost)}, so nothing could be learned there. Is "
-        "there an .item(), .tolist(), .numpy() or .detach() on the way?"
+        f"PyTorch cannot follow your output back to {', '.join(lost)}, so nothing could be learned there. Is there an "
+        ".item(), .tolist(), .numpy(), .data, .detach() or a torch.no_grad() on the way? A new nn.Parameter or a "
+        "module with parameters of its own has the same effect."
+    )
+    centred = x - x.mean(-1, keepdim=True)
+    right = gradients(weight * centred / (centred.square().mean(-1, keepdim=True) + 0.01).sqrt() + bias)
+    same = [torch.allclose(*pair, rtol=1e-3, atol=1e-4) for pair in zip(found, right, strict=True)]
+    assert same[0], (
+        "Your outputs are right, but the gradient of x is not. The mean and the variance depend on x, so the gradient "
+        "flows through both of them: compute them without .detach(), .data and torch.no_grad()."
+    )
+    assert all(same), (
+        f"Your outputs are right, but the gradient of {names[same.index(False)]} is not. Is there a .detach() or "
+        ".data where the output uses it?"
     )
 
 

@@ -75,6 +75,11 @@ def gain_of_the_input(x, weight, bias, eps):
     return weight * x + bias
 
 
+def gain_before_the_mean(x, weight, bias, eps):
+    """You multiply x by the gain before you subtract the mean. The gain multiplies the standardized value."""
+    return (weight * x - x.mean(-1, keepdim=True)) / (x.var(-1, correction=0, keepdim=True) + eps).sqrt() + bias
+
+
 def no_root(x, weight, bias, eps):
     """You divide by the variance. The formula divides by its root."""
     return weight * (x - x.mean(-1, keepdim=True)) / (x.var(-1, correction=0, keepdim=True) + eps) + bias

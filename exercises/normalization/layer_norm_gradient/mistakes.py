@@ -13,8 +13,8 @@ def statistics_constant(x, upstream, eps):
 
 
 def deviation_constant(x, upstream, eps):
-    """Your gradient passes the mean, but treats the standard deviation as a constant. It depends on every entry of x as
-    well."""
+    """Your gradient passes the mean, but its part through the standard deviation, which depends on every entry of x as
+    well, is missing or always zero. The mean of y is zero, so a product with this mean is zero, too."""
     return (upstream - _mean(upstream)) / _parts(x, eps)[1]
 
 

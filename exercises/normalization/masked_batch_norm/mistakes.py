@@ -102,6 +102,26 @@ def mask_inverted(x, mask, eps):
     return _normed(x, mask, eps, *_statistics(x, ~mask))
 
 
+def mask_turned_round(x, mask, eps):
+    """Your mask is the wrong way round: you standardize the padding and set the tokens to zero. True marks the
+    tokens."""
+    return _normed(x, ~mask, eps, *_statistics(x, ~mask))
+
+
+def mask_turned_round_in_products(x, mask, eps):
+    """Your mask is the wrong way round: you standardize the padding and multiply the tokens by zero. True marks the
+    tokens."""
+    mean, variance = _statistics(x, ~mask)
+    return (x - mean) / (variance + eps).sqrt() * ~mask[..., None]
+
+
+def padding_always_on_the_right(x, mask, eps):
+    """You count the tokens of each sequence, but look for them at its start. The padding may also be on the left: the
+    mask tells where the tokens are."""
+    on_the_right = torch.arange(mask.shape[1]) < mask.sum(1)[:, None]
+    return _normed(x, mask, eps, *_statistics(x, on_the_right))
+
+
 def divided_by_one_less(x, mask, eps):
     """Your variance divides by one less than the number of tokens, which is PyTorch's default."""
     return _normed(x, mask, eps, *_statistics(x, mask, correction=1))

@@ -118,6 +118,14 @@ def features_dealt_out(x, kind, n_groups, eps):
     return _normed(dealt, kind, n_groups, eps).unflatten(-1, (n_groups, -1)).mT.flatten(-2)
 
 
+def groups_for_all_kinds(x, kind, n_groups, eps):
+    """You divide the features into groups for every kind. Only group norm does that; the other kinds ignore
+    `n_groups`."""
+    parts = x.unflatten(-1, (n_groups, -1))
+    axes = (3,) if kind == "layer" else AXES[kind]
+    return _normed(parts, "layer", n_groups, eps, wrong={"layer": axes}).reshape(x.shape)
+
+
 def groups_not_merged(x, kind, n_groups, eps):
     """Your numbers are right, but as group norm they have an axis for the groups. The result should have the shape of
     x."""

@@ -107,6 +107,17 @@ def value_of_the_sample():
     return _with(n5=3)
 
 
+def first_sample():
+    """Your first number is the output for the first sample, whose value is 1. Return that for the second one."""
+    return _with(n1=-1)
+
+
+def old_variance_forgotten():
+    """Only your third number is wrong: it takes in the batch, but nine tenths of the old running variance stay, and it
+    was 1."""
+    return _with(n3=0.8)
+
+
 def running_standard_deviation():
     """Your third number averages standard deviations. The running average is that of the variance."""
     return _with(n3=0.9 + 0.1 * 8**0.5)

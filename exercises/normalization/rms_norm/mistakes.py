@@ -33,10 +33,21 @@ def rounded_only_before_the_weight(x, weight, eps):
 
 
 def not_rounded(x, weight, eps):
-    """Your result is not rounded: it is in float32, whatever the dtype of x is. If you have given a new value to x, its
-    old dtype is lost."""
+    """Your result is not rounded to the dtype of x. If you have given a new value to x, its old dtype is lost."""
     wide = x.float()
     return wide / (wide.square().mean(-1, keepdim=True) + eps).sqrt() * weight.float()
+
+
+def dtype_of_the_weight(x, weight, eps):
+    """Your result has the dtype of the weight. It should have that of x."""
+    wide = x.float()
+    return (wide / (wide.square().mean(-1, keepdim=True) + eps).sqrt() * weight.float()).to(weight.dtype)
+
+
+def weight_rounded(x, weight, eps):
+    """You round the weight to the dtype of x before the product. If it has more bits, convert it to float32 as it
+    is."""
+    return _wide(x, weight.to(x.dtype), eps, lambda x: x / (x.square().mean(-1, keepdim=True) + eps).sqrt())
 
 
 def root_rounded(x, weight, eps):
@@ -68,12 +79,12 @@ def eps_as_a_floor(x, weight, eps):
 
 
 def sum_instead_of_mean(x, weight, eps):
-    """You divide by the length of a token: the squares are added up, but not divided by d."""
+    """You divide a token by its norm: the squares are added up, but not divided by d."""
     return _wide(x, weight, eps, lambda x: x / (x.square().sum(-1, keepdim=True) + eps).sqrt())
 
 
 def length_without_eps(x, weight, eps):
-    """You divide by the length of a token: the squares are added up, but not divided by d, and epsilon is missing."""
+    """You divide a token by its norm: the squares are added up, but not divided by d, and epsilon is missing."""
     return _wide(x, weight, eps, lambda x: x / x.norm(dim=-1, keepdim=True))
 
 

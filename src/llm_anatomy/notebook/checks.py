@@ -26,7 +26,7 @@ from torch.overrides import TorchFunctionMode
 
 from llm_anatomy.notebook.diagnosis import diagnose
 from llm_anatomy.notebook.outcomes import CheckTimeout, agree, alike, decode, on_cpu, outcome
-from llm_anatomy.notebook.sentences import WIDTH, described, difference, dtype_fault, example, fault, raised
+from llm_anatomy.notebook.sentences import WIDTH, described, difference, dtype_fault, example, fault, not_right, raised
 
 TIME_LIMIT = 5.0  # seconds for one check, all its cases and properties together
 FOLDER = Path(__file__).parent / "exercises"
@@ -196,7 +196,7 @@ class _Trial:
         used = f" {self.without}" if self.forbidden.used else ""
         for mistake in self.exercise["mistakes"]:
             if self.comes_to(mistake["outcomes"]):
-                text = f"Known mistake, {mistake['name'].replace('_', ' ')}: {mistake['sentence']}{used}"
+                text = f"Known mistake, {mistake['name'].replace('_', ' ')}: {mistake['sentence']}{self.dtypes()}{used}"
                 return Result("mistake", text, mistake["name"], self.example)
         return Result("failed", self.unknown_mistake() + used, None, self.example)
 
@@ -217,7 +217,7 @@ class _Trial:
 
     def of_right_values(self) -> Result:
         for case in self.cases:
-            if wrong := dtype_fault(*case.values, self.exercise["dtype"]):
+            if wrong := self.wrong_dtype(case):
                 return Result("failed", f"The values are right, but {self.where(case)} {wrong}.")
         if broken := broken_property(self.properties, self.answer):
             return Result("failed", f"Not yet. All cases are right, but a property does not hold: {broken}")
@@ -226,6 +226,17 @@ class _Trial:
         n, more = len(self.properties), f"{len(self.cases)} case{'s' if len(self.cases) != 1 else ''}"
         more += f" and {n} {'property' if n == 1 else 'properties'}" if n else ""
         return Result("passed", f"Passed: {more}. {self.exercise['explanation']}".strip())
+
+    def dtypes(self) -> str:
+        """Where the exercise states a dtype: a sentence about the first case that has another one, or nothing."""
+        for case in self.cases if self.exercise["dtype"] else ():
+            wrong = "returned" in case.found and not fault(*case.values) and self.wrong_dtype(case)
+            if wrong:
+                return f" Note the dtype: {self.where(case)} {wrong}."
+        return ""
+
+    def wrong_dtype(self, case: _Case) -> str | None:
+        return dtype_fault(*case.values, self.exercise["dtype"])
 
     @property
     def first_wrong(self) -> _Case:
@@ -256,17 +267,20 @@ class _Trial:
                 "copy, or avoid assignments to entries, operators such as += and methods that change their object."
             )
         if self.exercise["kind"] == "predict":
-            return NOT_THE_VALUE
+            which = not_right(found, expected)
+            return f"Not yet: {which}. The hints tell you how to go on." if which else NOT_THE_VALUE
         if self.observe:
             meaning = f"We compare {' '.join((self.observe.__doc__ or '').split())}."
             broken = broken_property(self.properties, self.answer, stated=True)
             sentences = [f"Not yet: {where} {difference(found, expected, 'leads to')}.", meaning, broken]
             return " ".join(filter(None, sentences))
         wrong, how = fault(found, expected), self.diagnosis()
+        if not wrong and self.exercise["dtype"]:
+            wrong = self.wrong_dtype(case)
         if not wrong and not how:
             how = broken_property(self.properties, self.answer, stated=True)
         if how and self.example:
-            return f"Not yet. {how}"
+            return f"Not yet: {self.exercise['function']} {wrong}. {how}" if wrong else f"Not yet. {how}"
         return " ".join(filter(None, [f"Not yet: {where} {wrong or difference(found, expected)}.", how]))
 
     def diagnosis(self) -> str | None:

@@ -313,10 +313,8 @@ def _moved(case: Case) -> Claims:
     if f.shape != e.shape and _same(f.flatten(), e.flatten()):
         squeezed = f.squeeze().shape == e.squeeze().shape and f.dim() != e.dim()
         one = "there is one axis of size 1 too many" if f.dim() > e.dim() else "an axis of size 1 is missing"
-        yield (
-            f"Your numbers are right and in the right order, but {one if squeezed else 'the shape is wrong'}.",
-            case.worth,
-        )
+        for shape in (one, "the shape is wrong") if squeezed else ("the shape is wrong",):  # what all cases share
+            yield f"Your numbers are right and in the right order, but {shape}.", case.worth
 
 
 def _argument(case: Case) -> Claims:

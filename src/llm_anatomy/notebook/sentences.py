@@ -105,7 +105,8 @@ def dtype_fault(found: dict, right: dict, stated: str, what: str = "returns") ->
     if "dtype" not in found or "dtype" not in right:  # a tensor of one number will do for a number
         return None
     if stated and found["dtype"] != right["dtype"]:
-        return f"{what} {found['dtype']} instead of {right['dtype']}, which the exercise asks for"
+        whose = "" if right["dtype"] == f"torch.{stated}" else f" (the dtype of {stated})"
+        return f"{what} {found['dtype']} instead of {right['dtype']}{whose}, which the exercise asks for"
     kinds = [_kind(each["dtype"]) for each in (found, right)]
     return f"{what} {kinds[0]} instead of {kinds[1]}" if kinds[0] != kinds[1] else None
 
@@ -142,6 +143,20 @@ def difference(found: dict, right: dict, verb: str = "returns") -> str:
     wrong = [i for i, pair in enumerate(pairs) if not close(*pair)]
     (x, y), location = pairs[wrong[0]], _index_of(wrong[0], right["shape"])
     return f"{verb} {x} instead of {y} at {location} ({len(wrong)} of {len(pairs)} entries are wrong)"
+
+
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+
+
+def not_right(found: dict, right: dict) -> str | None:
+    """Say which of several values are not right, without the right ones; None if there is one value, or none right."""
+    pairs = list(zip(found.get("items", ()), right.get("items", ()), strict=False))
+    wrong = [ordinal for ordinal, pair in zip(ORDINALS, pairs, strict=False) if not agree(*pair)]
+    if not 0 < len(wrong) < len(pairs) == len(right["items"]) <= len(ORDINALS):
+        return None
+    number = "number" if all(item["type"] in ("int", "float") for item in right["items"]) else "value"
+    listed = " and ".join(filter(None, (", ".join(wrong[:-1]), wrong[-1])))
+    return f"your {listed} {number}{'s are' if len(wrong) > 1 else ' is'} not right"
 
 
 def _index_of(i: int, shape: list[int]) -> list[int]:

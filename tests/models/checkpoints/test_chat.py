@@ -502,14 +502,15 @@ def test_in_a_terminal_a_key_stops_the_answer_and_not_the_program(folder):
 
     try:
         wait_for("/reset begins a new conversation", "> ")
-        for typed, marks in {
-            "/none\n": ["(/none is no command; there are /reset and /quit)", "> "],
-            "a<|im_end|>\n": ["(the text contains the special token", "> "],
-            "Hello\n": ["Hello\r\n"],  # and an answer that does not end
-            "\x03": ["^C", "\r\n> "],
-            "/reset\n": ["(the conversation begins anew)", "> "],
-            "Bye\x03": ["> "],
-        }.items():
+        for typed, marks in [
+            ("/none\n", ["(/none is no command; there are /reset and /quit)", "> "]),
+            ("a<|im_end|>\n", ["(the text contains the special token", "> "]),
+            ("Hello\n", ["Hello\r\n"]),  # and an answer that does not end
+            ("\x03", ["^C", "\r\n> "]),
+            ("/reset\n", ["(the conversation begins anew)", "> "]),
+            ("Bye", ["Bye"]),  # the terminal forgets what has not been read when Ctrl-C comes
+            ("\x03", ["> "]),
+        ]:
             os.write(ours, typed.encode())
             wait_for(*marks, n_characters=40 if typed == "Hello\n" else 0, again=typed if "\x03" in typed else "")
         os.write(ours, b"\x04")

@@ -26,7 +26,6 @@ again when no other runs.
 
 import contextlib
 import math
-import select
 import threading
 import time
 from collections import deque
@@ -292,7 +291,8 @@ class Session:
         }
         wire.send(worker.request_fd, request, deadline)
         for _ in range(n_messages + 1):
-            _wait_while_busy(worker, deadline)
+            waits = FIRST_LOOK_SECONDS, STALL_SECONDS
+            wire.wait_while_busy(worker.reply_fd, worker.cpu_seconds, 0.01, waits, deadline)
             reply = self._receive(worker, deadline, limits)
             if "status" in reply:
                 return reply["status"] if reply["status"] in END_STATUSES else "crashed"
@@ -322,17 +322,3 @@ class Session:
         if reason in ("memory", "killed"):
             return reason
         return "timed out" if reason == "cpu" or isinstance(error, wire.Timeout) else "crashed"
-
-
-def _wait_while_busy(worker: Worker, deadline: float) -> None:
-    """Wait until there is something to read, as long as processes of the worker compute.
-
-    Raises:
-        wire.Timeout: they have used no CPU time for ``STALL_SECONDS``.
-    """
-    poll, used, seconds = select.poll(), -math.inf, FIRST_LOOK_SECONDS
-    poll.register(worker.reply_fd, select.POLLIN)
-    while not poll.poll(seconds * 1000) and time.monotonic() < deadline:
-        used, before, seconds = worker.cpu_seconds(), used, STALL_SECONDS
-        if used < before + 0.01:
-            raise wire.Timeout("the worker does nothing")

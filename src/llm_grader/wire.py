@@ -13,6 +13,7 @@ import os
 import select
 import struct
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -239,3 +240,26 @@ def _wait(fd: int, deadline: float, event: int) -> None:
     poll.register(fd, event)
     if not poll.poll(None if math.isinf(left) else max(1, int(left * 1000))):
         raise Timeout("the time limit was exceeded")
+
+
+def wait_while_busy(
+    fd: int, cpu_time: Callable[[], float], least: float, waits: tuple[float, float], deadline: float = math.inf
+) -> None:
+    """Wait until there is something to read, as long as the other side computes, or until the deadline.
+
+    Args:
+        fd: file descriptor to read from.
+        cpu_time: returns the CPU time that the other side has used so far.
+        least: how much more of it counts as computing.
+        waits: seconds before the first look at that time, and between two looks.
+        deadline: time by ``time.monotonic``.
+
+    Raises:
+        Timeout: the other side has used less CPU time than that between two looks.
+    """
+    poll, used, (seconds, later) = select.poll(), -math.inf, waits
+    poll.register(fd, select.POLLIN)
+    while not poll.poll(seconds * 1000) and time.monotonic() < deadline:
+        used, before, seconds = cpu_time(), used, later
+        if used < before + least:
+            raise Timeout("the other side does nothing")

@@ -120,7 +120,7 @@ def evaluate_in_child(answer: Callable, request: dict, send: Callable[[Any], Non
     os.set_blocking(read_fd, False)
     try:
         for _ in range(request["messages"]):
-            _wait_while_busy(read_fd, child)
+            wire.wait_while_busy(read_fd, lambda: _cpu_ticks(child), 1, (FIRST_LOOK_SECONDS, STALL_SECONDS))
             send(wire.receive(read_fd, deadline))
         return "done"
     except wire.Timeout:
@@ -134,20 +134,6 @@ def evaluate_in_child(answer: Callable, request: dict, send: Callable[[Any], Non
         with contextlib.suppress(ChildProcessError, ProcessLookupError):  # its end may have been seen already
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-
-
-def _wait_while_busy(read_fd: int, child: int) -> None:
-    """Wait until there is something to read, as long as the child computes.
-
-    Raises:
-        wire.Timeout: the child has used no CPU time for ``STALL_SECONDS``: it sleeps, or waits for what never comes.
-    """
-    poll, used, seconds = select.poll(), -1, FIRST_LOOK_SECONDS
-    poll.register(read_fd, select.POLLIN)
-    while not poll.poll(seconds * 1000):
-        used, before, seconds = _cpu_ticks(child), used, STALL_SECONDS
-        if used == before:
-            raise wire.Timeout("the answer waits")
 
 
 def _cpu_ticks(pid: int) -> int:

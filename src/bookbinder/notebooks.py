@@ -44,6 +44,7 @@ MACHINE = re.compile(
     r"(?<![\w./:-])(?:/(?:home|Users|root|tmp|content|private|usr|opt|mnt)/|[A-Z]:\\)|(?:site|dist)-packages"
 )
 PIXELS = re.compile(r"base64,[A-Za-z0-9+/=]+")
+NUMBERS = re.compile(r'(\["f", \[[\d, ]*\], )"[A-Za-z0-9+/=]+"|\bdata-la="[\w-]+"')  # of a widget
 NO_ALT = re.compile(r"<img\b(?![^>]*\balt=(?:\"[^\"]|'[^']))[^>]*>")
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
@@ -392,7 +393,12 @@ def _words_of(output: NotebookNode) -> str:
 
 
 def differences(page: Page) -> list[str]:
-    """Run the page again and name the cells whose output is no longer the stored one, the pixels of figures aside."""
+    """Run the page again and name the cells whose output is no longer the stored one.
+
+    Two things are not compared, since they differ a little from one processor to another: the pixels of figures and the
+    arrays of real numbers with which a widget computes, such as the weights of a layer that the page has just trained.
+    What a widget says at first, its controls and the shapes of its arrays are compared.
+    """
     stored = page.stored()
     if stored is None or not same_code(page, stored):
         return problems(page)
@@ -405,7 +411,10 @@ def differences(page: Page) -> list[str]:
 
 
 def _compared(cell: NotebookNode) -> list:
-    return [(o.output_type, sorted(o.get("data", {})), PIXELS.sub("", _words_of(o))) for o in cell.outputs]
+    return [
+        (o.output_type, sorted(o.get("data", {})), NUMBERS.sub(r"\1", PIXELS.sub("", _words_of(o))))
+        for o in cell.outputs
+    ]
 
 
 def orphans(root: Path = ROOT) -> list[str]:

@@ -5,10 +5,12 @@ import os
 
 import nbformat
 import pytest
+import torch
 
 from bookbinder import notebooks
 from bookbinder.address import first_cell
 from groundwork import Refusal
+from llm_anatomy.notebook.widgets.graph import export
 
 TEXT = """\
 # A page
@@ -170,16 +172,22 @@ def test_a_second_run_that_prints_something_else_is_named(book, kernel):
     ]
 
 
-def test_pixels_are_not_compared(book, kernel, monkeypatch):
-    def picture(pixels, alt):
-        data = {
-            "image/png": pixels,
-            "text/plain": alt,
-            "text/html": f'<img alt="a" src="data:image/png;base64,{pixels}">',
-        }
+@pytest.fixture
+def shows(kernel, monkeypatch):
+    """Make a run of ``CELL`` show these data."""
+
+    def show(data):
         cells = [nbformat.v4.new_code_cell(execution_count=n) for n in (1, 2)]
         cells[1].outputs = [nbformat.v4.new_output("display_data", data)]
         monkeypatch.setattr(notebooks, "run", lambda page: cells)
+
+    return show
+
+
+def test_pixels_are_not_compared(book, shows):
+    def picture(pixels, alt):
+        html = f'<img alt="a" src="data:image/png;base64,{pixels}">'
+        shows({"image/png": pixels, "text/plain": alt, "text/html": html})
 
     page = book.page(CELL)
     picture("AAAA", "A line.")
@@ -188,3 +196,20 @@ def test_pixels_are_not_compared(book, kernel, monkeypatch):
     assert notebooks.differences(page) == []
     picture("AAAA", "Another line.")
     assert len(notebooks.differences(page)) == 1
+
+
+def test_the_arrays_of_a_widget_are_not_compared_but_their_shapes_and_its_words_are(book, shows):
+    def widget(weight, width=2, sentence="It doubles."):
+        pool, weights = [], torch.full((3, width), weight)
+        graph = export(lambda x: {"y": x @ weights}, {"x": torch.zeros(3)}, pool)
+        script = json.dumps({"pool": pool, "graph": graph})
+        shows({"text/plain": sentence, "text/html": f'<figure data-la="la-{pool[0][2][4:8]}">{script}</figure>'})
+
+    page = book.page(CELL)
+    widget(0.5)
+    notebooks.make(page)
+    widget(0.25)
+    assert notebooks.differences(page) == []
+    for change in ({"width": 4}, {"sentence": "It halves."}):
+        widget(0.5, **change)
+        assert len(notebooks.differences(page)) == 1, change

@@ -12,14 +12,14 @@ of the layers shift during the step, and how smooth the loss is along the gradie
 A run is repeated to the digit on the same processor. On another, rounding grows from step to step: with PyTorch's plain
 kernels, losses differed by up to 0.01, and means of the measurements over the five steps by up to a tenth.
 
-The command writes the tables ``normalization_experiment``, ``…_tuning``, ``…_losses``, ``…_shift``, ``…_smoothness``
-and ``…_gradients`` of :mod:`llm_anatomy.data`.
+The command writes the tables ``normalization_experiment``, ``…_tuning``, ``…_losses``, ``…_shift`` and
+``…_smoothness`` of :mod:`llm_anatomy.data`.
 """
 
 import copy
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -46,7 +46,6 @@ FACTORS = (0.5, 1.0, 2.0, 4.0)
 """Smoothness is measured over steps of so many times a learning rate, after Santurkar et al. (2018)."""
 TUNING_SEED = 5
 NOISE_MEAN, NOISE_SCALE, NOISE_SPREAD = 0.5, 1.25, 0.1
-N_DEEP, WEIGHT_VARIANCES, EVERY = 32, (1.0, 2.0, 4.0), 4
 
 
 @dataclass(frozen=True)
@@ -341,33 +340,6 @@ def smoothness(network: DeepNetwork, batch: tuple[Tensor, Tensor], lr: float, dr
     return Smoothness(max(losses) - min(losses), max(distances), max(betas), max(distances) / norm.item(), error)
 
 
-def gradient_norms(arm: str, weight_variance: float, seed: int) -> Iterator[tuple[int, float, float]]:
-    """Measure gradients by layer in a deep network that is not trained.
-
-    Args:
-        arm: one of ``ARMS``.
-        weight_variance: the variance of a weight times the number of inputs.
-        seed: seed of the weights and the batch.
-
-    Yields:
-        A layer, every fourth one from the first, and the norms of the gradients with respect to its output and to its
-        matrix.
-
-    Source: UCL-25 (erratum E-98); He et al. (2015), section 2.2; Yang et al. (2019).
-
-    >>> [layer for layer, *_ in gradient_norms("none", 2.0, seed=0)]
-    [1, 5, 9, 13, 17, 21, 25, 29]
-    """
-    network = DeepNetwork(arm, Setting(n_layers=N_DEEP, weight_variance=weight_variance), seed)
-    x, classes = examples("teacher", N_PROBE, torch.Generator().manual_seed(seed))
-    read = network.inputs(x)
-    loss = F.cross_entropy(network.layers[-1](read[-1]), classes)
-    for i in range(0, N_DEEP, EVERY):
-        targets = [read[i + 1], network.layers[i][0].weight]  # type: ignore[index]
-        output, matrix = torch.autograd.grad(loss, targets, retain_graph=True)
-        yield i + 1, output.norm().item(), matrix.norm().item()
-
-
 # --- Training and tables ---
 
 NAME = "normalization"
@@ -376,7 +348,6 @@ COLUMNS = {
     f"{NAME}_losses": ["setting", "arm", "seed", "loss", "test_loss"],
     f"{NAME}_shift": ["setting", "arm", "seed", "step", "mean", "std", "gradient", "cosine"],
     f"{NAME}_smoothness": ["setting", "arm", "seed", "step", "lr", *Smoothness.__dataclass_fields__],
-    f"{NAME}_gradients": ["arm", "weight_variance", "seed", "layer", "output", "matrix"],
 }
 """The columns of each table."""
 
@@ -454,7 +425,7 @@ def experiment(out: Path, seeds: Iterable[int] = range(5), n_steps: int = N_STEP
     Raises:
         ValueError: if ``n_workers`` is below 1.
 
-    Source: IITD-36, UCL-25.
+    Source: IITD-36.
 
     >>> from inspect import signature
     >>> signature(experiment).parameters["n_steps"].default
@@ -462,8 +433,6 @@ def experiment(out: Path, seeds: Iterable[int] = range(5), n_steps: int = N_STEP
     """
     tables, seeds, began = Tables(out, COLUMNS, n_workers), list(seeds), time.monotonic()
     with tables.collecting() as collect:
-        deep = [(arm, variance, seed) for arm in ARMS[:3] for variance in WEIGHT_VARIANCES for seed in seeds]
-        collect(_deep, deep, "gradients")
         for name, setting in SETTINGS.items():
             collect(_tuning, [(name, arm, lr, n_steps) for arm in _arms(name) for lr in setting.lrs], f"{name}, rates")
             tuning = [row[1:] for row in tables.rows[f"{NAME}_tuning"] if row[0] == name]
@@ -500,12 +469,6 @@ def _trained(job: tuple[str, str, int, float, int]) -> Rows:
     }
 
 
-def _deep(job: tuple[str, float, int]) -> Rows:
-    arm, variance, seed = job
-    rows = gradient_norms(arm, variance, seed)
-    return {f"{NAME}_gradients": [[*job, layer, f"{output:.3e}", f"{matrix:.3e}"] for layer, output, matrix in rows]}
-
-
 def _settings(n_steps: int) -> list[list]:
     return [
         ["command", f"python -m llm_anatomy experiment {NAME}"],
@@ -518,5 +481,4 @@ def _settings(n_steps: int) -> list[list]:
         ["one_rate", ONE_RATE],
         ["n_probe", N_PROBE],
         ["n_test", N_TEST],
-        ["n_deep", N_DEEP],
     ]

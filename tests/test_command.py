@@ -116,14 +116,25 @@ HELP |= {
     ("chat",): ["NAME", "--system", "{slide,stop}", "--allowed-special", "--dtype", "--device", "examples"],
 }
 HELP |= {
-    ("experiment",): ["positions", "before_transformers", "memory", "normalization", "translation", "story_models"]
+    ("experiment",): [
+        "positions",
+        "before_transformers",
+        "feedforward",
+        "memory",
+        "normalization",
+        "translation",
+        "story_models",
+    ]
 }
+HELP[("experiment",)] += ["norm_placement"]
 HELP |= {("experiment", "positions"): ["--seeds", "--steps", "--out", "45 minutes"]}
 HELP |= {("experiment", "memory"): ["--seeds", "--steps", "5 minutes"]}
 HELP |= {
     ("experiment", name): ["--seeds", "--steps", "--out", "15 minutes"] for name in ("story_models", "translation")
 }
 HELP |= {("experiment", "before_transformers"): ["--seeds", "--steps", "--out", "20 minutes"]}
+HELP |= {("experiment", "norm_placement"): ["--seeds", "--steps", "--out", "516", "40 minutes"]}
+HELP |= {("experiment", "feedforward"): ["--seeds", "--steps", "--out", "48 models", "15 minutes"]}
 HELP |= {("experiment", "normalization"): ["--seeds", "--steps", "--out", "109 networks", "10 minutes"]}
 
 

@@ -64,7 +64,34 @@ def _stories():
     return widgets.TransformerExplorer(models, metadata["tokenizer"], words, caption="Look at the next token.")
 
 
+def _gradients():
+    noise = 0.2 * torch.randn(2, 3, 3, 12, generator=torch.Generator().manual_seed(3))
+    layers, depths = torch.arange(1.0, 13), torch.tensor([3.0, 6, 12])
+    means = torch.stack([1.9 + 0 * layers + 0 * depths[:, None], 6 / (layers + depths[:, None])])[:, :, None]
+    known = (means * noise.exp()).masked_fill(layers > depths[:, None, None], torch.nan)
+    return widgets.GradientByLayer(["post", "pre"], [3, 6, 12], known, caption="Look at the last layer.")
+
+
+def _stability():
+    generator, rates, depths = torch.Generator().manual_seed(4), [0.0005, 0.001, 0.004, 0.016, 0.064], [2, 4, 6, 12]
+    hard = (
+        torch.tensor(rates)[:, None]
+        * torch.tensor(depths)[:, None, None]
+        * torch.tensor([40.0, 10, 2, 2]).view(2, 2, 1, 1, 1)
+    )
+    losses = 2.4 + 0.7 * (hard + 0.1 * torch.randn(2, 2, 4, 5, 3, generator=generator)).clamp(0, 1)
+    losses[0, 0, 3, 4, 1], losses[1, :, 3, 0] = torch.inf, torch.nan
+    return widgets.StabilityMap(["post", "pre"], rates, depths, losses, 3.03, caption="Look at the edge.")
+
+
+def _load():
+    """Shares of 5 experts: all tokens end up with one of them, or the shares stay even."""
+    drawn = torch.randn(2, 3, 1, 5, generator=torch.Generator().manual_seed(3))
+    return (drawn * torch.tensor([[0.5, 2.0, 8.0, 16.0], [0.5, 0.3, 0.2, 0.1]])[:, None, :, None]).softmax(-1)
+
+
 EXAMPLES = {
+    "ActivationExplorer": lambda: widgets.ActivationExplorer(caption="Look at the filled area."),
     "AttentionExplorer": lambda: widgets.AttentionExplorer(TOKENS, _attend, caption="Look at the arcs."),
     "BucketExplorer": lambda: widgets.BucketExplorer(caption="Look at the steps."),
     "CostCalculator": lambda: widgets.CostCalculator(_models(), caption="Look at the crossover."),
@@ -73,6 +100,11 @@ EXAMPLES = {
     "DecayExplorer": lambda: widgets.DecayExplorer(caption="Look at the product."),
     "EmbeddingPlane": lambda: widgets.EmbeddingPlane(caption="Look at the neighbours."),
     "EncodingExplorer": lambda: widgets.EncodingExplorer(caption="Look at the curve."),
+    "ExpertLoad": lambda: widgets.ExpertLoad(
+        _load(), [0, 50, 200, 400], ["without balance loss", "with balance loss"], caption="Look at the bars."
+    ),
+    "GateSurface": lambda: widgets.GateSurface(caption="Look at the stripes."),
+    "GradientByLayer": _gradients,
     "GradientThroughTime": lambda: widgets.GradientThroughTime(caption="Look at the slopes."),
     "FlowExplorer": lambda: widgets.FlowExplorer(
         _flow,
@@ -86,6 +118,7 @@ EXAMPLES = {
     "LSTMGates": lambda: widgets.LSTMGates(caption="Look at the cell."),
     "NormalizedAxes": lambda: widgets.NormalizedAxes(caption="Look at the colons."),
     "NormalizedVector": lambda: widgets.NormalizedVector(caption="Look at the circle."),
+    "Roofline": lambda: widgets.Roofline(caption="Look at the ridge."),
     "RotorExplorer": lambda: widgets.RotorExplorer(caption="Look at the sum."),
     "ScalingExplorer": lambda: widgets.ScalingExplorer(
         {d: d**0.5 * torch.randn(6, 8, generator=torch.Generator().manual_seed(d)) for d in (4, 8, 16, 32)},
@@ -97,6 +130,7 @@ EXAMPLES = {
     "SoftDictionary": lambda: widgets.SoftDictionary(
         [[1, 0], [0, 1]], [[1, 1], [-1, 1]], caption="Look at the output."
     ),
+    "StabilityMap": _stability,
     "TermMixer": lambda: widgets.TermMixer(_terms(), TOKENS, caption="Look at the sum."),
     "TokenizerComparison": lambda: widgets.TokenizerComparison(
         _tokenizers(), "The pupil's naïve teacher 🙂", caption="Look at the numbers of tokens."

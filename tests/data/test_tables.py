@@ -45,6 +45,16 @@ def test_the_operator_classes_share_out_all_of_the_flops_and_of_the_time():
     assert normalization["pct_flop"] < 0.2 and normalization["pct_runtime"] > 25
 
 
+@pytest.mark.syllabus("GT-18")
+def test_rms_norm_makes_as_many_more_steps_a_second_as_the_lecture_says():
+    rows = {row["variant"]: row for row in table("narang_normalization")}
+    layer_norm, rms_norm = rows["Vanilla Transformer"], rows["RMS Norm"]
+    assert round(100 * (rms_norm["steps_per_s"] / layer_norm["steps_per_s"] - 1), 2) == 5.14
+    assert all(rms_norm[size] == layer_norm[size] for size in ("params_M", "ops_T"))
+    assert min(rows, key=lambda variant: rows[variant]["final_loss"]) == "RMS Norm"
+    assert all(rms_norm[score] > layer_norm[score] for score in ("sglue", "xsum", "webq", "wmt_ende"))
+
+
 @pytest.mark.syllabus("IITD-07", "IITD-04", "GT-30")
 def test_the_slides_numbers_about_positions_follow_from_their_rules():
     for row in table("binary_counter"):
@@ -83,3 +93,16 @@ def test_the_slides_statistics_of_the_batch_norm_example_follow_from_its_samples
         assert math.isclose(row["std_exact_population"], deviation, abs_tol=1e-6)
         assert abs(row["mean_slide"] - mean) < 0.005
         assert (abs(row["std_slide"] - deviation) < 0.005) == (row["feature"] != "x_3")  # erratum E-06
+
+
+@pytest.mark.syllabus("CMU-07", "GT-26")
+def test_the_table_of_gated_layers_has_the_lectures_numbers_and_labels():
+    rows = {row["variant"]: row for row in table("glu_variants")}
+    labels = [row["label_cmu"] for row in rows.values()]
+    assert {label for label in labels if labels.count(label) > 1} == {"FFN_ReLU", "FFN_GEGLU"}  # erratum E-29
+    assert all(row["label_gt"] == f"FFN_{name}" for name, row in rows.items())
+    for column in ("log_ppl_65536_steps", "log_ppl_524288_steps"):
+        gated, plain = ([row[column] for row in rows.values() if row["gated"] == kind] for kind in ("yes", "no"))
+        assert len(gated) == 5 and max(gated) < min(plain) and min(gated) == rows["GEGLU"][column]
+    ratio = math.exp(rows["GEGLU"]["log_ppl_524288_steps"] - rows["ReLU"]["log_ppl_524288_steps"])
+    assert round(100 * (1 - ratio), 1) == 4.3 and round(100 * (1 / ratio - 1), 1) == 4.5

@@ -14,7 +14,8 @@ from llm_grader.records import Outcome, PreparedQuestion
 from llm_grader.worker import calls, questions
 
 CHAPTERS = ["attention", "before_transformers", "tokenizers", "transformer"]
-CHAPTERS += ["absolute_position", "relative_position", "rotary_position", "normalization"]
+CHAPTERS += ["absolute_position", "relative_position", "rotary_position", "normalization", "norm_placement"]
+CHAPTERS += ["feedforward"]
 
 
 def dressed(value, *, tensor=lambda x: x, number=lambda x: x, sequence=lambda x: x, dictionary=lambda x: x):

@@ -324,6 +324,14 @@ def test_only_wrong_cases_count():
     assert "factor of 2" in diagnose([expected[0], *(2 * e for e in expected[1:])], expected, [{}] * 3)
 
 
+def test_a_result_that_varies_in_the_right_cases_is_not_always_the_same():
+    torch.manual_seed(0)
+    expected, zeros = [numbers(5, 8), numbers(7, 10), 0 * numbers(3, 4)], [torch.zeros(5, 8), torch.zeros(7, 10)]
+    assert diagnose([*zeros, expected[2]], expected, [{}] * 3) == "Your result is always 0."
+    expected[2] += 1.5
+    assert diagnose([*zeros, expected[2]], expected, [{}] * 3) == "Where your result is wrong, it is always 0."
+
+
 def test_the_same_case_again_is_no_more_evidence():
     found, expected = torch.tensor([0.5, 0.7]), torch.tensor([0.25, 0.49])
     assert diagnose([found] * 5, [expected] * 5, [{}] * 5) is None

@@ -390,7 +390,7 @@ class GatedExperts(Experts):
     Args:
         n_experts, d_model, d_ff, activation: as in :class:`Experts`.
 
-    Source: Jiang et al. (2024), section 2.1; GT-19.
+    Source: Jiang et al. (2024), section 2.1; CMU-05, GT-19, GT-25.
 
     >>> experts = GatedExperts(n_experts=3, d_model=8, d_ff=32, activation=nn.SiLU())
     >>> experts.w_up.shape, experts(torch.randn(9, 8), torch.tensor([4, 0, 5])).shape

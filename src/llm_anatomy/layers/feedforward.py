@@ -37,7 +37,7 @@ class Swish(nn.Module):
     [-0.1192, 0.0, 0.8808]
     """
 
-    def __init__(self, beta: float = 1.0, *, trainable: bool = False):
+    def __init__(self, beta: float | Float[Tensor, ""] = 1.0, *, trainable: bool = False):
         super().__init__()
         self.beta = nn.Parameter(torch.tensor(float(beta))) if trainable else beta
 
@@ -45,7 +45,7 @@ class Swish(nn.Module):
         return z * torch.sigmoid(self.beta * z)
 
 
-def swish_derivative(z: Float[Tensor, "*shape"], beta: float = 1.0) -> Float[Tensor, "*shape"]:
+def swish_derivative(z: Float[Tensor, "*shape"], beta: float | Float[Tensor, ""] = 1.0) -> Float[Tensor, "*shape"]:
     r"""Compute the derivative of Swish.
 
     .. math:: \frac{d}{dz} \mathrm{Swish}_\beta(z) = \sigma(\beta z) + \beta z\, \sigma(\beta z) (1 - \sigma(\beta z))

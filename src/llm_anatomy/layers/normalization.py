@@ -179,7 +179,7 @@ class RMSNorm(nn.Module):
     Raises:
         ValueError: for a width below 1 or a negative eps.
 
-    Source: Zhang and Sennrich (2019), equation 4; CMU-20, GT-16, GT-17 (erratum E-35).
+    Source: Zhang and Sennrich (2019), equation 4; CMU-20, GT-16, GT-17, GT-18 (erratum E-35).
 
     >>> [round(v, 3) for v in RMSNorm(4)(torch.tensor([[1.0, 3.0, 5.0, 7.0]])).flatten().tolist()]
     [0.218, 0.655, 1.091, 1.528]

@@ -42,11 +42,13 @@ def diagnose(
     given = list(zip(found, expected, arguments, sizes or [{} for _ in found], strict=True))
     if any(x.is_complex() for pair in given for x in pair[:2]):
         return None
-    cases = [case for case in itertools.starmap(_case, given) if case.wrong is None or case.wrong.any()]
+    every = list(itertools.starmap(_case, given))
+    cases = [case for case in every if case.wrong is None or case.wrong.any()]
     if not cases or any(not 0 < x.numel() <= LARGEST for case in cases for x in (case.found, case.expected)):
         return None
     mixed = len({case.expected.dim() for case in cases}) > 1
-    cases = [replace(case, mixed=mixed) for case in cases]
+    right = tuple(case.found for case in every if case.wrong is not None and not case.wrong.any())
+    cases = [replace(case, mixed=mixed, right=right) for case in cases]
     new = [not any(_repeats(case, earlier) for earlier in cases[:i]) for i, case in enumerate(cases)]
     for hypothesis in HYPOTHESES:
         worth = dict(hypothesis(cases[0]))
@@ -71,6 +73,7 @@ class Case:
         boolean: whether True or False is expected.
         wrong: which entries are wrong; None if the shape is.
         mixed: whether the number of axes varies among the cases, so that axes are counted from the end.
+        right: what was returned in the cases that came out right.
     """
 
     found: Tensor
@@ -80,6 +83,7 @@ class Case:
     boolean: bool
     wrong: Tensor | None
     mixed: bool = False
+    right: tuple[Tensor, ...] = ()
 
     @cached_property
     def worth(self) -> float:
@@ -100,7 +104,7 @@ class Case:
     def at(self, mask: Tensor) -> "Case":
         """The marked entries alone, as vectors."""
         f, e = self.found[mask], self.expected[mask]
-        return replace(self, found=f, expected=e, wrong=torch.ones_like(f, dtype=torch.bool))
+        return replace(self, found=f, expected=e, wrong=torch.ones_like(f, dtype=torch.bool), right=())
 
 
 def _case(found: Tensor, expected: Tensor, arguments: dict[str, object], sizes: dict[str, int]) -> Case:
@@ -248,7 +252,7 @@ def _values(case: Case) -> Claims:
 
 def _constant(case: Case) -> Claims:
     first = case.found.flatten()[0]
-    if _same(case.found, first.expand_as(case.found)):
+    if all(_same(x, first.expand_as(x)) for x in (case.found, *case.right)):
         ask = ": 0 / 0, ∞ − ∞ and 0 · ∞ all give NaN" if first.isnan() else ""
         yield f"is always {_shown(first.item(), case.boolean)}{ask}", _bits(case.expected) + 20 * first.isnan().item()
 

@@ -1,5 +1,6 @@
 """Widgets that work on the static page without a kernel, and in Jupyter and Colab with one."""
 
+from llm_anatomy.notebook.widgets.activation_explorer import ActivationExplorer
 from llm_anatomy.notebook.widgets.attention_explorer import AttentionExplorer
 from llm_anatomy.notebook.widgets.base import Widget
 from llm_anatomy.notebook.widgets.bucket_explorer import BucketExplorer
@@ -10,19 +11,24 @@ from llm_anatomy.notebook.widgets.cross_attention_explorer import CrossAttention
 from llm_anatomy.notebook.widgets.decay_explorer import DecayExplorer
 from llm_anatomy.notebook.widgets.embedding_plane import EmbeddingPlane
 from llm_anatomy.notebook.widgets.encoding_explorer import EncodingExplorer
+from llm_anatomy.notebook.widgets.expert_load import ExpertLoad
 from llm_anatomy.notebook.widgets.flow_explorer import FlowExplorer
+from llm_anatomy.notebook.widgets.gate_surface import GateSurface
+from llm_anatomy.notebook.widgets.gradient_by_layer import GradientByLayer
 from llm_anatomy.notebook.widgets.gradient_through_time import GradientThroughTime
 from llm_anatomy.notebook.widgets.heads_explorer import HeadsExplorer
 from llm_anatomy.notebook.widgets.lstm_gates import LSTMGates
 from llm_anatomy.notebook.widgets.merge_stepper import MergeStepper
 from llm_anatomy.notebook.widgets.normalized_axes import NormalizedAxes
 from llm_anatomy.notebook.widgets.normalized_vector import NormalizedVector
+from llm_anatomy.notebook.widgets.roofline import Roofline
 from llm_anatomy.notebook.widgets.rotor_explorer import RotorExplorer
 from llm_anatomy.notebook.widgets.scaling_explorer import ScalingExplorer
 from llm_anatomy.notebook.widgets.scheme_explorer import SchemeExplorer
 from llm_anatomy.notebook.widgets.shrinking_batch import ShrinkingBatch
 from llm_anatomy.notebook.widgets.slopes_explorer import SlopesExplorer
 from llm_anatomy.notebook.widgets.soft_dictionary import SoftDictionary
+from llm_anatomy.notebook.widgets.stability_map import StabilityMap
 from llm_anatomy.notebook.widgets.term_mixer import TermMixer
 from llm_anatomy.notebook.widgets.text import Encoder, Encoders, Merges
 from llm_anatomy.notebook.widgets.tokenizer_comparison import TokenizerComparison
@@ -30,6 +36,7 @@ from llm_anatomy.notebook.widgets.transformer_explorer import TransformerExplore
 from llm_anatomy.notebook.widgets.vocabulary_trade_off import VocabularyTradeOff
 
 __all__ = [
+    "ActivationExplorer",
     "AttentionExplorer",
     "BucketExplorer",
     "Choice",
@@ -41,7 +48,10 @@ __all__ = [
     "Encoder",
     "Encoders",
     "EncodingExplorer",
+    "ExpertLoad",
     "FlowExplorer",
+    "GateSurface",
+    "GradientByLayer",
     "GradientThroughTime",
     "HeadsExplorer",
     "LSTMGates",
@@ -50,6 +60,7 @@ __all__ = [
     "NormalizedAxes",
     "NormalizedVector",
     "Point",
+    "Roofline",
     "RotorExplorer",
     "ScalingExplorer",
     "SchemeExplorer",
@@ -57,6 +68,7 @@ __all__ = [
     "Slider",
     "SlopesExplorer",
     "SoftDictionary",
+    "StabilityMap",
     "TermMixer",
     "Text",
     "Tick",

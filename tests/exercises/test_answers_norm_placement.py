@@ -707,3 +707,114 @@ def test_the_figure_shows_what_the_answer_says():
     assert min(norms, key=norms.get) == "C" and 1.3 * norms["C"] < norms["B"] < norms["A"] / 1.3
     assert abs(mean(*runs["C"], "loss") - READ["level"]) < 0.02
     assert max(mean(*runs[letter], "loss") for letter in "AB") < 2.6
+
+
+# Answers to the statements alone, by somebody who had not seen the masters
+
+
+def changed_stack(like_w_1=False, transposed=False, same_table=False, normed_stream=False, activation=torch.tanh):
+    def last_gradient(seed):
+        torch.manual_seed(seed)
+        table = torch.zeros(2, 2)
+        for row, post in enumerate((True, False)):
+            for column, depth in enumerate((2, 64)):
+                w_1, w_2 = ((torch.randn(depth, 64, 64) / 8).requires_grad_() for _ in range(2))
+                start, direction = torch.randn(2, 32, 64)
+                x = start
+                for a, b in zip(w_1, w_2, strict=True):
+                    h = norm(x + activation(x @ a) @ b) if post else activation(norm(x) @ a) @ b
+                    x = h if post else (norm(x) if normed_stream else x) + h
+                x = x if post else norm(x)
+                gradients = torch.autograd.grad((x * (start if same_table else direction)).sum() / 32, (w_1, w_2))
+                table[row, column] = gradients[0 if like_w_1 else 1][-1].norm()
+        return table.T if transposed else table, "only pre-norm falls"
+
+    return last_gradient
+
+
+def test_the_stack_itself_is_right():
+    assert told("last_gradient", changed_stack()).status == "passed"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"like_w_1": True}, "gradient of W₂, and not of W₁"),
+        ({"activation": torch.relu}, "Does each layer have its tanh"),
+        ({"same_table": True}, "the loss drawn independently"),
+        ({"transposed": True}, "They should stand for the placements"),
+        ({"normed_stream": True}, "to the stream itself, and not to its norm"),
+    ],
+)
+def test_averages_tell_what_a_single_seed_does_not(change, words):
+    result = told("last_gradient", changed_stack(**change))
+    assert result.status != "passed" and words in " ".join(result.message.split())
+
+
+def test_rows_exchanged_are_told_whatever_the_conclusion_is():
+    answer = changed_stack()
+    assert told("last_gradient", lambda seed: (answer(seed)[0].flip(0), answer(seed)[1])).mistake == "rows_exchanged"
+
+
+def test_gradients_that_add_up_are_told():
+    def left_at_the_weights(x, weights, upstream, placement):
+        weights.requires_grad_()
+        for w in weights:
+            x = norm(x + (x @ w).tanh()) if placement == "post" else x + (norm(x) @ w).tanh()
+        ((x if placement == "post" else norm(x)) * upstream).sum().backward()
+        return weights.grad.flatten(1).norm(dim=1)
+
+    assert "Do gradients add up in the `grad` of a tensor that you are given" in " ".join(
+        told("gradient_by_layer", left_at_the_weights).message.split()
+    )
+
+
+def test_a_steep_warm_up_is_not_called_a_jump():
+    def squared(steps, warmup_steps, peak):
+        s = steps.double()
+        return peak * torch.minimum((s / warmup_steps) ** 2, (warmup_steps / s).sqrt())
+
+    assert "jump" not in told("warm_up", squared).message
+
+
+@pytest.mark.parametrize(
+    ("name", "returned", "mistake"),
+    [
+        ("speed_gain", (5.14, 5.14, 2.1, 245, 34.2), "first_gain_for_the_time"),
+        ("speed_gain", (5.14, -4.89, 2.0, 245, 34.2), "fall_with_a_sign"),
+        ("speed_gain", (105.14, 95.11, 2.0, 245, 134.2), "quotients_for_all_gains"),
+        ("speed_gain", (5.14, 4.89, 2.0, 245, 41.8), "share_over_the_products"),
+        ("rezero_first_step", (6, 0, 1, 1.64, 0.0108), "one_layer_in_the_output"),
+    ],
+)
+def test_numbers_of_a_blind_answerer(name, returned, mistake):
+    assert told(name, lambda: returned).mistake == mistake
+
+
+def test_a_percent_sign_is_told():
+    assert "'20 %' is not a number" in told("stream_growth", lambda: (5, 24, "20 %", 1, 25)).message
+
+
+def test_the_root_may_be_what_is_missing():
+    assert "leave out the root" in " ".join(told("stream_growth", lambda: (25, 3, 1 / 25, 1, 25)).message.split())
+
+
+def test_the_residual_may_be_missing_after_a_norm_alone():
+    right, _ = solution("four_placements")
+
+    def answer(x, w_1, w_2, placement):
+        y = right(x, w_1, w_2, placement)
+        return y if placement in ("post", "pre") else y - x
+
+    assert told("four_placements", answer).mistake == "no_residual_after_a_norm"
+
+
+@pytest.mark.parametrize(
+    ("matrices", "mistake"), [(lambda g: 2 + g, "one_bias_too_many"), (lambda g: 2 - g, "gate_for_no_gate")]
+)
+def test_biases_of_the_wrong_matrices(matrices, mistake):
+    def answer(n_layers, d_model, d_ff, gated, placement):
+        norms = (2 * n_layers + (placement == "pre")) * d_model
+        return norms, n_layers * (matrices(gated) * d_ff + d_model), 4 * n_layers * d_model
+
+    assert told("saved_parameters", answer).mistake == mistake

@@ -153,6 +153,12 @@ def test_what_cannot_be_observed_is_said(observed, returned, words):
     assert told(lambda x, factor: returned(x)).startswith(FIRST + words)
 
 
+def test_a_string_that_is_no_number_is_said(use):
+    source = PROPERTIES + "\n\ndef observe(returned, x, factor):\n    return float(returned)\n"
+    use(described(lambda x, factor: factor, CASES, source.replace("property_", "other_"), []))
+    assert told(lambda x, factor: "20 %") == f"{FIRST}returns something that cannot be used: '20 %' is not a number."
+
+
 def test_any_callable_and_a_list_for_a_tuple_will_do():
     class Answer:
         def __call__(self, *arguments):

@@ -92,6 +92,13 @@ def no_residual(x, w_1, w_2, placement):
     return after(_f(before(x), w_1, w_2))
 
 
+def no_residual_after_a_norm(x, w_1, w_2, placement):
+    """Your "post" and "pre" are right. In the other two, you return the norm of the sublayer's output. Add it to the
+    stream."""
+    right = _stream(x, w_1, w_2, placement)
+    return right if placement in ("post", "pre") else right - x
+
+
 def no_residual_in_post(x, w_1, w_2, placement):
     """Only your "post" is wrong: the stream is missing from the sum that is normalized."""
     return _norm(_f(x, w_1, w_2)) if placement == "post" else _stream(x, w_1, w_2, placement)

@@ -89,6 +89,16 @@ def cases(generator):
     return [drawn(6, 4, 5, "post"), drawn(6, 4, 5, "pre"), *few, drawn(3, 2, 4, "pre"), drawn(2, 5, 3, "post")]
 
 
+def property_same_result_twice(answer, generator):
+    shapes = {"x": (3, 4), "weights": (5, 4, 4), "upstream": (3, 4)}
+    values = {name: torch.randn(*shape, generator=generator) for name, shape in shapes.items()}
+    once, twice = (torch.as_tensor(answer(*values.values(), "pre")).detach().clone() for _ in range(2))
+    assert torch.allclose(once, twice), (
+        "Called twice with the same tensors, your function returns two different results. Do gradients add up in the "
+        "`grad` of a tensor that you are given? Ask for the gradients of a copy."
+    )
+
+
 def property_upstream_scales(answer, generator):
     x, weights, upstream = (torch.randn(*shape, generator=generator) for shape in ((3, 4), (5, 4, 4), (3, 4)))
     for placement in ("post", "pre"):

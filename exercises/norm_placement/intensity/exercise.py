@@ -52,7 +52,7 @@ def property_no_norm_is_above_this(answer, generator):
             found = float(answer(n_tokens, 64, 48, n_bytes, 8e12, 3e11)[0][1])
             assert 0 < found < 2 / n_bytes, (
                 f"A norm reads and writes each number, for four operations. So with {n_bytes} bytes for a number, its "
-                f"intensity is below {2 / n_bytes:g}, however large the table is. Yours is {found:g}."
+                f"intensity is above 0 and below {2 / n_bytes:g}, however large the table is. Yours is {found:g}."
             )
 
 

@@ -86,6 +86,12 @@ def gain_for_each_token(n_tokens, d_in, d_out, n_bytes, peak, bandwidth):
     return _answer(n_tokens, d_in, d_out, n_bytes, peak, bandwidth, norm=4 / 3 / n_bytes)
 
 
+def table_read_twice(n_tokens, d_in, d_out, n_bytes, peak, bandwidth):
+    """The product is right, but your norm moves three tables. The statement counts two, one read and one written."""
+    norm = 4 * n_tokens * d_in / (n_bytes * (3 * n_tokens * d_in + d_in))
+    return _answer(n_tokens, d_in, d_out, n_bytes, peak, bandwidth, norm=norm)
+
+
 def one_gain_for_all(n_tokens, d_in, d_out, n_bytes, peak, bandwidth):
     """The product is right, but the gain of your norm is a single number. It has one for each column."""
     norm = 4 * n_tokens * d_in / (n_bytes * (2 * n_tokens * d_in + 1))

@@ -77,7 +77,12 @@ def cases(generator):
 
 
 CONCLUSIONS = ["both fall", "only post-norm falls", "only pre-norm falls", "neither falls"]
-LIMITS = [(5.2, 7.2), (4.4, 8.6), (4.4, 6.9), (1.05, 1.85)]  # 200 seeds: 5.5-6.5, 5.2-7.1, 4.9-5.7, 1.27-1.57
+LIMITS = [(5.2, 7.2), (4.4, 8.6), (4.4, 6.5), (1.05, 1.85)]  # 200 seeds: 5.5-6.5, 5.2-7.1, 4.9-5.7, 1.27-1.57
+
+
+def judged(norms):
+    pairs = zip(norms.flatten().tolist(), LIMITS, strict=True)
+    return ["too small" if x < low else "too large" if x > high else "right" for x, (low, high) in pairs]
 
 
 def observe(returned, seed):
@@ -93,12 +98,35 @@ def observe(returned, seed):
     assert norms.shape == (2, 2), f"the table has shape {tuple(norms.shape)}, not (2, 2)"
     assert conclusion in CONCLUSIONS, f"the conclusion is {conclusion!r}, which is not one of the four strings"
     assert not norms.isnan().any(), "some of your norms are NaN, which does not happen in this experiment"
-    pairs = zip(norms.flatten().tolist(), LIMITS, strict=True)
-    words = ["too small" if x < low else "too large" if x > high else "right" for x, (low, high) in pairs]
+    words = judged(norms)
+    for axis, names in enumerate(("rows", "columns")):
+        if words != ["right"] * 4 == judged(norms.flip(axis)):
+            return f"all four norms are right, but the two {names} are exchanged"
     if words != ["right"] * 4:
         return "post-norm: 2 layers {}, 64 layers {}; pre-norm: 2 layers {}, 64 layers {}".format(*words)
     follows = conclusion == "only pre-norm falls"
     return f"all four norms are right, and the conclusion {'follows' if follows else 'does not follow'} from them"
+
+
+def property_on_average(answer, generator):
+    tables = []
+    for seed in range(8):
+        table = answer(seed)[0]
+        rows = [[float(x) for x in row] for row in table] if isinstance(table, tuple | list) else table
+        tables.append(torch.as_tensor(rows).detach().double())
+    mean = torch.stack(tables).mean(0)
+    if judged(mean)[3] != "right":  # there is more to say than what follows
+        return
+    # 2 layers: 6.01 and 5.36, whose sum varies by 0.08 over groups of eight seeds; post-norm with 64 layers: 6.03
+    assert mean[0, 1] > mean[1, 0], (
+        "On average over eight seeds, your second number in the first row is smaller than the first one in the second "
+        "row. Do the rows of your table stand for the numbers of layers? They should stand for the placements."
+    )
+    size = "small" if mean[:, 0].sum() < 11 else "large"
+    assert 10.95 < mean[:, 0].sum() < 11.8, (
+        f"On average over eight seeds, your norms with 2 layers are too {size}. Are they norms of the gradient of W₂, "
+        "and not of W₁? Does each layer have its tanh? Are the input and the table in the loss drawn independently?"
+    )
 
 
 def hidden_cases(generator):

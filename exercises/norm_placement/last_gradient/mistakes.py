@@ -16,12 +16,6 @@ def rows_exchanged(seed):
     return TABLE.flip(0), "only post-norm falls"
 
 
-def placements_exchanged(seed):
-    """Your post-norm stack behaves as pre-norm should, and your pre-norm stack as post-norm. Are the rows of the table
-    or the two placements exchanged?"""
-    return torch.tensor([[5.0, 1.4], [6.0, 6.1]]), "only post-norm falls"
-
-
 def columns_exchanged(seed):
     """Your pre-norm gradient grows from 2 to 64 layers. Are the columns of the table exchanged? 2 layers come first."""
     return TABLE.flip(1), PRE
@@ -37,6 +31,12 @@ def first_layer(seed):
     """With 2 layers your norms are right, but with 64 they are too large. Do you look at the last layer, and not at the
     first one?"""
     return torch.tensor([[6.0, 35.0], [6.3, 8.4]]), "neither falls"
+
+
+def last_too_large(seed):
+    """Only your pre-norm gradient with 64 layers is too large. Does each layer add its branch to the stream itself, and
+    not to its norm? Are there 64 layers, and is there one more norm after the last?"""
+    return torch.tensor([[6.0, 6.1], [5.6, 5.0]]), "neither falls"
 
 
 def default_initialization(seed):
@@ -64,7 +64,7 @@ def branch_normalized(seed):
 
 def all_too_large(seed):
     """All four of your norms are too large. Is the loss divided by 32, is the stream added in each layer, and does each
-    layer have matrices of its own?"""
+    layer have matrices of its own? Is the norm that of the last W₂ alone, and the root of a sum of squares?"""
     return 32 * TABLE, PRE
 
 

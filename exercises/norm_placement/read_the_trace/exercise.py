@@ -44,7 +44,7 @@ def observe(returned):
     level = float(returned["level"])
     assert math.isfinite(level), "the level should be a number"
     size = "right" if abs(level - 3.08) <= 0.07001 else "too low" if level < 3.08 else "too high"
-    return letters | {"level": size}
+    return letters | {"level": f"a level that is {size}"}
 
 
 def hidden_cases(generator):

@@ -38,7 +38,8 @@ def observe(returned):
     numbers = returned.tolist() if isinstance(returned, torch.Tensor) else returned
     assert isinstance(numbers, tuple | list) and len(numbers) == 5, "five numbers are needed"
     right = (6, 0, 1, 0.82, 0.0108)
-    pairs = zip(map(float, numbers), right, strict=True)
+    plain = [float(x.detach() if isinstance(x, torch.Tensor) else x) for x in numbers]
+    pairs = zip(plain, right, strict=True)
     return tuple(float(r) if abs(x - r) <= 1.0001e-4 else round(x, 4) for x, r in pairs)
 
 

@@ -107,3 +107,8 @@ def second_layer_forgotten():
 def two_decimals():
     """Your fifth number is right as far as it goes. Return it to four decimals."""
     return _with(n5=0.01)
+
+
+def one_layer_in_the_output():
+    """Only your fourth number is wrong: it is h, the stream after the first of the two layers."""
+    return _with(n4=1.64)

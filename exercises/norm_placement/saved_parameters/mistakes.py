@@ -118,3 +118,15 @@ def weights_for_all_biases(n_layers, d_model, d_ff, gated, placement):
 def hidden_width_for_each_bias(n_layers, d_model, d_ff, gated, placement):
     """Your second number counts `d_ff` numbers for every bias. How many outputs has the matrix that leads back?"""
     return _saved(n_layers, d_model, d_ff, gated, placement, feedforward=n_layers * (2 + gated) * d_ff)
+
+
+def one_bias_too_many(n_layers, d_model, d_ff, gated, placement):
+    """Your second number counts one bias with `d_ff` numbers too many in each layer. There is one for each matrix to
+    `d_ff` features, and one with `d_model` numbers for the matrix that leads back."""
+    feedforward = n_layers * ((2 + gated) * d_ff + d_model)
+    return _saved(n_layers, d_model, d_ff, gated, placement, feedforward=feedforward)
+
+
+def gate_for_no_gate(n_layers, d_model, d_ff, gated, placement):
+    """Your second number counts the gate in a layer without one, and leaves it out in a gated layer."""
+    return _saved(n_layers, d_model, d_ff, gated, placement, feedforward=n_layers * ((2 - gated) * d_ff + d_model))

@@ -11,6 +11,17 @@ def same_gain_twice():
     return _with(n2=5.14)
 
 
+def first_gain_for_the_time():
+    """Your second number repeats the first, and your third one follows from it. Steps per second and seconds per step
+    are not the same thing: a step takes 3.50/3.68 of its time."""
+    return _with(n2=5.14, n3=2.1)
+
+
+def fall_with_a_sign():
+    """Only the sign of your second number is wrong. The time falls by a positive number of percent."""
+    return _with(n2=-4.89)
+
+
 def time_for_speed():
     """Only your first number is wrong: it is the time that is saved. Divide by the number of steps with LayerNorm."""
     return _with(n1=4.89)
@@ -40,6 +51,12 @@ def difference_of_steps():
 def quotient_for_gain():
     """Your first two numbers are quotients, in percent. By how many percent do they differ from 100?"""
     return _with(n1=105.14, n2=95.11)
+
+
+def quotients_for_all_gains():
+    """Three of your numbers, the first two and the last, are quotients, in percent. By how many percent do they differ
+    from 100?"""
+    return _with(n1=105.14, n2=95.11, n5=134.2)
 
 
 def time_left_for_time_saved():
@@ -122,3 +139,9 @@ def speed_for_the_bound():
 def operations_for_the_bound():
     """Only your fifth number is wrong: it uses the share of the operations. The share of the time counts."""
     return _with(n5=0.2)
+
+
+def share_over_the_products():
+    """Only your fifth number is wrong: it divides by the time of the matrix products alone. The element-wise operators
+    stay as well."""
+    return _with(n5=41.8)

@@ -42,8 +42,8 @@ def rounded_up():
 
 
 def sizes_added():
-    """You add up the RMS of all vectors, which is right only if they all point in the same direction, as in the fifth
-    case. What adds up if they are uncorrelated?"""
+    """You add up the RMS of all vectors, or you leave out the root. The RMS add up only if all vectors point in the
+    same direction, as in the fifth case. If they are uncorrelated, the mean squares add up."""
     return _with(n1=25, n2=3, n3=0.04)
 
 

@@ -51,7 +51,10 @@ def property_peak(answer, generator):
 
 def property_no_jump(answer, generator):
     rates = torch.as_tensor(answer(torch.arange(1, 400), 100, 1.0))
-    assert rates.diff().abs().max() < 0.011, "With a warm-up of 100 steps, your learning rate jumps somewhere."
+    assert rates.diff().abs().max() < 0.011, (
+        "With a warm-up of 100 steps and a peak of 1, your learning rate changes by more than 0.01 from one step to "
+        "the next somewhere. It should grow by 0.01 in each step of the warm-up, and change by less after it."
+    )
 
 
 def hidden_cases(generator):

@@ -2,6 +2,7 @@
 
 import math
 import numbers
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -112,7 +113,8 @@ def _observed(observe: Callable, returned: Any, case: dict) -> Any:
     except AssertionError as e:
         raise Unusable(str(e)) from e
     except Exception as e:
-        raise Unusable(type(e).__name__) from e
+        no_number = re.fullmatch("could not convert string to float: (.+)", str(e))
+        raise Unusable(f"{no_number[1]} is not a number" if no_number else type(e).__name__) from e
 
 
 def on_cpu(value: Any) -> Any:

@@ -120,6 +120,7 @@ HELP |= {
         "positions",
         "before_transformers",
         "feedforward",
+        "kv_cache",
         "memory",
         "normalization",
         "translation",
@@ -135,6 +136,7 @@ HELP |= {
 HELP |= {("experiment", "before_transformers"): ["--seeds", "--steps", "--out", "20 minutes"]}
 HELP |= {("experiment", "norm_placement"): ["--seeds", "--steps", "--out", "516", "40 minutes"]}
 HELP |= {("experiment", "feedforward"): ["--seeds", "--steps", "--out", "48 models", "15 minutes"]}
+HELP |= {("experiment", "kv_cache"): ["--seeds", "--steps", "--out", "42 models", "15 minutes"]}
 HELP |= {("experiment", "normalization"): ["--seeds", "--steps", "--out", "109 networks", "10 minutes"]}
 
 

@@ -98,7 +98,7 @@ def step(attention, x, positions, **kwargs):
 LEFT_PADDED = torch.tensor([[-1, -1, 0, 1, 2, 3, 4, 5, 6], list(range(9)), [-1, 0, 1, 2, 3, 4, 5, 6, 7]])
 
 
-@pytest.mark.syllabus("CMU-10")
+@pytest.mark.syllabus("CMU-10", "GT-32")
 @pytest.mark.parametrize("blocks", [[1] * TOKENS, [4, 1, 3, 1], [TOKENS]], ids=["one by one", "in blocks", "at once"])
 @pytest.mark.parametrize("positions", [torch.arange(TOKENS)[None], LEFT_PADDED], ids=["in order", "left padding"])
 @pytest.mark.parametrize("name", SCHEMES)
@@ -181,7 +181,7 @@ def test_weights_and_soft_caps_over_a_cache(capped):
     torch.testing.assert_close(last, weights[:, :, 4:], rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.syllabus("CMU-10", "CMU-11", "CMU-12", "CMU-13")
+@pytest.mark.syllabus("CMU-10", "CMU-11", "CMU-12", "CMU-13", "CMU-16")
 def test_bytes_are_those_of_the_formula():
     """The lecture's LLaMA-65B and LLaMA-2-70B shapes, one layer of 80, 16 bits, one token: E-33's widths, too."""
 

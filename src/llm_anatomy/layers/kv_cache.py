@@ -57,7 +57,7 @@ class KVCache:
     Raises:
         ValueError: for sizes below one; in ``append``, if the tokens do not fit or require a gradient.
 
-    Source: Pope et al. (2022), section 3; Shazeer (2019), section 2.4; CMU-10.
+    Source: Pope et al. (2022), section 3; Shazeer (2019), section 2.4; CMU-10, GT-32.
 
     >>> cache = KVCache(batch=1, n_slots=4, shapes=[(2, 3), (2, 5)])
     >>> keys, values, positions = cache.append(torch.ones(1, 2, 3, 3), torch.ones(1, 2, 3, 5))

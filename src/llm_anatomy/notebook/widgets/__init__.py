@@ -4,11 +4,13 @@ from llm_anatomy.notebook.widgets.activation_explorer import ActivationExplorer
 from llm_anatomy.notebook.widgets.attention_explorer import AttentionExplorer
 from llm_anatomy.notebook.widgets.base import Widget
 from llm_anatomy.notebook.widgets.bucket_explorer import BucketExplorer
+from llm_anatomy.notebook.widgets.cache_calculator import CacheCalculator
 from llm_anatomy.notebook.widgets.controls import Choice, Point, Slider, Text, Tick
 from llm_anatomy.notebook.widgets.cost_calculator import CostCalculator
 from llm_anatomy.notebook.widgets.counter_and_sinusoids import CounterAndSinusoids
 from llm_anatomy.notebook.widgets.cross_attention_explorer import CrossAttentionExplorer
 from llm_anatomy.notebook.widgets.decay_explorer import DecayExplorer
+from llm_anatomy.notebook.widgets.decoding_timeline import DecodingTimeline
 from llm_anatomy.notebook.widgets.embedding_plane import EmbeddingPlane
 from llm_anatomy.notebook.widgets.encoding_explorer import EncodingExplorer
 from llm_anatomy.notebook.widgets.expert_load import ExpertLoad
@@ -16,6 +18,7 @@ from llm_anatomy.notebook.widgets.flow_explorer import FlowExplorer
 from llm_anatomy.notebook.widgets.gate_surface import GateSurface
 from llm_anatomy.notebook.widgets.gradient_by_layer import GradientByLayer
 from llm_anatomy.notebook.widgets.gradient_through_time import GradientThroughTime
+from llm_anatomy.notebook.widgets.head_sharing import HeadSharing
 from llm_anatomy.notebook.widgets.heads_explorer import HeadsExplorer
 from llm_anatomy.notebook.widgets.lstm_gates import LSTMGates
 from llm_anatomy.notebook.widgets.merge_stepper import MergeStepper
@@ -39,11 +42,13 @@ __all__ = [
     "ActivationExplorer",
     "AttentionExplorer",
     "BucketExplorer",
+    "CacheCalculator",
     "Choice",
     "CostCalculator",
     "CounterAndSinusoids",
     "CrossAttentionExplorer",
     "DecayExplorer",
+    "DecodingTimeline",
     "EmbeddingPlane",
     "Encoder",
     "Encoders",
@@ -53,6 +58,7 @@ __all__ = [
     "GateSurface",
     "GradientByLayer",
     "GradientThroughTime",
+    "HeadSharing",
     "HeadsExplorer",
     "LSTMGates",
     "Merges",

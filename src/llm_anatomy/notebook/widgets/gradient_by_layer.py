@@ -9,7 +9,7 @@ from llm_anatomy.notebook.widgets.arguments import list_of_strings, whole
 from llm_anatomy.notebook.widgets.base import Widget
 from llm_anatomy.notebook.widgets.controls import Choice
 
-HUES = "query", "key"  # of the first and of the second placement
+HUES = "query", "negative"  # of the first and of the second placement
 COMPARED = [
     "the seeds of {placement} and {other} overlap",
     "every seed of {placement} is above every seed of {other}",

@@ -188,7 +188,7 @@ def best_max_lrs(tuning: list[list]) -> dict[str, float]:
     return {method: max_lr for method, (_, max_lr) in best.items()}
 
 
-def results(name: str, column: str = "loss", **wanted: str | int | None) -> Float[Tensor, "rows"]:
+def results(name: str, column: str = "loss", **wanted: str | int | float | None) -> Float[Tensor, "rows"]:
     """Read a column of a table that an experiment has written, in its order: seed by seed.
 
     Args:

@@ -1,22 +1,16 @@
 """The cache calculator: what the KV cache of a published model takes, and what reading it costs at each step."""
 
-import dataclasses
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
 
-from llm_anatomy.config import ModelConfig
 from llm_anatomy.data import table
-from llm_anatomy.models.costs import costs
-from llm_anatomy.models.presets import find
 from llm_anatomy.notebook.widgets import marks as m
 from llm_anatomy.notebook.widgets.base import Widget
 from llm_anatomy.notebook.widgets.controls import Choice, Slider
 from llm_anatomy.notebook.widgets.cost_calculator import _COLUMNS, _readable
 
-MODELS = ("llama-65b", "llama-2-70b", "llama-3-8b", "mistral-7b", "gemma-2-9b", "deepseek-v2")
 CONTEXTS = [2**n for n in range(7, 18)]
 BATCHES = [2**n for n in range(11)]
 TICKS = [10.0**n for n in range(-3, 7)]
@@ -47,9 +41,11 @@ class DecodingCounts:
         n_layers, n_windowed, window: the layers, those with a window, and the window, 0 if there is none.
         flops, flops_per_key: operations of a token without context, and for each key that it meets in a layer.
 
-    Source: CMU-10; Pope et al. (2022), section 2. The numbers are counted by :func:`llm_anatomy.models.costs.costs`.
+    Source: CMU-10; Pope et al. (2022), section 2. The table ``decoding_counts`` has the numbers of six models, as
+    :func:`llm_anatomy.models.costs.costs` counts them.
 
-    >>> counts = DecodingCounts.of(find("llama-2-70b").config())
+    >>> _, llama, *_ = table("decoding_counts")
+    >>> counts = DecodingCounts(**{field.name: llama[field.name] for field in fields(DecodingCounts)})
     >>> 2 * counts.cached(1, context=1), 2 * counts.cached(16, context=4096)
     (327680, 21474836480)
     """
@@ -66,31 +62,6 @@ class DecodingCounts:
     window: int | Tensor
     flops: int | Tensor
     flops_per_key: int | Tensor
-
-    @classmethod
-    @lru_cache(maxsize=128)
-    def of(cls, config: ModelConfig) -> "DecodingCounts":
-        """Count for a decoder."""
-        n_layers, (few, more) = config.n_layers, CONTEXTS[:2]  # latent attention absorbs its matrices from few keys on
-        counted, later = (costs(config, 1, n_cached=n - 1) for n in (few, more))
-        step, experts = counted.total, [part for part in counted.parts if part.name == "experts"]
-        n_selected = sum(part.n_active for part in experts)
-        windows = [window for layer in range(n_layers) if (window := config.window_of(layer))]
-        flops_per_key = (later.total.flops - step.flops) // ((more - few) * n_layers)
-        return cls(
-            n_parameters=step.n_parameters,
-            n_read=step.n_read - config.d_model - n_selected,
-            n_vocab=config.n_vocab,
-            d_model=config.d_model,
-            n_experts=sum(part.n_parameters for part in experts),
-            n_selected=n_selected,
-            n_cached=step.n_cached // (few * n_layers),
-            n_layers=n_layers,
-            n_windowed=len(windows),
-            window=max(windows, default=0),
-            flops=step.flops - few * n_layers * flops_per_key,
-            flops_per_key=flops_per_key,
-        )
 
     def keys(self, context):
         """Return the number of keys that a token meets, over all layers."""
@@ -126,13 +97,10 @@ class CacheCalculator(Widget):
     latents. A context may be longer than the one of the published model; the widget then says so.
 
     Args:
-        model: the initial model, the name of a preset that is a decoder. Others to compare it with are there.
+        model: the initial model: llama-65b, llama-2-70b, llama-3-8b, mistral-7b, gemma-2-9b or deepseek-v2.
         batch: the initial number of sequences: a power of two up to 1,024.
         context: the initial number of tokens of each sequence: a power of two from 128 to 131,072.
         caption: one sentence that says what to look for.
-
-    Raises:
-        ValueError: for a model that is no preset, is not public, or is not a decoder.
 
     Source: CMU-10, CMU-11, CMU-13; Pope et al. (2022), section 2; the processors are those of the table ``hardware``.
 
@@ -152,25 +120,22 @@ class CacheCalculator(Widget):
     )
 
     def __init__(self, model: str = "llama-2-70b", batch: int = 16, context: int = 4096, *, caption: str = ""):
-        found = {name: find(name) for name in dict.fromkeys((*MODELS, model))}
-        configs = {name: preset.config() for name, preset in found.items()}
-        if (kind := configs[model].kind) != "decoder":
-            raise ValueError(f"{model=} is of kind {kind!r}; it must be a decoder, whose cache grows with the text")
-        counts = [dataclasses.astuple(DecodingCounts.of(config)) for config in configs.values()]
-        self.counts = torch.tensor(counts, dtype=torch.float32)  # (models, numbers of DecodingCounts)
-        self.lengths = torch.tensor([float(config.n_ctx or torch.inf) for config in configs.values()])
+        models = table("decoding_counts")
+        counts = [[float(row[field.name]) for field in fields(DecodingCounts)] for row in models]
+        self.counts = torch.tensor(counts)  # (models, numbers of DecodingCounts)
+        self.lengths = torch.tensor([float(row["n_ctx"]) for row in models])
         hardware = table("hardware")
         self.processors = torch.tensor([[float(row[column]) for column in _COLUMNS] for row in hardware])
         super().__init__(
             caption=caption,
             data={
-                "titles": [preset.title for preset in found.values()],
-                "names": list(found),
+                "titles": [row["title"] for row in models],
+                "names": [row["model"] for row in models],
                 "contexts": CONTEXTS,
                 "batches": BATCHES,
                 "hues": ["none", "key"],
             },
-            model=Choice(list(found), model),
+            model=Choice([row["model"] for row in models], model),
             batch=Slider(batch, values=BATCHES, label="sequences"),
             context=Slider(context, values=CONTEXTS, label="tokens of each"),
             number=Choice(["bfloat16", "float32"], label="numbers"),

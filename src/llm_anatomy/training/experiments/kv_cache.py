@@ -38,6 +38,7 @@ from torch import nn
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.evaluation.perplexity import next_token_loss, token_losses
+from llm_anatomy.layers.attention import SelfAttention
 from llm_anatomy.layers.head_sharing import RandomHead, first_head, mean_head, share_heads
 from llm_anatomy.layers.masks import Mask
 from llm_anatomy.layers.positions.base import PositionScheme, offsets
@@ -198,6 +199,7 @@ def convert(model: Transformer, n_kv_heads: int, start: str = "mean", seed: int 
     converted = copy.deepcopy(model)
     converted.config = dataclasses.replace(model.config, n_kv_heads=n_kv_heads)
     for block in converted.stack.blocks:
+        assert isinstance(block.attention, SelfAttention)
         block.attention = share_heads(block.attention, n_kv_heads, pools[start])
     return converted
 
@@ -244,7 +246,13 @@ def fit_on(model: Transformer, seed: int, share: float, max_lr: float, n_steps: 
 
 
 def extra_steps(share: float, n_steps: int = N_STEPS) -> int:
-    """The number of extra steps, at least one.
+    """Return the number of extra steps, at least one.
+
+    Args:
+        share: the extra steps as a share of the original ones.
+        n_steps: number of the original steps.
+
+    Source: Ainslie et al. (2023), section 2; CMU-15.
 
     >>> extra_steps(0.05)
     40
@@ -423,9 +431,10 @@ def cut_cache(
     CutCacheMask(n_slots=8, n_kept=2, first_kept=0)
     """
     cut, mask = copy.deepcopy(model), CutCacheMask(n_slots, n_kept, first_kept)
-    cut.stack.masks = [mask for _ in cut.stack.masks]
+    cut.stack.masks = [mask for _ in cut.stack.masks]  # type: ignore[assignment]
     if in_cache and n_kept:
         for block in cut.stack.blocks:
+            assert isinstance(block.attention, SelfAttention)
             block.attention.position = PositionsInCache(block.attention.position, mask)
     return cut
 

@@ -1,10 +1,14 @@
-"""Compilation is tried in a process of its own: run-time shape checks and fullgraph compilation do not go together."""
+"""What tests of several folders share: a browser, and a process in which code is compiled.
+
+Run-time shape checks and compilation with fullgraph do not go together.
+"""
 
 import json
 import subprocess
 import sys
 
 import pytest
+from chromium import breaches, browser, profile, visit  # noqa: F401  (fixtures)
 
 SERVER = """
 import json, sys, traceback

@@ -7,20 +7,23 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 INSIDE = "LLM_GRADER_TEST_INSIDE"
+IDS = {"root": 0, "anyone": 60999}
 
 
-def run_tests(arguments: list[str], basetemp: Path, user: str = "root") -> str:
+def run_tests(arguments: list[str], user: str = "root") -> str:
     """Run pytest there and return what it prints; it has to succeed.
+
+    Its temporary files lie in a folder that the user owns: not every machine lets everyone write to /tmp.
 
     Args:
         arguments: of pytest.
-        basetemp: a folder below one that everyone may enter; removed afterwards.
         user: "root" or "anyone".
     """
     if os.environ.get(INSIDE):
@@ -37,11 +40,13 @@ def run_tests(arguments: list[str], basetemp: Path, user: str = "root") -> str:
             command += ["--dir", str(parent)] if any(parent.is_relative_to(top) for top in hidden) else []
         command += ["--ro-bind", str(folder), str(folder)]
     if user == "anyone":
-        command += ["setpriv", "--reuid=60999", "--regid=60999", "--clear-groups"]
+        command += ["setpriv", f"--reuid={IDS[user]}", f"--regid={IDS[user]}", "--clear-groups"]
     command += [sys.executable, "-m", "pytest", "-o", "addopts=", "-p", "no:cacheprovider", "--import-mode=importlib"]
-    command += ["-rs", "--basetemp", str(basetemp), *arguments]
-    environment = os.environ | {INSIDE: "1", "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/tmp"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    shutil.rmtree(basetemp, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        os.chmod(folder, 0o755)
+        os.chown(folder, IDS[user], IDS[user])
+        command += ["-rs", "--basetemp", f"{folder}/tests", *arguments]
+        environment = os.environ | {INSIDE: "1", "PYTHONDONTWRITEBYTECODE": "1", "HOME": folder, "TMPDIR": folder}
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
     return done.stdout

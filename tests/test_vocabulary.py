@@ -31,6 +31,7 @@ ENGLISH = re.compile(
 HAVE_PLACES = (
     "stories.py",
     "story_grammar.py",
+    "story_parser.py",
     "translation.py",
     "transformer.nb.md",
 )  # hills, and a lecture's map

@@ -1,4 +1,4 @@
-"""The pages that are generated from the syllabus: the lecture map, the errata page, and the note on a draft chapter."""
+"""The pages generated from the syllabus: lecture map, errata, named systems; and the note on a draft chapter."""
 
 import html
 import re
@@ -152,7 +152,65 @@ def waiting_list(book: Syllabus, numbers: list[str], title: str) -> list[str]:
     return [title, "", *(f"- Chapter {n}: {numbers}" for n, numbers in whole.items()), ""]
 
 
-PAGES = {"book/lecture_map": lecture_map, "book/errata": errata}
+def named_systems(book: Syllabus) -> str:
+    groups = {}
+    for system in book.systems:
+        groups.setdefault(system["group"], []).append(system)
+    runs = {system["number"] for system in book.systems if system["code"]}
+    waiting = sum(system["number"] not in runs and bool(book.waits_for(system)) for system in book.systems)
+    lines = [
+        f"**{len(runs)} of {count(len(book.systems), 'name')} have code in the package.** "
+        + (
+            f"Of the others, {waiting} wait{'s' * (waiting == 1)} for a chapter that is not finished."
+            if waiting
+            else ""
+        ),
+        "",
+        ":::{container} la-coverage",
+        "",
+        "| Group | Names | With code | Without |",
+        "| :-- | --: | --: | --: |",
+    ]
+    for group, systems in groups.items():
+        n = sum(system["number"] in runs for system in systems)
+        lines.append(f"| {escape(group)} | {len(systems)} | {n} | {len(systems) - n} |")
+    lines += ["", ":::", ""]
+    for group, systems in groups.items():
+        lines += [f"## {escape(group)}", "", "::::{container} la-facts", ""]
+        for system in systems:
+            lines.append(f"**{system['number']}** {escape(system['name'])}")
+            lines += [f": *{name}:* {text}" for name, text in answers(book, system).items() if text]
+            lines.append("")
+        lines += ["::::", ""]
+    return "\n".join(lines)
+
+
+def answers(book: Syllabus, system: dict[str, str]) -> dict[str, str]:
+    """What the page says of a named system, by label."""
+    numbers = {chapter.path: number for number, chapter in book.chapters.items()}
+    sections: dict[int, list[str]] = {}
+    for entry in book.sections(system):
+        sections.setdefault(numbers[entry.path], []).append(shown(entry))
+    sections |= {n: ["to come"] for n in book.waits_for(system) if n not in book.chapters}
+    code = [f"{{py:obj}}`~llm_anatomy.{name}`" for name in system["code"].split()]
+    if key := system["modification"]:
+        name = system["code"].rpartition(".")[2]
+        code = [f'{{py:obj}}`{name}["{key}"] <llm_anatomy.{system["code"]}>`']
+    quoted = {
+        name: ", ".join(f"`{word}`" for word in system[name].split()) for name in ("presets", "weights", "tables")
+    }
+    return {
+        "Items": ", ".join(system["items"].split()),
+        "Chapter": "; ".join(f"{number}: {', '.join(names)}" for number, names in sections.items()),
+        "Code": ", ".join(code),
+        "Presets": quoted["presets"],
+        "Weights": quoted["weights"],
+        "Tables": quoted["tables"],
+        "Note": escape(system["note"]),
+    }
+
+
+PAGES = {"book/lecture_map": lecture_map, "book/errata": errata, "book/named_systems": named_systems}
 
 
 def page(docname: str, root: Path = ROOT, book: Syllabus | None = None) -> str:

@@ -33,6 +33,9 @@ WORK = {  # kind of exercise → what the student's page calls it
     "predict": "Predict, then read why",
     "decide": "Measure and decide",
     "figure": "Read the figure",
+    "data": "Decide from the data",
+    "config": "Find the error in a config",
+    "table": "Repair the table",
 }
 KINDS = {"Float": "floats", "Int": "integers", "Bool": "booleans"}
 SCALARS = {"Float": "a number", "Int": "a whole number", "Bool": "True or False"}

@@ -1,8 +1,8 @@
 """What covers what: the lectures' items against the sections, code, tests and exercises that treat them.
 
-The facts are in ``src/llm_anatomy/data`` (items, errata, disagreements). What treats an item says so itself: a heading
-of a chapter, a docstring of the package, a test's marker, the header of an exercise. All of it is collected here,
-without importing anything; :mod:`bookbinder.lecture_pages` makes pages of it.
+The facts are in ``src/llm_anatomy/data`` (items, errata, disagreements, named systems). What treats an item says so
+itself: a heading of a chapter, a docstring of the package, a test's marker, the header of an exercise. All of it is
+collected here, without importing anything; :mod:`bookbinder.lecture_pages` makes pages of it.
 """
 
 import ast
@@ -26,6 +26,7 @@ ITEMS_AT_END = re.compile(rf"\s*\({ITEM.pattern}(?:,\s*{ITEM.pattern})*\)$")
 SLIP = re.compile(r"(Erratum|Disagreement)\s+([A-Z]-\d+):?\s*(.*?)")
 DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 DATA = "src/llm_anatomy/data"
+SYSTEMS = "named_systems.csv"
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,8 @@ class Syllabus:
     chapters: dict[int, Chapter] = field(default_factory=dict)
     entries: dict[str, dict[str, list[Entry]]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
     boxes: dict[str, tuple[str, Entry]] = field(default_factory=dict)  # slip → title and section of its box
+    systems: list[dict[str, str]] = field(default_factory=list)  # what the lectures name, in the order of the table
+    labels: dict[str, Entry] = field(default_factory=dict)  # label of a chapter's section → the section
     repository: str | None = None  # the address under which a file of the repository can be read
     problems: list[str] = field(default_factory=list)
 
@@ -85,6 +88,24 @@ class Syllabus:
         own = [e for e in self.found(name, "section") if chapter and e.path == chapter.path]
         has["section"] = own or self.reason(name, "section")
         return [kind for kind in KINDS if not has[kind]]
+
+    def sections(self, system: dict[str, str]) -> list[Entry]:
+        """The sections that treat a named system; a number stands for a whole chapter."""
+        found = []
+        for where in system["section"].split():
+            if where.isdigit():
+                chapter = self.chapters.get(int(where))
+                found += [Entry(chapter.title, f"{chapter.docname}.html", chapter.path, 1)] if chapter else []
+            elif where in self.items:
+                found += self.found(where, "section")
+            elif where in self.labels:
+                found.append(self.labels[where])
+        return found
+
+    def waits_for(self, system: dict[str, str]) -> list[int]:
+        """The chapters that are to treat a named system and are not finished."""
+        numbers = [int(where) for where in system["section"].split() if where.isdigit()]
+        return [n for n in numbers if n not in self.chapters or self.chapters[n].status != "finished"]
 
 
 # Reading
@@ -135,15 +156,19 @@ def read_chapter(book: Syllabus, root: Path, path: Path, values: dict) -> None:
     title = book.items[items[0]]["chapter_title"]
     book.chapters[number] = Chapter(number, title, where, status, items, no_entry)
 
-    shown, link, seen = title, f"{docname}.html", set()
+    shown, link, seen, labels = title, f"{docname}.html", set(), []
     for line, node in blocks(path):
-        if node.type == "heading":
+        if node.type == "myst_target":
+            labels.append(node.content)
+        elif node.type == "heading":
             text, name = myst.source(node), make_id(myst.words(node))
             # Sphinx numbers the id of a repeated heading, so the link to such a one leads to the page alone.
             link = f"{docname}.html" + (f"#{name}" if name and name not in seen else "")
             seen.add(name)
             shown = ITEMS_AT_END.sub("", text)
             book.add("section", ITEM.findall(text), Entry(shown, link, where, line))
+            book.labels |= {label: Entry(shown, f"{docname}.html#{label}", where, line) for label in labels}
+            labels = []
         elif (box := myst.directive(node)) and (slip := box.name == "admonition" and SLIP.fullmatch(box.argument)):
             kind, number, words = slip.groups()
             if number in book.slips and number[0] == kind[0]:
@@ -243,6 +268,9 @@ def collect(root: Path = ROOT) -> Syllabus:
     book = Syllabus(rows(root, "syllabus_items.csv"), rows(root, "errata.csv") | rows(root, "disagreements.csv"))
     with suppress(Refusal):  # a repository without an address: code is named then and not linked
         book.repository = address.read(root).blob
+    if (path := root / DATA / SYSTEMS).exists():
+        with path.open(newline="", encoding="utf-8") as lines:
+            book.systems = list(csv.DictReader(lines))
     read_pages(book, root)
     read_package(book, root)
     read_tests(book, root)
@@ -253,7 +281,7 @@ def collect(root: Path = ROOT) -> Syllabus:
 def problems(root: Path = ROOT) -> list[str]:
     """One sentence for each claim about items that does not hold; empty if all is well."""
     book = collect(root)
-    found = list(book.problems)
+    found = book.problems + system_problems(book, root)
     for chapter in book.chapters.values():
         at = f"{chapter.path}:{line_of(root / chapter.path, 'status')}"
         for name in chapter.items:
@@ -268,4 +296,26 @@ def problems(root: Path = ROOT) -> list[str]:
                 for kind in chapter.no_entry.get(name, {})
                 if book.found(name, kind)
             ]
+    return found
+
+
+def system_problems(book: Syllabus, root: Path = ROOT) -> list[str]:
+    """One sentence for each named system without an answer, and for each answer that leads nowhere."""
+    found = []
+    chapters = {item["chapter"] for item in book.items.values()}
+    known = {
+        "items": (book.items, "an item of the lectures"),
+        "section": ({*book.labels, *book.items, *chapters}, "the label of a section, an item or a chapter"),
+        "tables": ({path.stem for path in (root / DATA).glob("*.csv")}, "a table"),
+    }
+    for line, system in enumerate(book.systems, 2):
+        at = f"{DATA}/{SYSTEMS}:{line}: row {system['number']} ({system['name']})"
+        for column, (names, what) in known.items():
+            found += [
+                f"{at} names {name!r}, which is not {what}" for name in system[column].split() if name not in names
+            ]
+        answers = any(system[column] for column in ("code", "presets", "tables", "note"))
+        sections = [where for where in system["section"].split() if not where.isdigit()]
+        if not answers and not sections and not book.waits_for(system):
+            found.append(f"{at} has no answer: name a section, code, a preset or a table, or say in the note why not")
     return found

@@ -33,7 +33,8 @@ SLIDING, FULL = "sliding_attention", "full_attention"
 class Config:
     """Check every field when a config is made, and convert it to plain values and back.
 
-    A whole number must be at least 1, or at least 0 where 0 is its default; any other number must be above 0.
+    A whole number must be at least 1, any other number above 0. A field may also be 0 if 0 is its default, or if its
+    metadata say ``or_zero``.
 
     >>> before = ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5, position="rope")
     >>> after = ModelConfig.of(before.changed() | {"rope.base": 500.0})
@@ -52,11 +53,11 @@ class Config:
                 raise ValueError(f"{name}={value!r} must be {kind}")
             if value not in ALLOWED.get(name, (value,)):
                 raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, ALLOWED[name]))}")
-            least = 0 if field.default == 0 else 1
-            if type(value) is int and value < least:
-                raise ValueError(f"{name}={value} must be at least {least}")
-            if type(value) is float and not value > 0:
-                raise ValueError(f"{name}={value} must be above 0")
+            or_zero = field.default == 0 or field.metadata.get("or_zero")
+            if type(value) is int and value < (0 if or_zero else 1):
+                raise ValueError(f"{name}={value} must be at least {0 if or_zero else 1}")
+            if type(value) is float and not (value > 0 or or_zero and value == 0):
+                raise ValueError(f"{name}={value} must be {'at least' if or_zero else 'above'} 0")
 
     def _require(self, holds: object, field: str, what: str) -> None:
         """Raise a ValueError that says what a field must do, such as "be at least 1", unless ``holds`` is true."""

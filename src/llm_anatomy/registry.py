@@ -29,7 +29,18 @@ from llm_anatomy.layers.positions.rotary import (
 )
 from llm_anatomy.layers.residual import PostNorm, PostSublayerNorm, PreNorm, ReZero, SandwichNorm
 
-ACTIVATED = ("relu", "squared_relu", "gelu", "gelu_tanh", "swish", "elu", "selu", "tanh")
+ACTIVATED = (
+    "relu",
+    "squared_relu",
+    "gelu",
+    "gelu_tanh",
+    "swish",
+    "elu",
+    "selu",
+    "sigmoid",
+    "softplus",
+    "tanh",
+)
 
 PARTS = {
     "attention": {"multi_head": MultiHeadAttention, "latent": LatentAttention},

@@ -14,11 +14,12 @@ from llm_anatomy.notebook.front_end import PAPER
 pytestmark = pytest.mark.browser
 
 LOOKS = [(1280, "light"), (390, "dark")]
-CHAPTERS = [page.docname for page in notebooks.pages(ROOT) if not page.docname.endswith("/exercises")]
-HEADS = {name: yaml.safe_load((ROOT / f"{name}.nb.md").read_text("utf-8").split("---")[1]) for name in CHAPTERS}
+TEXTS = [page.docname for page in notebooks.pages(ROOT) if not page.docname.endswith("/exercises")]
+HEADS = {name: yaml.safe_load((ROOT / f"{name}.nb.md").read_text("utf-8").split("---")[1]) for name in TEXTS}
+CHAPTERS = [name for name, head in HEADS.items() if "status" in head]
 FINISHED = [name for name, head in HEADS.items() if head.get("status") == "finished"]
 OTHERS = "index attention/exercises lecture_map errata notation bibliography api_reference api/layers/attention"
-PAGES = CHAPTERS + [f"book/{name}" for name in OTHERS.split()]
+PAGES = TEXTS + [f"book/{name}" for name in OTHERS.split()]
 
 
 def on(names, looks=LOOKS, exhaustive=False):

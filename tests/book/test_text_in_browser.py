@@ -6,7 +6,7 @@ import random
 import pytest
 import torch
 
-from llm_anatomy.notebook import front_end
+from llm_anatomy.notebook import BleuMatches, front_end
 from llm_anatomy.notebook.widgets import Text, Widget
 from llm_anatomy.notebook.widgets import marks as m
 from llm_anatomy.notebook.widgets.text import Encoder, Encoders, Merges, to_javascript, well_formed
@@ -203,3 +203,12 @@ def test_what_a_reader_types_is_neither_template_nor_markup(show):
         page.get_by_role("textbox").fill(text[::-1])
         widget.text = text[::-1]
         assert page.evaluate("document.querySelector('.la-widget').la.words") == repr(widget)
+
+
+def test_a_chip_has_the_colour_that_its_template_names(show):
+    page = show(BleuMatches("the the cat x", "the cat"))
+    page.wait_for_selector(".la-ready")
+    chips = "nodes => nodes.map(node => [node.innerText.split('\\n')[0], node.style.getPropertyValue('--la-hue')])"
+    found = page.locator(".la-chips").nth(1).locator(".la-chip").evaluate_all(chips)
+    hues = ["value", "key", "value", "none"]
+    assert found == [[word, f"var(--la-{hue})"] for word, hue in zip(["the", "the", "cat", "x"], hues, strict=True)]

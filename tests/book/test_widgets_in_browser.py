@@ -193,7 +193,9 @@ def test_keys_mouse_and_finger_move_each_control(widget, show):
                 press(box["x"] + box["width"] * (0.5 if press is not tap else 0.2), box["y"] + box["height"] / 2)
                 assert now(page, name) != before
         elif isinstance(control, Text):
-            field, warning = page.get_by_role("textbox", name=label, exact=True), page.locator(".la-field small").first
+            field = page.get_by_role("textbox", name=label, exact=True)
+            warning = page.locator(".la-field", has=field).locator("small").first
+            field.scroll_into_view_if_needed()
             box = field.bounding_box()
             tap(box["x"] + 20, box["y"] + 20)
             page.keyboard.press("Control+a")

@@ -347,3 +347,59 @@ def test_without_an_address_code_is_named_and_not_linked(book, tmp_path):
 
 def test_this_book_has_no_problems():
     assert syllabus.problems(ROOT) == []
+
+
+SYSTEM = "number,group,name,items,section,code,presets,modification,weights,tables,note\n"
+
+
+@pytest.mark.parametrize(
+    "row, problem",
+    [
+        ("Hard lookup,UCL-17,sec-soft,,,,,,", None),
+        ("Hard lookup,UCL-17,UCL-17 3,,,,,errata,", None),
+        ("Hard lookup,CMU-09,4,,,,,,", None),  # the chapter is not written
+        ("Hard lookup,CMU-09,3,,,,,,", None),  # the chapter is a draft
+        ("Hard lookup,UCL-17,,,,,,,Closed: no weights.", None),
+        ("Hard lookup,UCL-99,sec-soft,,,,,,", "names 'UCL-99', which is not an item of the lectures"),
+        ("Hard lookup,UCL-17,sec-hard,,,,,,", "names 'sec-hard', which is not the label of a section, an item or"),
+        ("Hard lookup,UCL-17,9,,,,,,", "names '9', which is not the label of a section, an item or a chapter"),
+        ("Hard lookup,UCL-17,sec-soft,,,,,erata,", "names 'erata', which is not a table"),
+        ("Hard lookup,UCL-17,,,,,,,", "has no answer: name a section, code, a preset or a table"),
+    ],
+)
+def test_each_named_system_has_an_answer_that_exists(book, tmp_path, row, problem):
+    book("book/attention/attention.nb.md", CHAPTER.replace("## Soft", "(sec-soft)=\n## Soft"))
+    before = syllabus.problems(tmp_path)
+    book("src/llm_anatomy/data/named_systems.csv", f"{SYSTEM}1,Lookups,{row}\n")
+    found = [line for line in syllabus.problems(tmp_path) if line not in before]
+    where = "src/llm_anatomy/data/named_systems.csv:2: row 1 (Hard lookup) "
+    assert not found if problem is None else found and all(line.startswith(where + problem) for line in found)
+
+
+def test_a_finished_chapter_is_no_answer_by_its_number_alone(book, tmp_path):
+    book("src/llm_anatomy/data/named_systems.csv", f"{SYSTEM}1,Lookups,Hard lookup,UCL-17,3,,,,,,\n")
+    assert not any("has no answer" in line for line in syllabus.problems(tmp_path))
+    book("book/attention/attention.nb.md", finished(CHAPTER))
+    assert any("row 1 (Hard lookup) has no answer" in line for line in syllabus.problems(tmp_path))
+
+
+def test_the_page_of_named_systems_says_where_each_works(book, tmp_path):
+    book("book/attention/attention.nb.md", CHAPTER.replace("## Soft", "(sec-soft)=\n## Soft"))
+    book("book/named_systems.md", "# Named systems\n")
+    rows = "1,Lookups,Hard | lookup,UCL-17,sec-soft 4,layers.attention.Attention,gpt,,gpt2,errata,\n"
+    rows += "2,Lookups,Bard,CMU-09,4,,,,,,Closed: a*b.\n3,Variants,GELU,CMU-09,,m.ALL,,gelu,,,\n"
+    book("src/llm_anatomy/data/named_systems.csv", SYSTEM + rows)
+    page = lecture_pages.page("book/named_systems", tmp_path)
+    assert "**2 of 3 names have code in the package.** Of the others, 1 waits for a chapter that" in page
+    assert "| Lookups | 2 | 1 | 1 |\n| Variants | 1 | 1 | 0 |" in page
+    assert facts(page, "1*") == [
+        r"**1** Hard \| lookup",
+        ": *Items:* UCL-17",
+        """: *Chapter:* 3: <a href="attention/attention.html#sec-soft">Soft lookup by $\\alpha$</a>; 4: to come""",
+        ": *Code:* {py:obj}`~llm_anatomy.layers.attention.Attention`",
+        ": *Presets:* `gpt`",
+        ": *Weights:* `gpt2`",
+        ": *Tables:* `errata`",
+    ]
+    assert facts(page, "2*")[1:] == [": *Items:* CMU-09", ": *Chapter:* 4: to come", r": *Note:* Closed: a\*b."]
+    assert facts(page, "3*")[2] == ': *Code:* {py:obj}`ALL["gelu"] <llm_anatomy.m.ALL>`'

@@ -2,11 +2,13 @@
 
 import csv
 import math
+import re
 from pathlib import Path
 
 import pytest
 
 from llm_anatomy.data import table
+from llm_anatomy.models.presets import preset, presets
 
 FOLDER = Path(__file__).resolve().parents[2] / "src/llm_anatomy/data"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.csv"))
@@ -106,3 +108,103 @@ def test_the_table_of_gated_layers_has_the_lectures_numbers_and_labels():
         assert len(gated) == 5 and max(gated) < min(plain) and min(gated) == rows["GEGLU"][column]
     ratio = math.exp(rows["GEGLU"]["log_ppl_524288_steps"] - rows["ReLU"]["log_ppl_524288_steps"])
     assert round(100 * (1 - ratio), 1) == 4.3 and round(100 * (1 / ratio - 1), 1) == 4.5
+
+
+@pytest.mark.syllabus("GT-03")
+def test_the_name_of_opts_run_gives_its_gpus_tokens_and_parameters():
+    opt = {row["token"]: row["value"] for row in table("opt_run_config")}
+    hosts = next(token for token in opt if token.startswith("node-"))
+    ranges = [map(int, part.split("-")) for part in hosts.removeprefix("node-[").removesuffix("]").split(",")]
+    n_nodes = sum(last - first + 1 for first, last in ranges)
+    assert n_nodes == 124 and opt["ngpu992"] == 8 * n_nodes == 992
+    tokens_per_update = n_nodes * opt["ms8"] * opt["tps2048"]  # eight GPUs share a sequence
+    assert tokens_per_update * opt["uf1"] == 2_031_616
+    assert round(tokens_per_update * opt["mu143052"] / 1e9, 1) == 290.6
+    config = preset("opt-175b")
+    assert (config.n_layers, config.d_model) == (opt["nlay96"], opt["emb12288"])
+    n_parameters = 12 * config.n_layers * config.d_model**2 + (config.n_vocab + config.n_ctx) * config.d_model
+    assert round(n_parameters / 1e9, 1) == 174.6
+    assert opt["endlr6e-06"] / opt["lr0.00012"] == pytest.approx(0.05)
+
+
+@pytest.mark.syllabus("GT-08")
+def test_shares_and_epochs_of_llamas_data_give_tokens_of_a_few_bytes_only_in_the_restored_units():
+    rows = table("llama_data_mixture")
+    assert math.isclose(sum(row["sampling_pct"] for row in rows), 100)
+    assert sum(row["disk_gb"] for row in rows) == 4749
+    unique = {row["dataset"]: row["sampling_pct"] / 100 * row["n_tokens_T"] * 1000 / row["epochs"] for row in rows}
+    assert round(unique["CommonCrawl"], 1) == 852.7 and round(unique["Wikipedia"], 1) == 25.7
+    for row in rows:
+        assert row["disk_gb"] == row["disk_size"] * {"TB": 1000, "GB": 1}[row["disk_unit"]]
+        assert 2.5 < row["disk_gb"] / unique[row["dataset"]] < 4.5  # erratum E-61
+    assert [row["dataset"] for row in rows if row["epochs"] < 1] == ["GitHub"]
+
+
+@pytest.mark.syllabus("GT-05")
+def test_the_bytes_of_blooms_languages_give_every_share_that_can_be_read_on_the_slide():
+    rows = table("bloom_languages")
+    total = sum(row["n_bytes"] for row in rows)
+    assert len(rows) - 1 == 46 and round(total / 1e12, 1) == 1.6  # thirteen programming languages share a row
+
+    def percent(**wanted):
+        return 100 * sum(row["n_bytes"] for row in rows if all(row[k] == v for k, v in wanted.items())) / total
+
+    read = [row for row in rows if row["pct_slide"] is not None]
+    assert len(read) == 5
+    for row in read:
+        digits = 2 if row["pct_slide"] < 1 else 1
+        assert round(percent(language=row["language"]), digits) == row["pct_slide"]
+    assert round(percent(genus="Indic") + percent(family="Dravidian"), 1) == 4.4  # the slide's "Indic family"
+    assert round(percent(genus="Indic"), 1) == 3.4 and round(percent(family="Niger-Congo"), 2) == 0.03
+    legible = sum(row["pct_slide"] for row in read) + 4.4 + 0.03
+    assert round(legible, 2) == 40.98
+
+
+@pytest.mark.syllabus("GT-01")
+def test_the_timeline_names_presets_with_their_kind_and_is_sorted():
+    rows, known = table("model_timeline"), presets()
+    assert [row["month"] for row in rows] == sorted(row["month"] for row in rows)
+    assert len({row["model"] for row in rows}) == len({row["preset"] for row in rows}) == len(rows)
+    for row in rows:
+        values = known[row["preset"]].values
+        assert row["kind"] == values.get("kind") and row["weights"] in ("yes", "on request", "no")
+        numbers = re.findall(r"arXiv:(\d\d)(\d\d)\.", row["source"])
+        months = [f"20{year}-{month}" for year, month in numbers]
+        assert all(row["month"] <= month for month in months)  # a release may come before its paper
+        assert row["month"] in months or not re.fullmatch(r"arXiv:\S+", row["source"])
+    assert {row["kind"] for row in rows} == {"encoder", "decoder", "encoder-decoder", None}
+
+
+@pytest.mark.syllabus("GT-02", "GT-04")
+def test_openness_says_of_each_model_what_was_given_out_and_where_that_is_said():
+    rows, known = {row["model"]: row for row in table("openness")}, presets()
+    for row in rows.values():
+        assert row["preset"] in known and row["source"]
+        assert row["weights"] in ("yes", "on request", "no") and row["data"] in ("yes", "in part", "described", "no")
+        assert row["training_code"] in ("yes", "no") and row["log"] in ("yes", "no")
+        assert (row["licence"] is None) == (row["weights"] == "no")
+    everything = ("weights", "data", "training_code", "log")
+    assert {name for name, row in rows.items() if {row[kind] for kind in everything} == {"yes"}} == {"OLMo", "GPT-NeoX"}
+    assert rows["OPT"]["log"] == "yes" and rows["GPT-3"]["weights"] == rows["PaLM"]["weights"] == "no"
+    timeline = {row["preset"]: row["weights"] for row in table("model_timeline")}
+    assert all(timeline[row["preset"]] == row["weights"] for row in rows.values())
+
+
+@pytest.mark.syllabus("GT-07", "GT-06")
+def test_llamas_updates_and_gpu_hours_follow_from_its_tokens():
+    rows = table("llama_sizes")
+    updates = [row["n_tokens_T"] * 1e12 / (row["batch_size_M_tokens"] * 1e6) for row in rows]
+    assert updates == [250_000, 250_000, 350_000, 350_000]
+    for row in rows:
+        d, n_layers, d_ff = row["dimension"], row["n_layers"], row["d_ff_derived"]
+        assert d_ff == 256 * math.ceil(8 * d / 3 / 256) == preset(row["preset"]).d_ff
+        n = 2 * 32_000 * d + n_layers * (4 * d**2 + 3 * d * d_ff + 2 * d) + d
+        assert n == row["params_exact_derived"] and d / row["n_heads"] == 128
+        assert math.floor(n / 1e8) / 10 == row["params_B"] and round(n / 1e9, 1) == row["params_B_corrected"]  # E-62
+
+
+@pytest.mark.syllabus("GT-49")
+def test_one_width_of_olmo_is_not_divisible_by_its_heads():
+    for row in table("olmo_sizes"):
+        assert (row["hidden_size"] % row["attention_heads"] == 0) == (row["size"] != "7B")  # erratum E-45
+        assert row["hidden_size_corrected"] // row["attention_heads"] == 128

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from llm_anatomy.evaluation.perplexity import next_token_loss, token_losses
+from llm_anatomy.evaluation.perplexity import bits_per_byte, next_token_loss, token_losses
 
 
 class Bigrams(nn.Module):
@@ -61,3 +61,14 @@ def test_more_targets_than_there_are_are_refused(last):
 def test_no_windows_are_refused():
     with pytest.raises(ValueError, match="windows is empty"):
         next_token_loss(Bigrams(), torch.zeros(0, 4, dtype=torch.long))
+
+
+@pytest.mark.syllabus("UCL-03")
+def test_bits_per_byte_do_not_depend_on_how_the_text_is_cut():
+    text = "naïve café"
+    n_bytes = len(text.encode())
+    one_by_one, in_two = torch.full((n_bytes,), 2.0), [12.0, 2.0 * n_bytes - 12.0]
+    for losses in (one_by_one, in_two, one_by_one.reshape(4, 3).numpy()):
+        assert bits_per_byte(losses, n_bytes) == pytest.approx(2 / math.log(2))
+    with pytest.raises(ValueError, match="n_bytes=0 must be positive"):
+        bits_per_byte([1.0], 0)

@@ -6,7 +6,8 @@ from collections import Counter
 
 import pytest
 
-from llm_anatomy.evaluation.translation import alignment_error_rate, bleu
+from llm_anatomy.evaluation.text_metrics import bleu
+from llm_anatomy.evaluation.translation import alignment_error_rate
 
 REFERENCES = ["kavon duon lon wodo sub vidun .", "mira la pomo premi ."]
 

@@ -15,7 +15,8 @@ from llm_grader.worker import calls, questions
 
 CHAPTERS = ["attention", "before_transformers", "tokenizers", "transformer"]
 CHAPTERS += ["absolute_position", "relative_position", "rotary_position", "normalization", "norm_placement"]
-CHAPTERS += ["feedforward", "kv_cache"]
+CHAPTERS += ["feedforward", "kv_cache", "optimization", "open_models", "modifications", "instruction_data"]
+CHAPTERS += ["evaluation"]
 
 
 def dressed(value, *, tensor=lambda x: x, number=lambda x: x, sequence=lambda x: x, dictionary=lambda x: x):

@@ -21,6 +21,8 @@ from llm_anatomy.layers.embeddings import (
     AdaptiveEmbedding,
     AdaptiveSoftmax,
     FactorizedEmbedding,
+    FactorizedUnembedding,
+    MixtureOfSoftmaxes,
     TokenEmbedding,
     Unembedding,
 )
@@ -221,6 +223,24 @@ def test_the_entrance_of_albert():
         torch.testing.assert_close(hidden, expected, **TOLERANCE[torch.float32])
 
 
+@pytest.mark.syllabus("GT-19")
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("scale", [1.0, 0.25])
+def test_a_factorized_unembedding_is_a_product_with_the_vectors_of_all_tokens(scale, dtype, device):
+    x = randn(BATCH, TOKENS, D_MODEL, dtype=dtype).to(device)
+    for make in (
+        lambda: FactorizedEmbedding(N_VOCAB, 5, D_MODEL),
+        lambda: AdaptiveEmbedding(N_VOCAB, D_MODEL, CUTOFFS, factor=2),
+        lambda: AdaptiveEmbedding(N_VOCAB, D_MODEL, CUTOFFS, widths=[7, 16, 3, 5]),
+    ):
+        embedding = randomize(make()).to(device, dtype)
+        vectors = embedding(torch.arange(N_VOCAB, device=device)[None])[0]  # (n_vocab, d_model)
+        unembedding = FactorizedUnembedding(embedding, scale=scale)
+        torch.testing.assert_close(unembedding(x), scale * x @ vectors.T, **TOLERANCE[dtype])
+        assert parameters(embedding, unembedding) == parameters(embedding)
+
+
 # --- Adaptive ---
 
 
@@ -276,6 +296,42 @@ def test_adaptive_embedding_equals_one_token_at_a_time(factor, dtype, device):
 
 
 @pytest.mark.syllabus("GT-19")
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("scale", [1.0, 0.5])
+def test_clusters_of_any_width_equal_one_token_at_a_time(scale, dtype, device):
+    """A wide cluster may follow a narrow one, as that of the sentinels in Narang et al. does."""
+    widths = [12, 5, 1, 16]
+    embedding = randomize(AdaptiveEmbedding(N_VOCAB, D_MODEL, CUTOFFS, widths=widths)).to(device, dtype)
+    softmax = AdaptiveSoftmax(embedding, scale=scale).to(device, dtype)
+    randomize(softmax.w_clusters)
+    assert [table.weight.shape[1] for table in embedding.tables] == widths
+    edges, x = [0, *CUTOFFS, N_VOCAB], randn(BATCH, TOKENS, D_MODEL, dtype=dtype).to(device)
+    result = softmax.log_prob(x)
+    vectors = []
+    for w in range(N_VOCAB):
+        c = next(c for c in range(4) if edges[c] <= w < edges[c + 1])
+        row = embedding.tables[c].weight[w - edges[c]]
+        vectors.append(row if widths[c] == D_MODEL else embedding.w_up[c].weight @ row)
+        torch.testing.assert_close(embedding(torch.tensor([[w]], device=device))[0, 0], vectors[-1])
+    for b in range(BATCH):
+        for t in range(TOKENS):
+            products = [scale * x[b, t] @ vector for vector in vectors]
+            clusters = [scale * x[b, t] @ row for row in softmax.w_clusters.weight]
+            head = sum(p.exp() for p in products[: edges[1]] + clusters)
+            for w in (0, 8, 9, 19, 20, 30, 31, 49):
+                c = next(c for c in range(4) if edges[c] <= w < edges[c + 1])
+                expected = products[w].exp() / head
+                if c > 0:
+                    within = sum(p.exp() for p in products[edges[c] : edges[c + 1]])
+                    expected = clusters[c - 1].exp() / head * products[w].exp() / within
+                torch.testing.assert_close(result[b, t, w].exp(), expected, **TOLERANCE[dtype])
+    ids = some_ids().to(device)
+    torch.testing.assert_close(softmax(x, ids), result.gather(-1, ids[..., None])[..., 0], **TOLERANCE[dtype])
+    assert torch.equal(softmax(x), result)
+
+
+@pytest.mark.syllabus("GT-19")
 def test_tied_adaptive_ends_share_tables_and_projections():
     embedding = randomize(AdaptiveEmbedding(N_VOCAB, D_MODEL, CUTOFFS, factor=2))
     tied, untied = AdaptiveSoftmax(embedding), AdaptiveSoftmax(copy.deepcopy(embedding))
@@ -310,12 +366,58 @@ def test_the_comparison_sees_a_shifted_cutoff_and_a_tail_without_its_head(monkey
     assert (softmax(x, targets) - expected).abs().max() > 0.1
 
 
+# --- Mixture of softmaxes ---
+
+
+@pytest.mark.syllabus("GT-19")
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("n_components", [1, 3])
+def test_a_mixture_of_softmaxes_equals_a_sum_of_probabilities(n_components, dtype, device):
+    embedding = randomize(TokenEmbedding(N_VOCAB, D_MODEL, scale=7.0))
+    mixture = randomize(MixtureOfSoftmaxes(embedding, n_components)).to(device, dtype)
+    x = randn(BATCH, TOKENS, D_MODEL, dtype=dtype).to(device)
+    result = mixture(x)
+    rows = mixture.w_components.weight.view(n_components, D_MODEL, D_MODEL)
+    for b in range(BATCH):
+        for t in range(TOKENS):
+            weights = (mixture.w_weights.weight @ x[b, t]).softmax(0)
+            expected = torch.zeros(N_VOCAB, dtype=dtype, device=device)
+            for weight, w in zip(weights, rows, strict=True):
+                expected += weight * (embedding.weight @ (w @ x[b, t]).tanh()).softmax(0)
+            torch.testing.assert_close(result[b, t].exp(), expected, **TOLERANCE[dtype])
+    torch.testing.assert_close(result.exp().sum(-1), torch.ones(BATCH, TOKENS, dtype=dtype, device=device))
+    assert parameters(mixture) == parameters(embedding) + n_components * (D_MODEL + D_MODEL**2)
+
+
+@pytest.mark.syllabus("GT-19")
+def test_a_mixture_is_not_bound_to_the_rank_of_the_table():
+    """Log-probabilities are logits less one number for each context, so one softmax has a rank of at most
+    d_model + 1."""
+    x = randn(1, 60, 4, dtype=torch.float64)
+    table = randomize(TokenEmbedding(N_VOCAB, 4), scale=1.0).double()
+    one, mixture = (randomize(MixtureOfSoftmaxes(table, n), scale=1.0).double() for n in (1, 3))
+    for log_probs in (Unembedding(table)(x).log_softmax(-1), one(x)):
+        assert torch.linalg.matrix_rank(log_probs[0].detach()) == 5
+    assert torch.linalg.matrix_rank(mixture(x)[0].detach()) > 30
+
+
+def test_a_mixture_of_unlikely_tokens_stays_finite():
+    mixture = randomize(MixtureOfSoftmaxes(TokenEmbedding(N_VOCAB, D_MODEL), 3), scale=30.0)
+    x = randn(BATCH, TOKENS, D_MODEL).requires_grad_()
+    log_probs = mixture(x)
+    assert log_probs.min() < -200  # the probability itself is 0 in float32
+    (gradient,) = torch.autograd.grad(log_probs.sum(), x)
+    assert log_probs.isfinite().all() and gradient.isfinite().all()
+
+
 # --- Numbers, gradients, copies ---
 
 MAKERS = {
     "token": lambda: TokenEmbedding(N_VOCAB, D_MODEL, scale=3.0),
     "factorized": lambda: FactorizedEmbedding(N_VOCAB, 5, D_MODEL, bias=True),
     "adaptive": lambda: AdaptiveEmbedding(N_VOCAB, D_MODEL, CUTOFFS, factor=2),
+    "widths": lambda: AdaptiveEmbedding(N_VOCAB, D_MODEL, CUTOFFS, widths=[16, 5, 1, 16]),
 }
 
 
@@ -329,7 +431,14 @@ def test_gradients_of_the_ends_are_those_of_finite_differences():
     x, ids = randn(BATCH, TOKENS, D_MODEL, dtype=torch.float64).requires_grad_(), some_ids()
     adaptive = randomize(AdaptiveSoftmax(MAKERS["adaptive"]())).double()
     plain = randomize(Unembedding(MAKERS["token"](), bias=True, scale=0.5, softcapping=2.0)).double()
-    for module, run in ((adaptive, lambda x, *_: adaptive(x, ids)), (plain, lambda x, *_: plain(x))):
+    mixture = randomize(MixtureOfSoftmaxes(MAKERS["token"](), 3)).double()
+    factors = randomize(FactorizedUnembedding(MAKERS["widths"](), scale=0.5)).double()
+    for module, run in (
+        (adaptive, lambda x, *_: adaptive(x, ids)),
+        (plain, lambda x, *_: plain(x)),
+        (mixture, lambda x, *_: mixture(x)),
+        (factors, lambda x, *_: factors(x)),
+    ):
         assert torch.autograd.gradcheck(run, (x, *module.parameters()), fast_mode=True)
 
 
@@ -381,6 +490,8 @@ def test_compiles_without_a_graph_break(run_without_shape_checks):
         "    (Unembedding(TokenEmbedding(50, 16), bias=True, softcapping=2.0), True, (x,)),\n"
         "    (adaptive, False, (ids,)),\n"
         "    (AdaptiveSoftmax(adaptive), False, (x, ids)),\n"
+        "    (FactorizedUnembedding(adaptive, scale=2.0), True, (x,)),\n"
+        "    (MixtureOfSoftmaxes(TokenEmbedding(50, 16), 3), True, (x,)),\n"
         "):\n"
         "    torch._dynamo.reset(); f = torch.compile(m, fullgraph=whole, backend='eager')\n"
         "    torch.testing.assert_close(f(*given), m(*given))"
@@ -403,6 +514,9 @@ def test_compiles_without_a_graph_break(run_without_shape_checks):
         (lambda: AdaptiveEmbedding(50, 16, [50]), r"cutoffs=\[50\] must increase"),
         (lambda: AdaptiveEmbedding(50, 16, [0, 5]), r"cutoffs=\[0, 5\] must increase"),
         (lambda: AdaptiveEmbedding(50, 16, [5], factor=0), "factor=0 must be at least 1"),
+        (lambda: AdaptiveEmbedding(50, 16, [5], widths=[16]), r"widths=\[16\] must be 2 numbers of at least 1"),
+        (lambda: AdaptiveEmbedding(50, 16, [5], widths=[16, 0]), r"widths=\[16, 0\] must be 2 numbers of at least 1"),
+        (lambda: MixtureOfSoftmaxes(TokenEmbedding(5, 4), 0), "n_components=0 must be at least 1"),
         (
             lambda: AdaptiveEmbedding(50, 8, [5, 9]),
             "factor=4 is too large: the last of 3 clusters of d_model=8 has width 0",

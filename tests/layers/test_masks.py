@@ -8,12 +8,13 @@ import torch.nn.functional as F
 
 from llm_anatomy.layers.attention import CrossAttention, SelfAttention
 from llm_anatomy.layers.functional import scaled_dot_product_attention
-from llm_anatomy.layers.masks import CausalMask, Mask, PaddingMask, SlidingWindowMask
+from llm_anatomy.layers.masks import CausalMask, DocumentMask, Mask, PaddingMask, SlidingWindowMask
 from llm_anatomy.layers.softcapping import Softcapping
 
 # Padding on the left, a cache, a packed row that starts anew, and a position of a cache that is empty.
 KEYS = torch.tensor([[-1, -1, 0, 1, 2, 3, 4], [40, 41, 42, 43, 44, 45, -1], [50, 51, 52, 0, 1, 2, 3]])
 QUERIES = KEYS[:, 2:]
+DOCUMENTS = torch.tensor([[0, 0, 0, 0, 1, 1, 2], [5, 5, 5, 5, 5, 5, 5], [0, 0, 0, 1, 1, 1, 1]])
 IS_TOKEN = torch.tensor([[1, 1, 1, 0, 1, 1, 1], [1, 0, 1, 1, 1, 1, 1], [0, 1, 1, 1, 1, 1, 0]]).bool()
 
 
@@ -22,13 +23,14 @@ def randn(*shape, seed=0):
 
 
 RULES = {
-    "causal": (CausalMask(), lambda b, p, q, j: p <= q),
-    "window": (SlidingWindowMask(3), lambda b, p, q, j: -3 < p - q < 3),
-    "padding": (PaddingMask(IS_TOKEN), lambda b, p, q, j: bool(IS_TOKEN[b, j])),
-    "causal & window": (CausalMask() & SlidingWindowMask(3), lambda b, p, q, j: q - 3 < p <= q),
+    "causal": (CausalMask(), lambda b, p, q, j, i: p <= q),
+    "window": (SlidingWindowMask(3), lambda b, p, q, j, i: -3 < p - q < 3),
+    "padding": (PaddingMask(IS_TOKEN), lambda b, p, q, j, i: bool(IS_TOKEN[b, j])),
+    "documents": (DocumentMask(DOCUMENTS), lambda b, p, q, j, i: bool(DOCUMENTS[b, j] == DOCUMENTS[b, i + 2])),
+    "causal & window": (CausalMask() & SlidingWindowMask(3), lambda b, p, q, j, i: q - 3 < p <= q),
     "all three": (
         PaddingMask(IS_TOKEN) & CausalMask() & SlidingWindowMask(2),
-        lambda b, p, q, j: q - 2 < p <= q and bool(IS_TOKEN[b, j]),
+        lambda b, p, q, j, i: q - 2 < p <= q and bool(IS_TOKEN[b, j]),
     ),
 }
 
@@ -42,7 +44,7 @@ def test_each_rule_says_of_every_pair_what_its_formula_says(name):
     for b in range(3):
         for i, q in enumerate(QUERIES[b].tolist()):
             for j, p in enumerate(KEYS[b].tolist()):
-                expected = p >= 0 and rule(b, p, q, j)
+                expected = p >= 0 and rule(b, p, q, j, i)
                 assert found.expand(3, 1, 5, 7)[b, 0, i, j].item() == expected, (b, i, j)
 
 
@@ -64,6 +66,7 @@ def test_rules_compose_in_any_order_and_with_rules_alone():
         CausalMask() & SlidingWindowMask(2),
         CausalMask() & CausalMask(),
         PaddingMask(torch.tensor([[1, 0, 1, 1, 1]]).bool()),
+        DocumentMask(torch.tensor([[0, 0, 0, 1, 1]])) & CausalMask(),
     ],
     ids=repr,
 )
@@ -153,6 +156,10 @@ def bare_padding(attention_mask):
     return PaddingMask.__post_init__(SimpleNamespace(attention_mask=attention_mask))
 
 
+def bare_documents(documents):
+    return DocumentMask.__post_init__(SimpleNamespace(documents=documents))
+
+
 @pytest.mark.parametrize(
     ("make", "error", "sentence"),
     [
@@ -182,6 +189,9 @@ def bare_padding(attention_mask):
             ValueError,
             "n_queries=5 must not exceed n_keys=3",
         ),
+        (lambda: DocumentMask(DOCUMENTS)(QUERIES, QUERIES), ValueError, "documents has 7 keys, but attention has 5"),
+        (lambda: bare_documents(DOCUMENTS.float()), TypeError, "documents have dtype torch.float32"),
+        (lambda: bare_documents(DOCUMENTS[0]), ValueError, r"documents has shape \(7,\); it must be \(batch, keys\)"),
         (lambda: Mask()(KEYS, KEYS), NotImplementedError, "Mask must implement allows"),
     ],
 )

@@ -180,8 +180,7 @@ def test_the_corpus_in_another_sandbox(kind, tmp_path):
     try:
         sandbox.choose([], kind)
     except Refusal:  # for instance because only root can read this Python
-        folder = Path(f"/tmp/{tmp_path.name}-{os.getpid()}")
-        run_tests(["-m", "corpus", "-k", f"test_the_corpus_in_another_sandbox and {kind}", __file__], folder)
+        run_tests(["-m", "corpus", "-k", f"test_the_corpus_in_another_sandbox and {kind}", __file__])
     else:
         Class(tmp_path, FAST, ["tidy"] * 10, kind).check_all()
 

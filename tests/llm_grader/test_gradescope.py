@@ -46,7 +46,7 @@ def test_the_zip_holds_all_that_is_needed_and_is_the_same_each_time(archive, tmp
     assert {"torch", "numpy", "nbformat", "safetensors"} <= set(re.findall(r"^\w+", needs, re.MULTILINE))
     again = gradescope.write_zip("attention", tmp_path / "again.zip")
     assert again.read_bytes() == archive.read_bytes()
-    assert archive.stat().st_size < 2_000_000 and archive.stat().st_mode & 0o777 == 0o600
+    assert archive.stat().st_size < 3_500_000 and archive.stat().st_mode & 0o777 == 0o600
 
 
 def test_the_set_up_needs_neither_conda_nor_a_browser_and_is_sound():

@@ -125,6 +125,46 @@ def test_padding_on_the_left_changes_nothing(name):
     torch.testing.assert_close(together[1:, 4:], alone, rtol=1e-8, atol=1e-8)
 
 
+DOCUMENTS = [(4, 7), (1, 2, 8), (11,)]  # the lengths of those in each row
+
+
+def rows_of_documents():
+    return torch.stack([torch.repeat_interleave(torch.tensor(lengths)) for lengths in DOCUMENTS])
+
+
+@pytest.mark.syllabus("GT-03")
+@pytest.mark.parametrize("kind", ["decoder", "encoder"])
+@pytest.mark.parametrize("name", VARIETIES)
+def test_documents_in_one_row_are_as_if_each_were_read_alone(name, kind):
+    if kind == "encoder" and "window" in VARIETIES[name]:
+        pytest.skip("an encoder has no window")
+    model, tokens = build(name, kind=kind), ids()
+    together, records = model(tokens, documents=rows_of_documents(), return_records=True)
+    for row, lengths in enumerate(DOCUMENTS):
+        alone = [model(part) for part in tokens[row : row + 1].split(lengths, 1)]
+        torch.testing.assert_close(together[row : row + 1], torch.cat(alone, 1), rtol=1e-8, atol=1e-8)
+    apart = rows_of_documents()[:, None, :, None] != rows_of_documents()[:, None, None, :]
+    assert all(record.attention_weights[apart.expand(-1, 4, -1, -1)].eq(0).all() for record in records)
+    torch.testing.assert_close(model(tokens, documents=rows_of_documents()), together, rtol=1e-8, atol=1e-8)
+
+
+def test_documents_may_have_any_numbers():
+    model, tokens = build("rope, parallel"), ids()
+    expected = model(tokens, documents=rows_of_documents())
+    torch.testing.assert_close(model(tokens, documents=9 - 3 * rows_of_documents()), expected)
+    assert not torch.allclose(model(tokens), expected)
+
+
+def test_documents_are_not_combined_with_padding_or_a_cache():
+    model, tokens = build("plain"), ids()
+    for name, value in {
+        "attention_mask": torch.ones(BATCH, TOKENS, dtype=torch.bool),
+        "cache": model.new_cache(BATCH, TOKENS),
+    }.items():
+        with pytest.raises(ValueError, match=f"{name} and documents cannot be given together"):
+            model(tokens, documents=rows_of_documents(), **{name: value})
+
+
 @pytest.mark.syllabus("GT-12")
 @pytest.mark.parametrize("name", [name for name in VARIETIES if name != "window"])
 def test_an_encoder_sees_both_sides_and_no_padding_on_either(name):
@@ -225,8 +265,18 @@ for more in (dict(position="rope", norm="rmsnorm"), dict(position="t5"), dict(po
     model = Transformer(ModelConfig(d_model=24, n_layers=2, n_heads=4, d_ff=36, n_vocab=101, **more)).eval()
     ids = torch.randint(0, 101, (3, 7))
     with torch.no_grad():
-        torch.testing.assert_close(torch.compile(model, fullgraph=True, backend="eager")(ids), model(ids))
+        compiled = torch.compile(model, fullgraph=True, backend="eager")
+        torch.testing.assert_close(compiled(ids), model(ids))
+        documents = torch.tensor([[0, 0, 0, 1, 1, 2, 2]]).expand(3, -1)
+        torch.testing.assert_close(compiled(ids, documents=documents), model(ids, documents=documents))
 """)
+
+
+def test_layers_with_equal_windows_share_the_mask_of_documents(monkeypatch):
+    masks, rule = [], Mask.__call__
+    monkeypatch.setattr(Mask, "__call__", lambda *a: masks.append(1) or rule(*a))
+    build("window", n_layers=4)(ids(), documents=rows_of_documents())
+    assert len(masks) == 2
 
 
 @pytest.mark.parametrize("window", [None, 3])

@@ -139,6 +139,18 @@ def test_what_is_observed_is_compared_in_place_of_what_is_returned(observed):
     assert told(lambda x, factor: (factor * x, x[0])).startswith(f"{FIRST}leads to False instead of True.")
 
 
+def test_what_is_observed_may_have_names(use):
+    source = PROPERTIES.partition("def property_one_row")[0] + (
+        "def observe(returned, x, factor):\n"
+        "    'two sums'\n"
+        "    return {'scaled': returned[0].sum().item(), 'of rows': returned[1].sum().item()}\n"
+    )
+    use(described(right, CASES, source))
+    assert told(lambda x, factor: (x, x.sum(1))) == (
+        f"{FIRST}leads to 15 instead of 30 for 'of rows'. We compare two sums."
+    )
+
+
 @pytest.mark.parametrize(
     ("returned", "words"),
     [
@@ -426,12 +438,13 @@ def test_the_shape_is_told_where_the_numbers_are_right(use):
     )
 
 
-def test_a_prediction_does_not_give_the_value_away(use):
+@pytest.mark.parametrize("kind", ["predict", "data", "config"])
+def test_a_prediction_does_not_give_the_value_away(use, kind):
     def answer():
         return 42
 
     wrong = [("counted_twice", lambda: 84, "You count twice.")]
-    use(described(answer, [{}], "", wrong, kind="predict", dimensions={}, explanation="Six times seven."))
+    use(described(answer, [{}], "", wrong, kind=kind, dimensions={}, explanation="Six times seven."))
     assert told(answer, "passed") == "Passed: 1 case. Six times seven."
     assert told(lambda: 84, "mistake") == "Known mistake, counted twice: You count twice."
     assert told(lambda: 41) == checks.NOT_THE_VALUE
@@ -451,6 +464,17 @@ def test_a_prediction_of_several_numbers_is_told_which_are_wrong(use):
     use(described(lambda: (1, 2, 3, "four"), [{}], "", kind="predict", dimensions={}))
     wrong = "your second, third and fourth values are not right"
     assert told(lambda: (1, 3, 4, "five")) == f"Not yet: {wrong}. {hints}"
+
+
+def test_a_prediction_with_names_is_told_which_of_them_are_wrong(use):
+    """Not by ordinals: a reader may write the entries in any order."""
+    use(described(lambda: {"b": "yes", "a": "no", "c": "no"}, [{}], "", kind="data", dimensions={}))
+    hints = "The hints tell you how to go on."
+    assert told(lambda: {"c": "yes", "b": "yes", "a": "no"}) == f"Not yet: your value for 'c' is not right. {hints}"
+    assert (
+        told(lambda: {"b": "no", "c": "no", "a": "yes"})
+        == f"Not yet: your values for 'a' and 'b' are not right. {hints}"
+    )
 
 
 def test_a_fingerprint_tells_what_it_was_made_of(use):

@@ -15,6 +15,7 @@ from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 from llm_anatomy import __main__ as command
 from llm_anatomy.models.checkpoints import load
 from llm_anatomy.models.generation import generate
+from llm_anatomy.training.experiments.story_llama import llama_config
 
 pytestmark = pytest.mark.released
 
@@ -108,3 +109,11 @@ def test_the_model_that_they_save_as_a_folder_loads_as_it_comes(ours, theirs, tm
         torch.testing.assert_close(mine, other, rtol=0, atol=0)
     for text in texts(300, tuple(ours.tokenizer.special_tokens)):
         assert again.texts.encode(text, allowed_special="all") == ours.texts.encode(text, allowed_special="all"), text
+
+
+@pytest.mark.syllabus("GT-11")
+def test_the_stand_in_of_chapter_13_has_its_parts(ours):
+    sizes = {"d_model", "n_layers", "d_ff", "n_vocab", "n_ctx", "d_head", "d_value"}
+    assert ours.config.difference(llama_config()).keys() <= sizes
+    assert (ours.config.d_model, ours.config.d_ff) == (8 * llama_config().d_model, 8 * llama_config().d_ff)
+    assert sum(parameter.numel() for parameter in ours.model.parameters()) == 134_515_008  # as the chapter counts

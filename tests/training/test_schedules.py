@@ -1,12 +1,19 @@
-"""The schedule against those of the transformers library and of a course."""
+"""The schedules against those of the transformers library and of a course."""
 
 import math
 
 import pytest
 import torch
-from transformers import get_cosine_schedule_with_warmup, get_cosine_with_min_lr_schedule_with_warmup
+from transformers import get_cosine_schedule_with_warmup, get_cosine_with_min_lr_schedule_with_warmup, get_scheduler
 
-from llm_anatomy.training.schedules import warmup_then_cosine
+from llm_anatomy.training.schedules import (
+    SCHEDULES,
+    warmup_stable_decay,
+    warmup_then_constant,
+    warmup_then_cosine,
+    warmup_then_inverse_sqrt,
+    warmup_then_linear,
+)
 
 
 @pytest.mark.parametrize(("n_steps", "warmup_steps"), [(17, 5), (9, 0), (4, 3)])
@@ -60,6 +67,60 @@ def test_the_rates_are_those_of_a_course_at_every_step_and_beyond(warmup_steps, 
         ((1, 5, 2, -0.1), "min_lr_rate=-0.1 must be from 0 to 1"),
     ],
 )
-def test_what_is_out_of_range_is_refused(arguments, sentence):
+@pytest.mark.parametrize("schedule", SCHEDULES.values())
+def test_what_is_out_of_range_is_refused(schedule, arguments, sentence):
     with pytest.raises(ValueError, match=sentence):
-        warmup_then_cosine(*arguments)
+        schedule(*arguments)
+
+
+def rates_of_the_library(name, n_steps, warmup_steps, **more):
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    if name == "constant_with_warmup":  # theirs does not know the number of steps
+        theirs = get_scheduler(name, optimizer, num_warmup_steps=warmup_steps)
+    else:
+        theirs = get_scheduler(name, optimizer, warmup_steps, n_steps, scheduler_specific_kwargs=more)
+    rates = []
+    for _ in range(n_steps + 5):  # and beyond the run
+        rates.append(theirs.get_last_lr()[0])
+        optimizer.step()
+        theirs.step()
+    return rates
+
+
+@pytest.mark.syllabus("GT-39")
+@pytest.mark.parametrize(("n_steps", "warmup_steps", "decay_steps"), [(40, 7, 11), (9, 0, 9), (9, 8, 1), (6, 2, 3)])
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_the_names_and_rates_are_those_of_the_library(name, n_steps, warmup_steps, decay_steps):
+    own, theirs = {}, {}
+    if name == "warmup_stable_decay":
+        own, theirs = {"decay_steps": decay_steps}, {"num_decay_steps": decay_steps}
+    expected = rates_of_the_library(name, n_steps, warmup_steps, **theirs)
+    steps = range(n_steps + 1 if name == "cosine" else n_steps + 5)  # their cosine rises again after the run
+    found = [SCHEDULES[name](step, n_steps, warmup_steps, **own) for step in steps]
+    assert found == pytest.approx(expected[: len(found)], abs=1e-12)
+
+
+def test_the_floor_of_warmup_stable_decay_is_that_of_the_library_after_the_warmup():
+    expected = rates_of_the_library("warmup_stable_decay", 30, 5, num_decay_steps=8, min_lr_ratio=0.2)
+    found = [warmup_stable_decay(step, 30, 5, 0.2, decay_steps=8) for step in range(35)]
+    assert found[5:] == pytest.approx(expected[5:], abs=1e-12)
+    assert found[:6] == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1.0])  # theirs begins at 0.2
+
+
+def test_floors():
+    assert [warmup_then_linear(step, 10, 2, 0.2) for step in (1, 2, 6, 10, 11)] == pytest.approx(
+        [0.5, 1, 0.6, 0.2, 0.2]
+    )
+    assert [warmup_then_inverse_sqrt(step, 10, 4, 0.4) for step in (1, 4, 16, 64)] == pytest.approx([0.25, 1, 0.5, 0.4])
+    assert warmup_then_constant(1, 10, 4, 0.4) == 0.25 and warmup_then_constant(20, 10, 4, 0.4) == 1.0
+
+
+def test_the_decay_takes_a_tenth_of_the_run_if_nothing_else_is_said():
+    assert [warmup_stable_decay(step, 100, 20) for step in (20, 90, 95, 100)] == pytest.approx([1, 1, 0.5, 0])
+    assert [warmup_stable_decay(step, 3, 2) for step in range(4)] == pytest.approx(
+        [0, 0.5, 1, 0]
+    )  # there is one step left
+    with pytest.raises(ValueError, match="decay_steps=8 must be from 1 to 7, the steps after the warm-up"):
+        warmup_stable_decay(1, 10, 3, decay_steps=8)
+    with pytest.raises(ValueError, match="decay_steps=0 must be from 1"):
+        warmup_stable_decay(1, 10, 3, decay_steps=0)

@@ -40,7 +40,11 @@ def observe(returned):
         raise AssertionError("the number of key-value heads and the length should be numbers without words") from None
     assert heads in (1, 2, 4, 8, 16, 32), "the number of key-value heads should be a power of 2, from 1 to 32"
     size = "right" if abs(length - 4096) <= 0.2001 * 4096 else "too short" if length < 4096 else "too long"
-    letters = {name: f"{name}: {letter}" for name, letter in letters.items()}
+    curves = dict(zip(MODELS, "CEDAB", strict=True))
+    letters = {
+        name: f"{letter if letter != curves[name] else 'the right curve'} for {name!r}"
+        for name, letter in letters.items()
+    }
     return letters | {"key-value heads": f"{int(heads)} key-value heads", "length": size}
 
 

@@ -44,7 +44,12 @@ def observe(returned):
     level = float(returned["level"])
     assert math.isfinite(level), "the level should be a number"
     size = "right" if abs(level - 3.08) <= 0.07001 else "too low" if level < 3.08 else "too high"
-    return letters | {"level": f"a level that is {size}"}
+    right = dict(zip(NAMES, "CABC", strict=True))
+    said = {
+        name: f"{letter if letter != right[name] else 'the right letter'} for {name!r}"
+        for name, letter in letters.items()
+    }
+    return said | {"level": f"a level that is {size}"}
 
 
 def hidden_cases(generator):

@@ -1,10 +1,13 @@
 """Perplexity and its logarithm, the loss of next-token prediction in nats, for each token and on average."""
 
+import math
+
 import torch
 import torch.nn.functional as F
 from einops import rearrange
 from torch import nn
 
+from llm_anatomy.evaluation._arrays import Array
 from llm_anatomy.shapes import Float, Int, Tensor
 
 
@@ -73,3 +76,29 @@ def next_token_loss(
         raise ValueError(f"{last=} must be from 1 to {n_targets}, the number of targets in a window")
     losses = token_losses(model, windows, batch_size=batch_size)[:, -last:]
     return losses.cpu().double().mean().item()  # some devices have no double precision
+
+
+def bits_per_byte(losses: Array, n_bytes: int) -> float:
+    r"""Loss of a text in bits for each of its bytes, which compares models whatever their tokenizers are.
+
+    .. math:: \mathrm{BPB} = \frac{\sum_t L_t}{n_\text{bytes} \ln 2}
+
+    A perplexity counts per token, so a tokenizer with longer tokens makes it larger for the same text. The number of
+    bytes does not depend on the tokenizer.
+
+    Args:
+        losses: the loss of each token of the text in nats, of any shape.
+        n_bytes: number of bytes of the text that these tokens spell, in UTF-8.
+
+    Raises:
+        ValueError: if ``n_bytes`` is not positive.
+
+    Source: Gao et al. (2020), "The Pile: an 800GB dataset of diverse text for language modeling", section 3.1; UCL-03.
+
+    >>> text = "six by six"
+    >>> round(bits_per_byte([math.log(8)] * 3, n_bytes=len(text.encode())), 3)  # three tokens of three bits
+    0.9
+    """
+    if n_bytes < 1:
+        raise ValueError(f"{n_bytes=} must be positive")
+    return torch.as_tensor(losses, dtype=torch.float64).sum().item() / (n_bytes * math.log(2))

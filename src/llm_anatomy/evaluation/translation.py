@@ -1,39 +1,9 @@
-"""Metrics of translations: BLEU, through sacrebleu, and the alignment error rate."""
+"""A metric of the alignment of translations; BLEU is in ``text_metrics``."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 Link = tuple[int, int]
 """The index of a word in the source, and that of its counterpart in the target."""
-
-
-def bleu(translations: Sequence[str], references: Sequence[str]) -> float:
-    r"""BLEU of a corpus, from 0 to 100: how many n-grams of the translations are in the references.
-
-    .. math:: \mathrm{BLEU} = 100 \min\left(1, e^{1 - r/c}\right) \left(p_1 p_2 p_3 p_4\right)^{1/4}
-
-    Here :math:`p_n` is the share of the n-grams that are in the reference, and c and r are the numbers of words in the
-    translations and in the references. Words are separated by spaces; nothing else is tokenized.
-
-    Args:
-        translations: one for each sentence.
-        references: the right translations, in the same order.
-
-    Raises:
-        ValueError: if there are no sentences, the numbers differ, or sacrebleu is not installed.
-
-    Source: Papineni et al. (2002), section 2; Post (2018), "A call for clarity in reporting BLEU scores"; CMU-27.
-
-    >>> bleu(["kavon lon vidun today ."], ["kavon lon vidun today ."])
-    100.0
-    """
-    if not translations or len(translations) != len(references):
-        raise ValueError(f"{len(translations)} translations and {len(references)} references; there must be as many")
-    try:
-        from sacrebleu import corpus_bleu
-    except ImportError:
-        raise ValueError("BLEU needs sacrebleu (pip install 'llm_anatomy[experiments]')") from None
-    score = corpus_bleu(list(translations), [list(references)], tokenize="none", force=True).score
-    return min(score, 100.0)  # it is computed with logarithms
 
 
 def alignment_error_rate(

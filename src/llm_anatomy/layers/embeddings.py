@@ -105,8 +105,8 @@ class FactorizedEmbedding(nn.Module):
         P \in \mathbb{R}^{d_\mathrm{embed} \times d_\mathrm{model}}
 
     There are :math:`n_\mathrm{vocab} d_\mathrm{embed} + d_\mathrm{embed} d_\mathrm{model}` parameters instead of
-    :math:`n_\mathrm{vocab} d_\mathrm{model}`. The output side mirrors this: a projection to ``d_embed``, followed by
-    ``Unembedding(factorized.embedding)``. ALBERT adds positions and a norm between ``embedding`` and ``w_up``.
+    :math:`n_\mathrm{vocab} d_\mathrm{model}`. :class:`FactorizedUnembedding` reads both in the other direction. ALBERT
+    adds positions and a norm between ``embedding`` and ``w_up``.
 
     Args:
         n_vocab: number of tokens in the vocabulary, at least 1.
@@ -133,6 +133,10 @@ class FactorizedEmbedding(nn.Module):
     def forward(self, ids: Int[Tensor, "batch tokens"]) -> Float[Tensor, "batch tokens d_model"]:
         return self.w_up(self.embedding(ids))
 
+    def logits(self, x: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens n_vocab"]:
+        """Compute the product of each x with the vector of every token, which has no bias."""
+        return F.linear(x @ self.w_up.weight, self.embedding.weight)
+
 
 class AdaptiveEmbedding(nn.Module):
     r"""Wide vectors for frequent tokens, and narrow vectors with a projection to ``d_model`` for rare ones.
@@ -150,10 +154,11 @@ class AdaptiveEmbedding(nn.Module):
         cutoffs: first ids of the second and later clusters; increasing, between 1 and ``n_vocab`` - 1.
         factor: the width of each cluster is that of the previous one divided by this factor. With 1, all clusters have
             width ``d_model``, and there are no projections.
+        widths: the widths of the clusters, instead of those that follow from the factor.
 
     Raises:
-        ValueError: for sizes below one, cutoffs that do not increase, or a last cluster whose width would be zero; in
-            ``forward``, as in :class:`TokenEmbedding`.
+        ValueError: for sizes below one, cutoffs that do not increase, a last cluster whose width would be zero, or
+            another number of widths than of clusters; in ``forward``, as in :class:`TokenEmbedding`.
 
     Source: Baevski & Auli (2019), section 3; GT-19 (adaptive input embeddings).
 
@@ -164,16 +169,23 @@ class AdaptiveEmbedding(nn.Module):
     torch.Size([1, 3, 16])
     """
 
-    def __init__(self, n_vocab: int, d_model: int, cutoffs: list[int], *, factor: int = 4):
+    def __init__(
+        self, n_vocab: int, d_model: int, cutoffs: list[int], *, factor: int = 4, widths: Sequence[int] | None = None
+    ):
         super().__init__()
         _check_at_least_one(n_vocab=n_vocab, d_model=d_model, factor=factor)
         edges = [0, *cutoffs, n_vocab]
         if any(high <= low for low, high in zip(edges[:-1], edges[1:], strict=True)):
             raise ValueError(f"{cutoffs=} must increase, from at least 1 to at most n_vocab - 1 = {n_vocab - 1}")
-        widths = [d_model // factor**c for c in range(len(edges) - 1)]
-        if widths[-1] < 1:
-            raise ValueError(f"{factor=} is too large: the last of {len(widths)} clusters of {d_model=} has width 0")
-        self.edges = edges
+        if widths is None:
+            widths = [d_model // factor**c for c in range(len(edges) - 1)]
+            if widths[-1] < 1:
+                raise ValueError(
+                    f"{factor=} is too large: the last of {len(widths)} clusters of {d_model=} has width 0"
+                )
+        elif len(widths) != len(edges) - 1 or min(widths) < 1:
+            raise ValueError(f"{widths=} must be {len(edges) - 1} numbers of at least 1, one for each cluster")
+        self.edges, self.d_model = edges, d_model
         sizes = [high - low for low, high in zip(edges[:-1], edges[1:], strict=True)]
         tables = nn.ModuleList(TokenEmbedding(n, width) for n, width in zip(sizes, widths, strict=True))
         self.tables = cast("Sequence[TokenEmbedding]", tables)
@@ -199,6 +211,44 @@ class AdaptiveEmbedding(nn.Module):
         positions = torch.cat(rows).argsort()  # from the order of the clusters back to the order of the text
         return torch.cat(vectors)[positions].unflatten(0, ids.shape)
 
+    def cluster_logits(self, x: Float[Tensor, "*tokens d_model"], cluster: int) -> Float[Tensor, "*tokens n"]:
+        """Compute the product of each x with the vector of every token of a cluster."""
+        project = self.w_up[cluster]
+        x = x @ project.weight if isinstance(project, nn.Linear) else x  # (*tokens, width of the cluster)
+        return F.linear(x, self.tables[cluster].weight)
+
+    def logits(self, x: Float[Tensor, "*tokens d_model"]) -> Float[Tensor, "*tokens n_vocab"]:
+        """Compute the product of each x with the vector of every token of the vocabulary."""
+        return torch.cat([self.cluster_logits(x, cluster) for cluster in range(len(self.tables))], dim=-1)
+
+
+class FactorizedUnembedding(nn.Module):
+    r"""A score for every token of the vocabulary from a factorized embedding, which is read in the other direction.
+
+    .. math:: \mathrm{logits} = \mathrm{scale} \cdot (x P^\top) E^\top
+
+    If ``embedding`` is also that of the input, both factors are tied. An :class:`AdaptiveEmbedding` has two factors in
+    each cluster. Here one softmax over all clusters follows, unlike the two steps of :class:`AdaptiveSoftmax`.
+
+    Args:
+        embedding: the embedding that holds the factors.
+        scale: factor of the products: :math:`1/\sqrt{d_\mathrm{model}}` in T5 with tied weights.
+
+    Source: Lan et al. (2020), "ALBERT", section 3.1; Baevski & Auli (2019), section 3; GT-19 (factorized and shared
+    embeddings, adaptive input embeddings).
+
+    >>> embedding = FactorizedEmbedding(n_vocab=100, d_embed=3, d_model=16)
+    >>> FactorizedUnembedding(embedding)(embedding(torch.tensor([[3, 0, 99]]))).shape
+    torch.Size([1, 3, 100])
+    """
+
+    def __init__(self, embedding: FactorizedEmbedding | AdaptiveEmbedding, *, scale: float = 1.0):
+        super().__init__()
+        self.scale, self.embedding = scale, embedding
+
+    def forward(self, x: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens n_vocab"]:
+        return self.embedding.logits(x if self.scale == 1 else x * self.scale)
+
 
 class AdaptiveSoftmax(nn.Module):
     r"""Log-probabilities in two steps: first the frequent token or the cluster, then the token in the cluster.
@@ -215,6 +265,7 @@ class AdaptiveSoftmax(nn.Module):
 
     Args:
         embedding: the embedding that holds the tables and projections.
+        scale: factor of all products: :math:`1/\sqrt{d_\mathrm{model}}` in T5 with tied weights.
 
     Raises:
         ValueError: in ``forward``, for targets outside 0 to n_vocab - 1.
@@ -228,26 +279,28 @@ class AdaptiveSoftmax(nn.Module):
     (torch.Size([2, 3]), torch.Size([2, 3, 100]))
     """
 
-    def __init__(self, embedding: AdaptiveEmbedding):
+    def __init__(self, embedding: AdaptiveEmbedding, *, scale: float = 1.0):
         super().__init__()
-        self.embedding = embedding
-        self.w_clusters = nn.Linear(embedding.tables[0].weight.shape[1], len(embedding.tables) - 1, bias=False)
+        self.scale, self.embedding = scale, embedding
+        self.w_clusters = nn.Linear(embedding.d_model, len(embedding.tables) - 1, bias=False)
 
     def head(self, x: Float[Tensor, "*tokens d_model"]) -> Float[Tensor, "*tokens head"]:
         """Compute the log-probabilities of the frequent tokens, followed by those of the clusters."""
-        frequent = F.linear(x, self.embedding.tables[0].weight)
-        return torch.cat([frequent, self.w_clusters(x)], dim=-1).log_softmax(-1)
+        x = x if self.scale == 1 else x * self.scale
+        return torch.cat([self.embedding.cluster_logits(x, 0), self.w_clusters(x)], dim=-1).log_softmax(-1)
 
     def tail(self, x: Float[Tensor, "*tokens d_model"], cluster: int) -> Float[Tensor, "*tokens n"]:
         """Compute the log-probabilities of the tokens in a cluster, given the cluster."""
-        project = self.embedding.w_up[cluster]
-        x = x @ project.weight if isinstance(project, nn.Linear) else x  # (*tokens, width of the cluster)
-        return F.linear(x, self.embedding.tables[cluster].weight).log_softmax(-1)
+        x = x if self.scale == 1 else x * self.scale
+        return self.embedding.cluster_logits(x, cluster).log_softmax(-1)
 
     def forward(
-        self, x: Float[Tensor, "batch tokens d_model"], targets: Int[Tensor, "batch tokens"]
-    ) -> Float[Tensor, "batch tokens"]:
-        """Compute the log-probability of each target. The loss is their negative mean."""
+        self, x: Float[Tensor, "batch tokens d_model"], targets: Int[Tensor, "batch tokens"] | None = None
+    ) -> Float[Tensor, "batch tokens"] | Float[Tensor, "batch tokens n_vocab"]:
+        """Compute the log-probability of each target; the loss is their negative mean. Without targets, return
+        ``log_prob(x)``, which a model may use as its logits: their softmax is the same distribution."""
+        if targets is None:
+            return self.log_prob(x)
         n_frequent, n_vocab = self.embedding.edges[1], self.embedding.edges[-1]
         _check_bounds("targets", targets, n_vocab)
         x, flat = x.flatten(0, 1), targets.flatten()
@@ -267,6 +320,46 @@ class AdaptiveSoftmax(nn.Module):
         head = self.head(x)
         tails = [self.tail(x, c) + head[..., n_frequent + c - 1, None] for c in range(1, len(self.embedding.tables))]
         return torch.cat([head[..., :n_frequent], *tails], dim=-1)
+
+
+class MixtureOfSoftmaxes(nn.Module):
+    r"""Log-probabilities of a mixture of several softmaxes over one table.
+
+    .. math:: p(w \mid x) = \sum_{k=1}^{K} \pi_k\, \mathrm{softmax}(h_k E^\top)_w, \quad
+        h_k = \tanh(x W_k), \quad \pi = \mathrm{softmax}(x V)
+
+    The logits of one softmax for many contexts are a matrix of rank :math:`d_\mathrm{model}` at most, which bounds how
+    many distributions a model can express, whatever precedes the softmax. The logarithm of a mixture has no such bound.
+    It costs K products with the table. If ``embedding`` is also that of the input, the weights are tied.
+
+    Args:
+        embedding: the embedding that holds the table E.
+        n_components: the number of softmaxes K, at least 1.
+
+    Raises:
+        ValueError: for a number of components below 1.
+
+    Source: Yang et al. (2018), "Breaking the Softmax Bottleneck", section 2.3; GT-19 (mixture of softmaxes).
+
+    >>> mixture = MixtureOfSoftmaxes(TokenEmbedding(n_vocab=100, d_model=16), n_components=3)
+    >>> log_probs = mixture(torch.randn(2, 5, 16))
+    >>> log_probs.shape, torch.allclose(log_probs.exp().sum(-1), torch.ones(2, 5))
+    (torch.Size([2, 5, 100]), True)
+    """
+
+    def __init__(self, embedding: TokenEmbedding, n_components: int):
+        super().__init__()
+        _check_at_least_one(n_components=n_components)
+        d_model = embedding.weight.shape[1]
+        self.embedding = embedding
+        self.w_weights = nn.Linear(d_model, n_components, bias=False)
+        self.w_components = nn.Linear(d_model, n_components * d_model, bias=False)
+
+    def forward(self, x: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens n_vocab"]:
+        log_weights = self.w_weights(x).log_softmax(-1)  # (batch, tokens, components)
+        h = self.w_components(x).tanh().unflatten(-1, (log_weights.shape[-1], -1))
+        log_probs = F.linear(h, self.embedding.weight).log_softmax(-1)  # (batch, tokens, components, n_vocab)
+        return (log_weights[..., None] + log_probs).logsumexp(-2)
 
 
 def _check_bounds(name: str, ids: Tensor, n_vocab: int) -> None:

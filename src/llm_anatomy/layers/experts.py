@@ -7,6 +7,7 @@ tokens to the experts and back. There is no Python loop over tokens: they are so
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -107,7 +108,8 @@ class Router(nn.Module):
     ]:
         """Return logits and probabilities of all experts, then weights and indices of those selected, best first."""
         precise = _wide(x.dtype)
-        with torch.autocast(x.device.type, enabled=False):
+        has_autocast = torch.amp.is_autocast_available(x.device.type)  # the meta device has none
+        with torch.autocast(x.device.type, enabled=False) if has_autocast else nullcontext():
             logits = F.linear(x.to(precise), self.w_router.weight.to(precise))
         probabilities, weights, experts = self.select(logits)
         return logits, probabilities, weights, experts

@@ -166,7 +166,7 @@ class GatedFeedForward(nn.Module):
         TypeError: for an activation that cannot be called with a tensor.
 
     Source: Dauphin et al. (2017), section 2 (GLU); Shazeer (2020), section 2 (errata E-28, E-31, E-58); CMU-05, CMU-08,
-    GT-24, GT-25.
+    GT-24, GT-25, GT-27.
 
     >>> layer = GatedFeedForward(d_model=8, d_ff=gated_width(30), activation=ACTIVATIONS[GATES["swiglu"]]())
     >>> tuple(layer(torch.randn(2, 5, 8)).shape), sum(p.numel() for p in layer.parameters()) == 2 * 8 * 30

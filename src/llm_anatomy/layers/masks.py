@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 
-from llm_anatomy.layers._checks import _check_at_least_one
+from llm_anatomy.layers._checks import _check_at_least_one, _check_integers
 from llm_anatomy.layers.positions.base import offsets
 from llm_anatomy.shapes import Bool, Int, Tensor
 
@@ -200,3 +200,37 @@ class PaddingMask(Mask):
                 f"attention_mask has {self.attention_mask.shape[1]} keys, but attention has {key_positions.shape[1]}"
             )
         return self.attention_mask[:, None]
+
+
+@dataclass(frozen=True)
+class DocumentMask(Mask):
+    r"""Each token may attend to the tokens of its own document, where a row holds several documents.
+
+    .. math:: \mathrm{document}_j = \mathrm{document}_i
+
+    Args:
+        documents: the document of each key. If there are fewer queries than keys, the queries are the last of them.
+
+    Raises:
+        TypeError: if they are not integers.
+        ValueError: if they are not (batch, keys); when it is used, if attention has another number of keys.
+
+    Source: Grattafiori et al. (2024), "The Llama 3 herd of models", section 3.2, whose attention stays within a
+    document; UCL-20, GT-03.
+
+    >>> (DocumentMask(torch.tensor([[0, 0, 1, 1]])) & CausalMask()).as_tensor(4).int().tolist()
+    [[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 1, 1]]
+    """
+
+    documents: Int[Tensor, "batch keys"]
+
+    def __post_init__(self):
+        _check_integers(documents=self.documents)
+        if self.documents.ndim != 2:
+            raise ValueError(f"documents has shape {tuple(self.documents.shape)}; it must be (batch, keys)")
+
+    def allows(self, query_positions, key_positions):
+        n_queries, n_keys = query_positions.shape[1], key_positions.shape[1]
+        if self.documents.shape[1] != n_keys:
+            raise ValueError(f"documents has {self.documents.shape[1]} keys, but attention has {n_keys}")
+        return self.documents[:, n_keys - n_queries :, None] == self.documents[:, None, :]

@@ -266,6 +266,7 @@ class Stack(nn.Module):
         self,
         x: Float[Tensor, "batch tokens d_model"],
         *,
+        mask: Mask | None = None,
         position_context: PositionContext | None = None,
         caches: Sequence[KVCache] | None = None,
         encoder_output: EncoderOutput | None = None,
@@ -276,6 +277,7 @@ class Stack(nn.Module):
 
         Args:
             x: the embeddings.
+            mask: a rule of self-attention in all blocks, besides their own.
             position_context: the positions of queries and keys in self-attention, for all blocks; by default the tokens
                 follow each other.
             caches: keys and values of self-attention, one cache for each block.
@@ -292,8 +294,12 @@ class Stack(nn.Module):
         if encoder_output is not None:
             cross_position_context = PositionContext(position_context.query_positions, encoder_output.key_positions)
             cross_attention = dict(encoder_output=encoder_output, cross_position_context=cross_position_context)
+        masks = self.masks
+        if mask is not None:  # layers that share one mask share the one that is made of it
+            joined = {rule: rule & mask for rule in set(self.masks)}
+            masks = [joined[rule] for rule in self.masks]
         records = []
-        for block, mask, cache, cross_cache in zip(self.blocks, self.masks, self_caches, cross_caches, strict=True):
+        for block, mask, cache, cross_cache in zip(self.blocks, masks, self_caches, cross_caches, strict=True):
             if cross_cache is not None:
                 cross_attention |= dict(cross_attention_cache=cross_cache)
             x, record = block(
@@ -306,6 +312,11 @@ class Stack(nn.Module):
             )
             records.append(record)
         return self.norm(x), records
+
+    def output_positions(self, positions: Int[Tensor, "#batch tokens"] | None) -> Int[Tensor, "#batch output"] | None:
+        """The positions of the tokens that leave the stack, -1 for padding; None if there is none. Here they are those
+        of the tokens that enter it; a stack that pools tokens changes them."""
+        return positions
 
 
 def _block(

@@ -74,7 +74,7 @@ class Preset:
 def presets() -> dict[str, Preset]:
     """All models of the lectures by name, in the order of the data, including those that cannot be built.
 
-    Source: GT-43, GT-44, UCL-09, UCL-13, UCL-26, GT-06, GT-49.
+    Source: GT-43, GT-44, UCL-09, UCL-13, UCL-26, GT-02, GT-05, GT-06, GT-49.
 
     >>> gpt2 = presets()["gpt-2"]
     >>> gpt2.exact, gpt2.values["d_model"], gpt2.sources["d_model"]

@@ -9,6 +9,7 @@ from llm_anatomy.config import ModelConfig
 from llm_anatomy.layers._sharing import _own_once
 from llm_anatomy.layers.embeddings import TokenEmbedding, Unembedding
 from llm_anatomy.layers.kv_cache import KVCache, RollingKVCache, context_of_new_tokens
+from llm_anatomy.layers.masks import DocumentMask
 from llm_anatomy.layers.positions.base import PositionContext
 from llm_anatomy.models import parts
 from llm_anatomy.models.block import Block, BlockRecord, EncoderOutput, Stack
@@ -79,6 +80,7 @@ class Transformer(nn.Module):
         self.config, d_model = config, config.d_model
         embedding_scale = d_model**0.5 if config.scale_embeddings else 1.0
         self.embedding = TokenEmbedding(config.n_vocab, d_model, scale=embedding_scale)
+        self.encoder_embedding: nn.Module | None = None  # that of the source, if it is not the same
         self.segment_embedding = nn.Embedding(config.n_segments, d_model) if config.n_segments else None
         self.position = parts.embedding_position(config)
         self.embedding_norm = parts.norm(config) if config.embedding_norm else nn.Identity()
@@ -103,6 +105,7 @@ class Transformer(nn.Module):
         ids: Int[Tensor, "batch tokens"],
         *,
         attention_mask: Bool[Tensor, "batch tokens"] | None = None,
+        documents: Int[Tensor, "batch tokens"] | None = None,
         segments: Int[Tensor, "#batch tokens"] | None = None,
         source: EncoderOutput | Int[Tensor, "batch source"] | None = None,
         cache: ModelCache | None = None,
@@ -116,6 +119,8 @@ class Transformer(nn.Module):
             ids: the token ids; with a cache, those of the new tokens only.
             attention_mask: boolean, as wide as ``ids``: True for a token, False for padding, which may be on either
                 side. With a cache it covers the new tokens only. By default there is no padding.
+            documents: the document of each token, where a row holds several documents one after the other. Attention
+                stays within a document, and positions begin anew with each, as if it were read alone.
             segments: the segment of each token, for models with segment embeddings; 0 by default.
             source: for an encoder-decoder, the ids of the source if they hold no padding, or what ``encode`` returned
                 for them; only ``encode`` takes a mask of the source.
@@ -126,6 +131,7 @@ class Transformer(nn.Module):
         x, records = self.hidden_states(
             ids,
             attention_mask=attention_mask,
+            documents=documents,
             segments=segments,
             source=source,
             cache=cache,
@@ -139,6 +145,7 @@ class Transformer(nn.Module):
         ids: Int[Tensor, "batch tokens"],
         *,
         attention_mask: Bool[Tensor, "batch tokens"] | None = None,
+        documents: Int[Tensor, "batch tokens"] | None = None,
         segments: Int[Tensor, "#batch tokens"] | None = None,
         source: EncoderOutput | Int[Tensor, "batch source"] | None = None,
         cache: ModelCache | None = None,
@@ -147,18 +154,22 @@ class Transformer(nn.Module):
         """Compute the hidden states after the final norm, if the model has one, and a record of each block.
 
         Args:
-            ids, attention_mask, segments, source, cache: as in ``forward``.
+            ids, attention_mask, documents, segments, source, cache: as in ``forward``.
             return_weights: whether the records hold the weights of attention.
         """
         self._check_arguments(ids, source, cache)
+        mask = None
+        if documents is not None:
+            _check_documents(attention_mask=attention_mask, source=source, cache=cache)
+            mask = DocumentMask(documents)
         if isinstance(source, Tensor):
             source = self.encode(source)
         first_cache = None if cache is None else cache.blocks[0]
-        position_context = context_of_new_tokens(
-            ids.shape[1], _positions(attention_mask, cache), first_cache, ids.device
-        )
+        positions = _positions(attention_mask, cache) if documents is None else _positions_in_documents(documents)
+        position_context = context_of_new_tokens(ids.shape[1], positions, first_cache, ids.device)
         return self.stack(
             self._embed(ids, position_context, segments),
+            mask=mask,
             position_context=position_context,
             caches=None if cache is None else cache.blocks,
             encoder_output=source,
@@ -181,8 +192,9 @@ class Transformer(nn.Module):
         self._check_length(ids.shape[1])
         positions = _positions(attention_mask)
         position_context = context_of_new_tokens(ids.shape[1], positions, device=ids.device)
-        x, _ = self.encoder(self._embed(ids, position_context), position_context=position_context)
-        return EncoderOutput(x, positions)
+        x = self._embed(ids, position_context, embedding=self.encoder_embedding)
+        x, _ = self.encoder(x, position_context=position_context)
+        return EncoderOutput(x, self.encoder.output_positions(positions))
 
     def new_cache(self, batch: int, n_slots: int, n_source: int | None = None) -> ModelCache:
         """Make an empty cache.
@@ -207,9 +219,16 @@ class Transformer(nn.Module):
         cross_attentions = [block.cross_attention for block in self.stack.blocks if isinstance(block, Block)]
         return ModelCache(blocks, [attention.new_cache(batch, n_source) for attention in cross_attentions])
 
-    def _embed(self, ids: Tensor, position_context: PositionContext, segments: Tensor | None = None) -> Tensor:
+    def _embed(
+        self,
+        ids: Tensor,
+        position_context: PositionContext,
+        segments: Tensor | None = None,
+        embedding: nn.Module | None = None,
+    ) -> Tensor:
         offset = self.config.learned.offset if self.config.learned else 0
-        x = self.position.embed(self.embedding(ids), position_context.query_positions.clamp(min=0) + offset)
+        x = (self.embedding if embedding is None else embedding)(ids)
+        x = self.position.embed(x, position_context.query_positions.clamp(min=0) + offset)
         if self.segment_embedding is not None:
             x = x + self.segment_embedding(torch.zeros_like(ids) if segments is None else segments)
         return self.embedding_norm(x)
@@ -233,3 +252,18 @@ def _positions(attention_mask: Tensor | None, cache: ModelCache | None = None) -
         return None
     start = 0 if cache is None or cache.length == 0 else cache.blocks[0].next_positions(1)
     return (start + attention_mask.cumsum(1) - 1).masked_fill(~attention_mask, -1)
+
+
+def _positions_in_documents(documents: Tensor) -> Tensor:
+    """The position of each token in its document."""
+    positions = torch.arange(documents.shape[1], device=documents.device).expand_as(documents)
+    is_first = torch.ones_like(documents, dtype=torch.bool)
+    is_first[:, 1:] = documents[:, 1:] != documents[:, :-1]
+    return positions - positions.masked_fill(~is_first, 0).cummax(1).values
+
+
+def _check_documents(**others: object) -> None:
+    for name, value in others.items():
+        if value is not None:
+            hint = ": padding may be a document of its own" if name == "attention_mask" else ""
+            raise ValueError(f"{name} and documents cannot be given together{hint}")

@@ -11,17 +11,24 @@ from llm_anatomy.notebook.checks import check
 from llm_anatomy.notebook.setup import setup
 
 if TYPE_CHECKING:
+    from llm_anatomy.notebook.block_diagrams import block_diagram
     from llm_anatomy.notebook.drawings import DataFlow
     from llm_anatomy.notebook.figures import attention_map, colours, figure, glue, signed_map, source, weights_map
     from llm_anatomy.notebook.predictions import Estimate, Prediction
     from llm_anatomy.notebook.widgets import (
+        AblationExplorer,
         ActivationExplorer,
+        ArchitectureTable,
+        ArenaReplay,
         AttentionExplorer,
+        BleuMatches,
         BucketExplorer,
+        BudgetToConfig,
         CacheCalculator,
         CostCalculator,
         CounterAndSinusoids,
         CrossAttentionExplorer,
+        DataMixture,
         DecayExplorer,
         DecodingTimeline,
         EmbeddingPlane,
@@ -35,31 +42,46 @@ if TYPE_CHECKING:
         HeadSharing,
         LSTMGates,
         MergeStepper,
+        ModelTimeline,
         NormalizedAxes,
         NormalizedVector,
+        OptimizerPaths,
+        PoolGrowth,
+        PromptAssembly,
+        RankComparison,
         Roofline,
         RotorExplorer,
+        RougeL,
         ScalingExplorer,
+        ScheduleDesigner,
         SchemeExplorer,
         ShrinkingBatch,
         SlopesExplorer,
         SoftDictionary,
+        SpikeReplay,
         StabilityMap,
         TermMixer,
+        TieModel,
         TokenizerComparison,
         TransformerExplorer,
         VocabularyTradeOff,
     )
 
 __all__ = [
+    "AblationExplorer",
     "ActivationExplorer",
+    "ArchitectureTable",
+    "ArenaReplay",
     "AttentionExplorer",
+    "BleuMatches",
     "BucketExplorer",
+    "BudgetToConfig",
     "CacheCalculator",
     "CostCalculator",
     "CounterAndSinusoids",
     "CrossAttentionExplorer",
     "DataFlow",
+    "DataMixture",
     "DecayExplorer",
     "DecodingTimeline",
     "EmbeddingPlane",
@@ -74,22 +96,32 @@ __all__ = [
     "HeadsExplorer",
     "LSTMGates",
     "MergeStepper",
+    "ModelTimeline",
     "NormalizedAxes",
     "NormalizedVector",
+    "OptimizerPaths",
+    "PoolGrowth",
     "Prediction",
+    "PromptAssembly",
+    "RankComparison",
     "Roofline",
     "RotorExplorer",
+    "RougeL",
     "ScalingExplorer",
+    "ScheduleDesigner",
     "SchemeExplorer",
     "ShrinkingBatch",
     "SlopesExplorer",
     "SoftDictionary",
+    "SpikeReplay",
     "StabilityMap",
     "TermMixer",
+    "TieModel",
     "TokenizerComparison",
     "TransformerExplorer",
     "VocabularyTradeOff",
     "attention_map",
+    "block_diagram",
     "check",
     "colours",
     "figure",
@@ -103,7 +135,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        for home in ("figures", "predictions", "drawings", "widgets"):
+        for home in ("figures", "predictions", "drawings", "block_diagrams", "widgets"):
             module = import_module(f"{__name__}.{home}")
             if hasattr(module, name):
                 globals()[name] = getattr(module, name)

@@ -171,6 +171,7 @@ def _n_entries(encoded: dict) -> int:
 
 NOT_ATTEMPTED = "Not attempted yet: write your code in place of `raise NotImplementedError` and run the cell again."
 UNCHANGED = "Not attempted yet: this code still does what the code you were given does. Find the mistake in it."
+ON_PAPER = ("data", "config")  # without arguments, they are worked out on paper like a prediction
 NOT_THE_VALUE = "Not yet: this is not the right value. The hints tell you how to find it."
 
 
@@ -243,10 +244,16 @@ class _Trial:
         return min((case for case in self.cases if not case.right), key=lambda case: case.rank)
 
     @property
+    def on_paper(self) -> bool:
+        """Whether the answer consists of values and not of code, so that no message may contain what is expected."""
+        kind = self.exercise["kind"]
+        return kind == "predict" or kind in ON_PAPER and not self.exercise["arguments"]
+
+    @property
     def example(self) -> str:
         """The smallest input that goes wrong, what comes of it and what should; empty if they do not fit."""
         case = self.first_wrong
-        given_away = self.observe or self.exercise["kind"] == "predict"
+        given_away = self.observe or self.on_paper
         if given_away or "returned" not in case.found or "changed" in case.found:
             return ""
         return example(self.exercise["function"], case.arguments, *case.values)
@@ -266,7 +273,7 @@ class _Trial:
                 f"Not yet: {where} changes its argument {names}. It must leave its arguments as they are: work on a "
                 "copy, or avoid assignments to entries, operators such as += and methods that change their object."
             )
-        if self.exercise["kind"] == "predict":
+        if self.on_paper:
             which = not_right(found, expected)
             return f"Not yet: {which}. The hints tell you how to go on." if which else NOT_THE_VALUE
         if self.observe:

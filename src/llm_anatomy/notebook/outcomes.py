@@ -114,7 +114,9 @@ def _observed(observe: Callable, returned: Any, case: dict) -> Any:
         raise Unusable(str(e)) from e
     except Exception as e:
         no_number = re.fullmatch("could not convert string to float: (.+)", str(e))
-        raise Unusable(f"{no_number[1]} is not a number" if no_number else type(e).__name__) from e
+        other = re.fullmatch(r"float\(\) argument must be .*, not '(\w+)'", str(e))
+        what = no_number[1] if no_number else other and other[1].replace("NoneType", "None")
+        raise Unusable(f"{what} is not a number" if what else type(e).__name__) from e
 
 
 def on_cpu(value: Any) -> Any:

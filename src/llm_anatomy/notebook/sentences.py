@@ -129,9 +129,11 @@ def difference(found: dict, right: dict, verb: str = "returns") -> str:
         if len(found.get("items", ())) != len(right["items"]):
             return f"{verb} something other than what is expected"
         entries = zip(_locations(right), found["items"], right["items"], strict=True)
-        location, found, right = next(entry for entry in entries if not agree(*entry[1:]))
-        within = difference(found, right, verb)
-        return within if verb == "leads to" else f"is wrong in value {location}: it {within}"
+        location, value, expected = next(entry for entry in entries if not agree(*entry[1:]))
+        within = difference(value, expected, verb)
+        if verb == "leads to":
+            return f"{within} for {location}" if "names" in right else within
+        return f"is wrong in value {location}: it {within}"
     if "data" not in found or found["shape"] != right["shape"]:
         return f"{verb} something other than what is expected"
     if len(right["data"]) <= 6:
@@ -151,12 +153,18 @@ ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "
 def not_right(found: dict, right: dict) -> str | None:
     """Say which of several values are not right, without the right ones; None if there is one value, or none right."""
     pairs = list(zip(found.get("items", ()), right.get("items", ()), strict=False))
-    wrong = [ordinal for ordinal, pair in zip(ORDINALS, pairs, strict=False) if not agree(*pair)]
-    if not 0 < len(wrong) < len(pairs) == len(right["items"]) <= len(ORDINALS):
+    names = _locations(right) if "names" in right else ORDINALS
+    wrong = [name for name, pair in zip(names, pairs, strict=False) if not agree(*pair)]
+    if not 0 < len(wrong) < len(pairs) == len(right["items"]) <= len(names):
         return None
     number = "number" if all(item["type"] in ("int", "float") for item in right["items"]) else "value"
     listed = " and ".join(filter(None, (", ".join(wrong[:-1]), wrong[-1])))
-    return f"your {listed} {number}{'s are' if len(wrong) > 1 else ' is'} not right"
+    numbers, are = (f"{number}s", "are") if len(wrong) > 1 else (number, "is")
+    return (
+        f"your {numbers} for {listed} {are} not right"
+        if "names" in right
+        else f"your {listed} {numbers} {are} not right"
+    )
 
 
 def _index_of(i: int, shape: list[int]) -> list[int]:

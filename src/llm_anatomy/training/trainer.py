@@ -11,6 +11,7 @@ from torch import nn
 from tqdm import tqdm
 
 from llm_anatomy.shapes import Int, Tensor
+from llm_anatomy.training.optimizers import parameter_groups
 from llm_anatomy.training.schedules import warmup_then_cosine
 
 Batch = TypeVar("Batch")
@@ -81,7 +82,7 @@ def train(
     """
     if n_steps < 1:
         raise ValueError(f"{n_steps=} must be at least 1")
-    optimizer = torch.optim.AdamW(_parameter_groups(model, weight_decay), lr=max_lr)
+    optimizer = torch.optim.AdamW(parameter_groups(model, weight_decay), lr=max_lr)
     losses, batches = [], iter(batches)
     for step in tqdm(range(1, n_steps + 1), desc="training", disable=None, leave=False):
         for group in optimizer.param_groups:
@@ -102,11 +103,3 @@ def train(
         if after_step is not None:
             after_step(step)
     return losses
-
-
-def _parameter_groups(model: nn.Module, weight_decay: float) -> list[dict]:
-    trained = [p for p in model.parameters() if p.requires_grad]
-    return [
-        {"params": [p for p in trained if p.ndim >= 2], "weight_decay": weight_decay},
-        {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
-    ]

@@ -29,6 +29,7 @@ from llm_grader.sandbox.processes import (
     process_table,
     proportional_set_size,
     related_processes,
+    threads_of_users,
 )
 from llm_grader.sandbox.uids import Uid
 from llm_grader.sandbox.workdir import remove_trees, workdir
@@ -131,12 +132,7 @@ class Worker:
     """
 
     def __init__(self, sandbox: Sandbox, limits: Limits, program: Path | None) -> None:
-        if (
-            not sandbox.changes_user and not sandbox.has_namespaces
-        ):  # the kernel also counts this user's other processes
-            others = sum(process.threads for process in process_table().values() if os.getuid() in process.uids)
-            limits = replace(limits, processes=limits.processes + others)
-        self._sandbox, self._limits = sandbox, limits
+        self._sandbox = sandbox
         self._cpu_meter, self._cpu_seconds, self._cpu_limit = CpuMeter(), 0.0, math.inf
         self._exceeded = ""  # the limit for which the watchdog has killed this worker
         self._end_reason: str | None = None
@@ -150,11 +146,16 @@ class Worker:
                 cleanup.callback(uid.release)
                 self._uid = uid.number
                 self._kill_all(set())  # processes and files that a killed grader left under this user id
+                limits = replace(limits, processes=limits.processes + threads_of_users()[uid.number])
+            elif not sandbox.has_namespaces:  # the kernel also counts this user's other processes
+                others = sum(process.threads for process in process_table().values() if os.getuid() in process.uids)
+                limits = replace(limits, processes=limits.processes + others)
             if not sandbox.has_namespaces:
                 tmp = tempfile.mkdtemp(dir=workdir())
                 cleanup.callback(remove_trees, tmp)
                 if self._uid:
                     os.chown(tmp, self._uid, self._uid)
+            self._limits = limits
             self._group = ControlGroup(limits.memory)
             cleanup.callback(self._group.remove)
             ends = [*os.pipe(), *os.pipe()[::-1], *os.pipe()[::-1]]

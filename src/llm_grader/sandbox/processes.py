@@ -10,6 +10,7 @@ import os
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
@@ -67,6 +68,16 @@ def _live_status(folder: str) -> dict[bytes, bytes]:
 def _status(folder: str) -> dict[bytes, bytes]:
     with open(f"{folder}/status", "rb") as file:
         return dict(line.split(b":", 1) for line in file.read().splitlines() if b":" in line)
+
+
+def threads_of_users() -> Counter[int]:
+    """Return how many threads the kernel counts for each user id, with the processes that nobody has waited for."""
+    threads: Counter[int] = Counter()
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError, KeyError):
+            fields = _status(f"/proc/{name}")
+            threads[int(fields[b"Uid"].split()[0])] += max(1, int(fields[b"Threads"]))  # a zombie has no thread
+    return threads
 
 
 def related_processes(roots: set[int], uid: int | None, processes: ProcessTable) -> set[int]:

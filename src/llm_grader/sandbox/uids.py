@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 
 from groundwork import Refusal
+from llm_grader.sandbox.processes import threads_of_users
 
 UID_RANGE = range(61000, 61184)  # neither people nor packages use these, and systemd assigns higher ones
 LOCK_FOLDER = Path("/run/llm_grader")
@@ -17,9 +18,10 @@ class Uid:
 
     def __init__(self) -> None:
         LOCK_FOLDER.mkdir(mode=0o700, exist_ok=True)
-        # in random order, so that two graders that start together do not try the same ids
-        accounts = {account.pw_uid for account in pwd.getpwall()}
-        for number in random.sample(UID_RANGE, len(UID_RANGE)):
+        # in random order, so that two graders that start together do not try the same ids; last those under which
+        # processes have ended that nobody has waited for, since the kernel counts them among a new worker's
+        accounts, threads = {account.pw_uid for account in pwd.getpwall()}, threads_of_users()
+        for number in sorted(random.sample(UID_RANGE, len(UID_RANGE)), key=threads.__getitem__):
             if number in accounts:
                 continue
             lock = os.open(LOCK_FOLDER / str(number), os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)

@@ -7,6 +7,7 @@ import os
 import re
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -477,12 +478,17 @@ def test_in_a_terminal_a_key_stops_the_answer_and_not_the_program(folder):
     fcntl, termios = pytest.importorskip("fcntl"), pytest.importorskip("termios")
     command = [sys.executable, "-m", "llm_anatomy", "chat", str(folder), "--max-new-tokens", "1000000", "--seed", "1"]
     ours, theirs = os.openpty()
+
+    def attend_to_the_terminal():
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # Ctrl-C then reaches the process
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # which tests in the background ignore
+
     process = subprocess.Popen(
         command,
         **dict.fromkeys(("stdin", "stdout", "stderr"), theirs),
         env=os.environ | {"PYTHONPATH": str(Path(llm_anatomy.__file__).parents[1])},
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # Ctrl-C then reaches the process
+        preexec_fn=attend_to_the_terminal,
     )
     os.close(theirs)
     shown = ""
@@ -508,8 +514,6 @@ def test_in_a_terminal_a_key_stops_the_answer_and_not_the_program(folder):
             ("Hello\n", ["Hello\r\n"]),  # and an answer that does not end
             ("\x03", ["^C", "\r\n> "]),
             ("/reset\n", ["(the conversation begins anew)", "> "]),
-            ("Bye", ["Bye"]),  # the terminal forgets what has not been read when Ctrl-C comes
-            ("\x03", ["> "]),
         ]:
             os.write(ours, typed.encode())
             wait_for(*marks, n_characters=40 if typed == "Hello\n" else 0, again=typed if "\x03" in typed else "")
@@ -518,3 +522,19 @@ def test_in_a_terminal_a_key_stops_the_answer_and_not_the_program(folder):
     finally:
         process.kill()
         os.close(ours)
+
+
+def test_ctrl_c_at_the_prompt_drops_the_line_and_ctrl_d_ends(folder, monkeypatch, capsys):
+    typed = iter([KeyboardInterrupt, "/none", EOFError, "never read"])
+
+    def answer(prompt):
+        line = next(typed)
+        if isinstance(line, str):
+            return line
+        raise line
+
+    monkeypatch.setattr("builtins.input", answer)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    assert main(["chat", str(folder)]) == 0
+    assert "(/none is no command; there are /reset and /quit)" in capsys.readouterr().err
+    assert next(typed) == "never read"

@@ -278,7 +278,9 @@ def test_no_stored_accuracy_is_above_chance_beyond_the_reach():
 def test_stored_losses_of_a_conversion_are_computed_again():
     """The shortest of the stored trainings: to the digit on the same processor; elsewhere, rounding grows."""
     (best,) = {
-        lr for start, lr in kv_cache.best_max_lrs(kv_cache._means(_stored_tuning())).items() if start == STARTS[4]
+        lr
+        for start, lr in kv_cache.best_max_lrs(kv_cache.means_over_seeds(_stored_tuning())).items()
+        if start == STARTS[4]
     }
     model = begin(small_model(small_config()), STARTS[4], 1, seed=0)
     fit_on(model, 0, SHARES[0], best)

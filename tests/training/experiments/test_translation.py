@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from llm_anatomy.__main__ import main
 from llm_anatomy.data import table
 from llm_anatomy.evaluation.paired import paired_difference
-from llm_anatomy.evaluation.translation import bleu
+from llm_anatomy.evaluation.text_metrics import bleu
 from llm_anatomy.models.generation import generate
 from llm_anatomy.training.data.translation import Pair
 from llm_anatomy.training.experiments import translation

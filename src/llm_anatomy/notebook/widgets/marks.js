@@ -418,7 +418,7 @@ const MARKS = { // each returns its node and what draws it anew
         ? el("sub", {}, part) : part));
     } };
   },
-  chips({ text, below = "", title = "", hint = "", repeat }, ui) {
+  chips({ text, below = "", title = "", hint = "", hue = "", repeat }, ui) {
     const groups = (repeat ? ui.get(repeat) : [0]).map(() => ({ name: el("b"), more: el("small"), all: [],
       row: el("div", { class: "la-chips", "aria-hidden": true }) }));
     const made = chip => chip.node ?? Object.assign(chip, { node: el("span", { class: "la-chip" },
@@ -426,11 +426,11 @@ const MARKS = { // each returns its node and what draws it anew
     const paint = () => groups.forEach(({ name, more, all, row }, n) => {
       const known = repeat ? entries(ui.known(), n) : ui.known();
       [name.textContent, more.textContent] = [fill(title, known), fill(hint, known)];
-      const parts = fill(`[[${text}\x1f${below}||\x1e]]`, known).split("\x1e").filter(Boolean);
+      const parts = fill(`[[${text}\x1f${below}\x1f${hue}||\x1e]]`, known).split("\x1e").filter(Boolean);
       row.replaceChildren(...parts.map((part, i) => {
-        const chip = all[i] ??= {}, node = made(chip), [token, note] = part.split("\x1f");
+        const chip = all[i] ??= {}, node = made(chip), [token, note, own] = part.split("\x1f");
         [chip.token.textContent, chip.note.textContent] = [token, note === "−1" ? "none" : note];
-        node.style.setProperty("--la-hue", hueOf(i % 4));
+        node.style.setProperty("--la-hue", hueOf(own || i % 4));
         node.classList.toggle("la-missing", note === "−1");
         return node;
       }));

@@ -120,7 +120,7 @@ def note(text: str, *, code: bool = False) -> dict:
     return {"mark": "note", "text": text} | _given(code=code)
 
 
-def chips(text: str, *, below: str = "", title="", hint="", repeat=None) -> dict:
+def chips(text: str, *, below: str = "", title="", hint="", hue: str = "", repeat=None) -> dict:
     """Tokens of a text, one after the other, in wrapping lines; neighbours differ in colour.
 
     Args:
@@ -128,9 +128,10 @@ def chips(text: str, *, below: str = "", title="", hint="", repeat=None) -> dict
             "{text_vocabulary[best]}" for a list of ids that ``compute`` returns. NaN is left out.
         below: another template, for what stands below the token; −1, the id of what has none, is shown as missing.
         title, hint: words above the tokens.
+        hue: a third template, for the colour of the token, such as "{hues[best]}".
         repeat: the name of a list of several such texts; the first axis of all lists then counts them.
     """
-    return {"mark": "chips", "text": text} | _given(below=below, title=title, hint=hint, repeat=repeat)
+    return {"mark": "chips", "text": text} | _given(below=below, title=title, hint=hint, hue=hue, repeat=repeat)
 
 
 def continuations(

@@ -1,1 +1,1 @@
-"""Corpora: two that are generated from a seed, one that is downloaded, and the windows that models train on."""
+"""Corpora: generated, downloaded, or your own as shards of tokens; and the windows and batches of a training run."""

@@ -212,6 +212,11 @@ def _two_characters(rng: Random) -> list[Character]:
     return _different(rng, [Character(girl, kinds[0], "she"), Character(boy, kinds[1], "he")], 2)
 
 
+def _with_an(text: str) -> str:
+    """The text with "an" before vowels."""
+    return re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", text)
+
+
 def _different(rng: Random, options: list, n: int) -> list:
     """Draw ``n`` different options. (``rng.sample`` may change between Python versions; ``randrange`` does not.)"""
     rest = list(options)
@@ -277,8 +282,7 @@ def story(seed: int = 0, index: int = 0, n_plots: int = 1) -> Story:
     events = [[expand(rule, facts, rng) for rule in grammar.PLOTS[plot]] for plot in plots]
     paragraphs = [beginning, *events, [expand("moral", facts, rng)]]
     text = "\n".join(" ".join(sentences) for sentences in paragraphs)
-    text = re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", text)
-    return Story(text, tuple(plots), {slot: f"{value}" for slot, value in facts.items()})
+    return Story(_with_an(text), tuple(plots), {slot: f"{value}" for slot, value in facts.items()})
 
 
 def stories(seed: int = 0, n: int | None = None, first: int = 0, n_plots: int = 1) -> Iterator[str]:

@@ -25,7 +25,6 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Iterable
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,7 @@ from llm_anatomy.layers.feedforward import GATES, FeedForward, gated_width
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
 from llm_anatomy.training.data.windows import random_windows
-from llm_anatomy.training.experiments.runs import Rows, Tables, best_max_lrs, initialize_
+from llm_anatomy.training.experiments.runs import Rows, Tables, best_max_lrs, initialize_, means_over_seeds
 from llm_anatomy.training.experiments.story_models import N_VOCAB, corpus
 from llm_anatomy.training.trainer import next_token_cross_entropy, train
 
@@ -407,7 +406,7 @@ def experiment(out: Path, seeds: Iterable[int] = range(5), n_steps: int = N_STEP
     with tables.collecting() as collect:
         tried = [(variant, lr, seed, n_steps) for variant in VARIANTS for lr in MAX_LRS for seed in TUNING_SEEDS]
         collect(_tuning, tried, "learning rates")
-        best = best_max_lrs(_means(tables.rows[f"{NAME}_tuning"]))
+        best = best_max_lrs(means_over_seeds(tables.rows[f"{NAME}_tuning"]))
         collect(_trained, [(variant, best[variant], seed, n_steps) for seed in seeds for variant in VARIANTS], "models")
         models = [["main", *row] for row in tables.rows[f"{NAME}_models"]]
         against = [(variant, "relu") for variant in VARIANTS[1:]] + [*PAIRS.items()]
@@ -428,12 +427,6 @@ def experiment(out: Path, seeds: Iterable[int] = range(5), n_steps: int = N_STEP
     for name in (f"{NAME}_differences", f"{NAME}_check_differences"):
         tables.write(name, COLUMNS[name], tables.rows[name])
     tables.write_settings(f"{NAME}_experiment", _settings(n_steps), seeds, time.monotonic() - began)
-
-
-def _means(tuning: list[list]) -> list[list]:
-    """The mean over the seeds, for each variant and learning rate."""
-    groups = groupby(tuning, key=lambda row: row[:2])
-    return [[*key, statistics.fmean(float(row[-1]) for row in rows)] for key, rows in groups]
 
 
 def _losses(models: list[list], setting: str, variant: str) -> list[float]:

@@ -28,9 +28,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
-from statistics import fmean
 
 import torch
 import torch.nn.functional as F
@@ -45,7 +43,8 @@ from llm_anatomy.layers.positions.base import PositionScheme, offsets
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.shapes import Float, Int, Tensor
 from llm_anatomy.training.data.windows import random_windows
-from llm_anatomy.training.experiments.runs import Rows, Tables, best_max_lrs, initialize_
+from llm_anatomy.training.experiments.feedforward import small_model
+from llm_anatomy.training.experiments.runs import Rows, Tables, best_max_lrs, means_over_seeds
 from llm_anatomy.training.experiments.story_models import N_VOCAB, corpus
 from llm_anatomy.training.trainer import train
 
@@ -99,24 +98,6 @@ def small_config(n_kv_heads: int = N_HEADS, **changes) -> ModelConfig:
     sizes = dict(d_model=D_MODEL, n_layers=N_LAYERS, n_heads=N_HEADS, d_ff=D_FF, n_vocab=N_VOCAB)
     parts = dict(position="rope", norm="rmsnorm", feedforward="gelu", tie_embeddings=True, scale_embeddings=True)
     return ModelConfig.of(sizes | parts | dict(n_kv_heads=n_kv_heads) | changes)
-
-
-def small_model(config: ModelConfig, seed: int = 0) -> Transformer:
-    """Build a small decoder, before training.
-
-    Args:
-        config: from :func:`small_config`.
-        seed: seed of the weights.
-
-    Source: Vaswani et al. (2017), section 3.4; CMU-15.
-
-    >>> small_model(small_config())(torch.tensor([[1, 2, 3]])).shape
-    torch.Size([1, 3, 480])
-    """
-    with torch.random.fork_rng(devices=[]):
-        model = Transformer(config)
-    initialize_(model, seed)
-    return model
 
 
 def held_out_windows(n_tokens: int = N_CTX) -> Int[Tensor, "windows window"]:
@@ -512,7 +493,7 @@ def experiment(out: Path, seeds: Iterable[int] = range(4), n_steps: int = N_STEP
     tables, seeds, began = Tables(out, COLUMNS, n_workers), list(seeds), time.monotonic()
     with tables.collecting() as collect:
         collect(_tuning, [(seed, n_steps) for seed in TUNING_SEEDS], "learning rates")
-        best = best_max_lrs(_means(tables.rows[f"{NAME}_tuning"]))
+        best = best_max_lrs(means_over_seeds(tables.rows[f"{NAME}_tuning"]))
         collect(_uptrained, [(seed, tuple(best.items()), n_steps) for seed in seeds], "uptraining")
         shapes = [(items, window, depth) for items in WINDOWS for window in WINDOWS[items] for depth in DEPTHS]
         jobs = [(*shape, seed, _task_steps(shape[0], n_steps)) for shape in shapes for seed in seeds[:3]]
@@ -523,12 +504,6 @@ def experiment(out: Path, seeds: Iterable[int] = range(4), n_steps: int = N_STEP
         relay_steps = max(1, n_steps * RELAY_STEPS // N_STEPS)
         collect(_relays, [(*RELAY, seed, relay_steps) for seed in seeds[:3]], "longer training on distances")
     tables.write_settings(f"{NAME}_experiment", _settings(n_steps), seeds, time.monotonic() - began)
-
-
-def _means(tuning: list[list]) -> list[list]:
-    """The mean over the seeds, for each start and learning rate."""
-    groups = groupby(sorted(tuning, key=lambda row: row[:2]), key=lambda row: row[:2])
-    return [[*key, fmean(float(row[-1]) for row in rows)] for key, rows in groups]
 
 
 def _task_steps(n_items: int, n_steps: int) -> int:

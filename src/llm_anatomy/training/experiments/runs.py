@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -186,6 +187,23 @@ def best_max_lrs(tuning: list[list]) -> dict[str, float]:
     for method, max_lr, loss in tuning:
         best[method] = min(best.get(method, (math.inf, max_lr)), (float(loss), max_lr))
     return {method: max_lr for method, (_, max_lr) in best.items()}
+
+
+def means_over_seeds(tuning: list[list]) -> list[list]:
+    """Average the losses of the seeds for each method and learning rate, for :func:`best_max_lrs`.
+
+    Args:
+        tuning: rows of method, maximum learning rate, seed and loss.
+
+    Source: the package's own experiments; CMU-07, CMU-15.
+
+    >>> means_over_seeds([["relu", 0.01, 5, "1.5"], ["gelu", 0.01, 5, "1.0"], ["relu", 0.01, 6, "2.5"]])
+    [['relu', 0.01, 2.0], ['gelu', 0.01, 1.0]]
+    """
+    losses: dict[tuple, list[float]] = {}
+    for method, max_lr, _, loss in tuning:
+        losses.setdefault((method, max_lr), []).append(float(loss))
+    return [[*key, fmean(of_seeds)] for key, of_seeds in losses.items()]
 
 
 def results(name: str, column: str = "loss", **wanted: str | int | float | None) -> Float[Tensor, "rows"]:

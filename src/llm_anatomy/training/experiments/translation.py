@@ -25,7 +25,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from llm_anatomy.config import ModelConfig
-from llm_anatomy.evaluation.translation import alignment_error_rate, bleu
+from llm_anatomy.evaluation.text_metrics import bleu
+from llm_anatomy.evaluation.translation import alignment_error_rate
 from llm_anatomy.layers.additive_attention import AdditiveAttention
 from llm_anatomy.models.before_transformers import RecurrentEncoderDecoder
 from llm_anatomy.models.stored import store, stored

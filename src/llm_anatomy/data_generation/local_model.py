@@ -1,0 +1,202 @@
+"""A checkpoint on this computer as a generator of texts."""
+
+import os
+import threading
+from collections.abc import Collection, Generator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+
+from llm_anatomy.data_generation.generators import Completion, FinishReason
+from llm_anatomy.models.checkpoints import load
+from llm_anatomy.models.checkpoints.texts import Texts
+from llm_anatomy.models.generation import GenerativeModel, generate, stream
+from llm_anatomy.models.sampling import Sampler, Temperature, TopP, greedy
+from llm_anatomy.models.stored import stored
+
+UNFINISHED = "\N{REPLACEMENT CHARACTER}"
+
+
+class LocalModel:
+    """A decoder with its tokenizer, which continues prompts in batches or one of them piece by piece.
+
+    Args:
+        model: a decoder.
+        texts: with a tokenizer.
+        batch_size: the most prompts that are continued at once.
+
+    Raises:
+        ValueError: if there is no tokenizer, or the model is an encoder-decoder; from its methods, for a prompt that is
+            empty, does not fit into the context, or contains special tokens.
+
+    Source: the parameters of OpenAI's completions API; GT-46.
+
+    >>> from llm_anatomy.config import ModelConfig
+    >>> from llm_anatomy.models.transformer import Transformer
+    >>> from llm_anatomy.tokenizers.simple import ByteTokenizer
+    >>> model = Transformer(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=256, position="alibi"))
+    >>> local = LocalModel(model, Texts(tokenizer=ByteTokenizer()))
+    >>> [(c.n_prompt_tokens, c.n_tokens) for c in local.complete(["Hello", "Hi"], max_tokens=3)]
+    [(5, 3), (2, 3)]
+    """
+
+    def __init__(self, model: GenerativeModel, texts: Texts, *, batch_size: int = 8):
+        if texts.tokenizer is None:
+            raise ValueError(f"texts cannot be generated: {texts.note}")
+        if model.config.kind != "decoder":
+            raise ValueError(f"texts are continued by a decoder, and not by an {model.config.kind}")
+        if batch_size < 1:
+            raise ValueError(f"{batch_size=} must be at least 1")
+        self.model, self.texts, self.batch_size = model, texts, batch_size
+        self._tokenizer, self._lock = texts.tokenizer, threading.Lock()
+
+    @classmethod
+    def open(cls, name_or_path: str | os.PathLike[str], **settings: Any) -> "LocalModel":
+        """Load a checkpoint, or one of the small trained models that ship with the package.
+
+        Args:
+            name_or_path: a folder, a file or a name on the hub, as for
+                :func:`~llm_anatomy.models.checkpoints.engine.load`; or the name of a stored model, such as
+                ``story_rope``, or its file.
+            settings: of ``load``, such as ``dtype`` and ``device``.
+        """
+        is_name = not Path(name_or_path).exists() and str(name_or_path).isidentifier()
+        if is_name or Path(name_or_path).is_file() and str(name_or_path).endswith(".safetensors"):
+            model, metadata = stored(name_or_path)
+            dtype = settings.get("dtype")
+            dtype = getattr(torch, dtype) if isinstance(dtype, str) else dtype
+            model = model.to(device=settings.get("device", "cpu"), dtype=dtype)
+            texts = Texts(tokenizer=metadata.get("tokenizer"), note="no tokenizer was stored with the model")
+            return cls(cast(GenerativeModel, model), texts)
+        checkpoint = load(name_or_path, **settings)
+        return cls(cast(GenerativeModel, checkpoint.model), checkpoint.texts)
+
+    def complete(
+        self,
+        prompts: Sequence[str],
+        *,
+        max_tokens: int,
+        stop: Sequence[str] = (),
+        temperature: float = 1.0,
+        top_p: float = 1.0,
+        seed: int | None = None,
+    ) -> list[Completion]:
+        """Continue each prompt; the arguments are those of
+        :class:`~llm_anatomy.data_generation.generators.TextGenerator`. With a seed, the same prompts have the same
+        completions, as long as the batch size is the same.
+        """
+        encoded = [self._checked(self.encode(prompt)) for prompt in prompts]
+        sampler = self._sampler(temperature, top_p, seed)
+        completions = list[Completion]()
+        for begin in range(0, len(encoded), self.batch_size):
+            batch = encoded[begin : begin + self.batch_size]
+            with self._lock:
+                found = generate(
+                    self.model,
+                    batch,
+                    max_new_tokens=max_tokens,
+                    sampler=sampler,
+                    stop_token_ids=self.texts.stop,
+                    stop_strings=tuple(stop),
+                    decode=self._tokenizer.decode,
+                    overflow="stop",
+                )
+            for known, ids, why in zip(batch, found.ids, found.finish_reason, strict=True):
+                text, _ = _cut(self._text(known, ids, self.texts.stop), stop)
+                reason = "length" if why == "length" else "stop"
+                completions.append(Completion(text, len(known), len(ids), reason))
+        return completions
+
+    def encode(self, prompt: str) -> list[int]:
+        """Return the ids of a prompt, with those that the model expects before a text."""
+        ids = self.texts.encode(prompt, whole=False)
+        if not ids:
+            raise ValueError(f"{prompt=} has no tokens; it must have one")
+        return ids
+
+    def pieces(
+        self,
+        ids: Sequence[int],
+        *,
+        max_tokens: int,
+        stop: Sequence[str] = (),
+        temperature: float = 1.0,
+        top_p: float = 1.0,
+        seed: int | None = None,
+        stop_token_ids: Collection[int] = (),
+        skipped_token_ids: Collection[int] = (),
+    ) -> Generator[str, None, Completion]:
+        """Continue one prompt, and yield what is written piece by piece; the value at the end is the completion.
+
+        A piece is held back as long as it may be the beginning of a stop sequence. Several threads may generate at the
+        same time: they take turns, token by token.
+
+        Args:
+            ids: of the prompt, from :meth:`encode` or ``texts.encode_chat``.
+            max_tokens, stop, temperature, top_p, seed: as in :meth:`complete`.
+            stop_token_ids: further tokens that end the completion.
+            skipped_token_ids: tokens that are left out of the text.
+        """
+        ends = {*self.texts.stop, *stop_token_ids}
+        steps = stream(
+            self.model,
+            [self._checked(ids)],
+            max_new_tokens=max_tokens,
+            sampler=self._sampler(temperature, top_p, seed),
+            stop_token_ids=ends,
+            overflow="stop",
+        )
+        return self._pieces(steps, list(ids), stop, ends, skipped_token_ids)
+
+    def _checked(self, ids: Sequence[int]) -> list[int]:
+        n_ctx = self.model.config.n_ctx
+        if n_ctx is not None and len(ids) > n_ctx:
+            raise ValueError(f"a prompt has {len(ids)} tokens; the context of the model has {n_ctx}")
+        return list(ids)
+
+    def _pieces(self, steps, known, stop, ends, skipped) -> Generator[str, None, Completion]:
+        new, text, n_written, reason = list[int](), "", 0, cast(FinishReason, "length")
+        while True:
+            with self._lock:
+                step = next(steps, None)
+            if step is None:
+                break
+            new.append(step.ids[0])
+            text, is_cut = _cut(self._text(known, new, ends, skipped), stop)
+            if is_cut or step.finish_reason[0] == "stop_token":
+                reason = "stop"
+                break
+            n_sure = len(text.rstrip(UNFINISHED)) - _n_held_back(text, stop)
+            if n_sure > n_written:
+                yield text[n_written:n_sure]
+                n_written = n_sure
+        if len(text) > n_written:
+            yield text[n_written:]
+        return Completion(text, len(known), len(new), reason)
+
+    def _text(self, known: list[int], new: list[int], ends: Collection[int], skipped: Collection[int] = ()) -> str:
+        """The text that new ids add to that of known ones, without the token that ends it."""
+        new = new[:-1] if new[-1] in ends else new
+        n_vocab = self._tokenizer.n_vocab  # embeddings may have more rows
+        new = [i for i in new if i < n_vocab and i not in skipped]
+        return self._tokenizer.decode([*known, *new])[len(self._tokenizer.decode(known)) :]
+
+    def _sampler(self, temperature: float, top_p: float, seed: int | None):
+        if temperature == 0:
+            return greedy
+        generator = torch.Generator(next(self.model.parameters()).device)
+        generator = generator.manual_seed(generator.seed() if seed is None else seed)
+        return Sampler(Temperature(temperature), TopP(top_p), generator=generator)
+
+
+def _cut(text: str, stop: Sequence[str]) -> tuple[str, bool]:
+    """The text before the first stop sequence, and whether there is one."""
+    ends = [text.index(sequence) for sequence in stop if sequence in text]
+    return (text[: min(ends)], True) if ends else (text, False)
+
+
+def _n_held_back(text: str, stop: Sequence[str]) -> int:
+    """How many characters at the end of the text may be the beginning of a stop sequence."""
+    lengths = (n for sequence in stop for n in range(min(len(sequence), len(text)), 0, -1) if text[-n:] == sequence[:n])
+    return max(lengths, default=0)

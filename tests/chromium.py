@@ -1,0 +1,126 @@
+"""A browser that sees nothing but this machine: one for all tests of a process, since Playwright starts only once."""
+
+import os
+import shutil
+from importlib.resources import files
+from urllib.parse import urlsplit
+
+import pytest
+
+HOW_TO_GET_IT = (
+    "no Chromium found: install it (on Debian and Ubuntu: apt-get install chromium) or name it in CHROMIUM=/path/to/it"
+)
+
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+ACCEPTED: dict[str, str] = {}  # rule: why the theme's breach of it is borne with; none at present
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Headless Chromium, or a skip that says how to get it. It reaches this machine and no other."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    program = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+    if program is None:
+        pytest.skip(HOW_TO_GET_IT)
+    sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install -r requirements.txt")
+    flags = ["disable-gpu", "disable-background-networking", "disable-component-update", "disable-sync", "no-first-run"]
+    flags += ["no-sandbox", "disable-dev-shm-usage", "proxy-server=127.0.0.1:9"]  # nobody listens on port 9
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, args=[f"--{flag}" for flag in flags])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="session")
+def profile(browser):
+    """``profile(**options)``: the profile of all readers with these options, made once: a new one takes seconds."""
+    made = {}
+
+    def of(**options):
+        key = tuple(sorted(options.items()))
+        if key not in made:
+            made[key] = browser.new_context(**options)
+            made[key].set_default_timeout(60_000)
+            made[key].new_page()  # kept open, and with it what the browser has compiled and stored
+        return made[key]
+
+    return of
+
+
+class Tab:
+    """A tab, what it asks of other hosts, and the errors of its scripts."""
+
+    def __init__(self, profile):
+        self.page, self.foreign, self.errors, self.origins = profile.new_page(), [], [], set()
+        self.page.on("request", self._note)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+
+    def _note(self, request):
+        address = urlsplit(request.url)
+        if address.hostname and address.hostname not in ("127.0.0.1", "localhost"):
+            self.foreign.append(request.url)
+
+    def open(self, address, width=1280, color_scheme="light", script=""):
+        self.page.add_init_script(script)
+        self.origins.add("{0.scheme}://{0.netloc}".format(urlsplit(address)))
+        self.page.set_viewport_size({"width": width, "height": 844})
+        self.page.emulate_media(color_scheme=color_scheme)
+        self.page.goto(address)
+        return self.page
+
+    def close(self):
+        """Close it and forget what its pages have stored."""
+        session = self.page.context.new_cdp_session(self.page)
+        for origin in self.origins:
+            session.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
+        self.page.close()
+
+    def check(self):
+        """Fail if a request would have left this machine, or a script has failed.
+
+        The theme has one error: it declares THEBE_JS_URL twice, to no effect.
+        """
+        assert not self.foreign, f"the page asked other hosts: {self.foreign}"
+        errors = [error for error in self.errors if "THEBE_JS_URL" not in error]
+        assert not errors, f"a script failed: {errors}"
+
+
+@pytest.fixture
+def visit(profile):
+    """``visit(address, width=1280, color_scheme="light", **options of the profile)`` opens a page in a new tab.
+
+    ``script`` runs before the page's own, at each load.
+    A request that would leave this machine is refused, and fails the test, as does an error in a script. What pages
+    store is gone after the test.
+    """
+    tabs = []
+
+    def open_page(address, width=1280, color_scheme="light", script="", **options):
+        tabs.append(Tab(profile(**options)))
+        return tabs[-1].open(address, width, color_scheme, script)
+
+    open_page.tabs = tabs
+    yield open_page
+    for tab in tabs:
+        tab.close()
+    for tab in tabs:
+        tab.check()
+
+
+@pytest.fixture(scope="session")
+def breaches():
+    """``breaches(page)``: one line for each element that breaks a rule of axe-core."""
+    pytest.importorskip("axe_playwright_python", reason="no axe-core: pip install -r requirements.txt")
+    axe = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
+
+    def found(page):
+        page.evaluate(axe + "; 0")
+        options = {"runOnly": RULES, "resultTypes": ["violations"]}
+        return [
+            f"{rule['id']} ({rule['help']}): {node['html'][:200]}"
+            for rule in page.evaluate("options => axe.run(document, options)", options)["violations"]
+            if rule["id"] not in ACCEPTED
+            for node in rule["nodes"]
+        ]
+
+    return found

@@ -1,0 +1,17 @@
+"""Ten kills of the program beside this file, which goes on for as many as one likes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.slow
+@pytest.mark.syllabus("GT-03")
+def test_runs_that_are_killed_ten_times_end_as_if_nothing_had_happened():
+    command = [sys.executable, Path(__file__).with_name("kills.py"), "--kills", "10"]
+    found = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert "10 kills" in found.stdout and "all with the weights and metrics of the undisturbed ones" in found.stdout

@@ -88,7 +88,7 @@ def show(args: argparse.Namespace) -> None:
     if args.json:
         return _print_json(_summary(record))
     print(
-        f"{record.title} ({record.name}), {record.year}\n{record.paper}\nin the lectures: {', '.join(record.items)}\n"
+        f"{record.title} ({record.name}), {record.year}\n{record.paper}\nin the lectures: {', '.join(record.items) or 'no'}\n"
     )
     _print_table(["field", "value", "source"], [[f, str(v), record.sources[f]] for f, v in record.values.items()])
     sentences = [record.notes, record.difference]

@@ -17,13 +17,17 @@ T = TypeVar("T", bound="Config")
 
 ALLOWED: dict[str, tuple[str | None, ...]] = {
     "kind": ("decoder", "encoder", "encoder-decoder"),
-    "qk_norm": (None, "per_head", "across_heads"),
+    "qk_norm": (None, "per_head", "across_heads", "per_head_weights"),
     **{field: tuple(classes) for field, classes in PARTS.items()},
 }
 """The names that a field may hold, by its dotted name. Those of parts are read from the registry."""
 
 OF_THE_HEAD = ("token_head", "unembedding_bias", "tie_embeddings", "scale_logits", "final_logit_softcapping")
+OF_THE_HEAD += ("logit_multiplier",)
 """The options of what computes logits from hidden states, which a model without an unembedding does not have."""
+
+BY_LENGTH = tuple(name for name, scaling in PARTS["rope.scaling.type"].items() if scaling.by_length)
+"""The types of scaling of RoPE whose frequencies depend on the length of the text."""
 
 SLIDING, FULL = "sliding_attention", "full_attention"
 """The types of layers, as Hugging Face's configurations call them: with the window, and without."""
@@ -147,7 +151,9 @@ class RopeScaling(Config):
         original_max_position_embeddings: the length of the training, for YaRN and Llama 3.
         beta_fast, beta_slow: number of rotations within that length above which a plane is kept, and below which it is
             interpolated, for YaRN and Llama 3.
-        attention_factor: YaRN's factor of rotated queries and keys, derived from ``factor`` by default.
+        attention_factor: factor of rotated queries and keys, derived from ``factor`` by default, for YaRN and LongRoPE.
+        truncate: whether YaRN's bounds are rounded to whole planes, as by default.
+        short_factor, long_factor: LongRoPE's divisors of the frequencies, up to the length of the training and beyond.
 
     >>> RopeScaling(type="linear", factor=2.0, beta_fast=32.0)
     Traceback (most recent call last):
@@ -162,6 +168,9 @@ class RopeScaling(Config):
     beta_fast: float | None = None
     beta_slow: float | None = None
     attention_factor: float | None = None
+    truncate: bool | None = None
+    short_factor: tuple[float, ...] | None = None
+    long_factor: tuple[float, ...] | None = None
 
     def __post_init__(self):
         super().__post_init__()
@@ -172,7 +181,7 @@ class RopeScaling(Config):
             self._require(option or not is_given, field.name, f"be left out {here}")
             self._require(is_given or not option or option.default is not option.empty, field.name, f"be given {here}")
 
-    def options(self) -> dict[str, float]:
+    def options(self) -> dict[str, Any]:
         """The arguments of the class that ``type`` names."""
         return {name: value for name, value in vars(self).items() if name != "type" and value is not None}
 
@@ -183,24 +192,50 @@ class RopeConfig(Config):
 
     Args:
         base: of the geometric sequence of frequencies; Hugging Face's ``rope_theta``.
+        local_base: that of the layers with a window, which are not scaled then; by default all layers have the same
+            RoPE.
         fraction: share of each head that is rotated.
         pairing: which entries of a head form a plane: ``"half_split"`` or ``"interleaved"``.
+        layers: whether each layer has RoPE, repeated from the start where there are fewer values than layers; all have
+            it by default. A layer without RoPE knows of positions by its causal mask alone (NoPE).
         scaling: for contexts longer than in training.
 
     >>> ModelConfig.of(dict(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5, position="rope")).rope
-    RopeConfig(base=10000.0, fraction=1.0, pairing='half_split', scaling=None)
+    RopeConfig(base=10000.0, local_base=None, fraction=1.0, pairing='half_split', layers=(), scaling=None)
     """
 
     prefix = "rope."
 
     base: float = 10000.0
+    local_base: float | None = None
     fraction: float = 1.0
     pairing: str = "half_split"
+    layers: tuple[bool, ...] = ()
     scaling: RopeScaling | None = None
 
     def __post_init__(self):
         super().__post_init__()
         self._require(self.fraction <= 1, "fraction", "be above 0 and at most 1")
+        are_flags = all(isinstance(layer, bool) for layer in self.layers)
+        self._require(are_flags, "layers", "hold True or False for each layer")
+        self._require(not self.layers or any(self.layers), "layers", "hold True for at least one layer")
+
+    def has_layer(self, layer: int) -> bool:
+        """Whether a layer has RoPE, by its index.
+
+        >>> [RopeConfig(layers=(True, True, False)).has_layer(layer) for layer in range(4)]
+        [True, True, False, True]
+        """
+        return not self.layers or self.layers[layer % len(self.layers)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ALiBiConfig(Config):
+    r"""ALiBi, whose last slope is :math:`2^{-b}` with b = ``bias_max`` where the number of heads is a power of two."""
+
+    prefix = "alibi."
+
+    bias_max: int = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,10 +303,13 @@ class MoEConfig(Config):
         d_expert: inner width of an expert, ``d_ff`` by default.
         n_shared_experts: experts that every token passes besides.
         n_dense_layers: how many of the first layers keep a plain feed-forward layer.
+        dense_layers: which other layers keep one, by their indices in increasing order.
         router: how weights follow from logits, such as ``"softmax_of_top_k"``.
         routed_scaling_factor: factor of the weights of the routed experts.
         n_groups, n_groups_per_token: groups of experts, and how many of them a token may reach; for routers whose name
             ends in ``in_groups``.
+        router_bias: whether the logits of ``"softmax_of_top_k"`` have biases.
+        expert_bias: whether the projections of the routed experts have biases.
 
     >>> MoEConfig(n_experts=4, n_experts_per_token=5)
     Traceback (most recent call last):
@@ -285,26 +323,52 @@ class MoEConfig(Config):
     d_expert: int = 0
     n_shared_experts: int = 0
     n_dense_layers: int = 0
+    dense_layers: tuple[int, ...] = ()
     router: str = "softmax_of_top_k"
     routed_scaling_factor: float = 1.0
     n_groups: int | None = None
     n_groups_per_token: int | None = None
+    router_bias: bool = False
+    expert_bias: bool = False
 
     def __post_init__(self):
         super().__post_init__()
         n, k, groups, reached = self.n_experts, self.n_experts_per_token, self.n_groups, self.n_groups_per_token
         router = f"with moe.router={self.router!r}"
         self._require(k <= n, "n_experts_per_token", f"be at most moe.n_experts={n}")
+        dense, first = self.dense_layers, self.n_dense_layers
+        rising = all(type(layer) is int and layer >= first for layer in dense) and [*dense] == sorted({*dense})
+        self._require(rising, "dense_layers", f"hold increasing indices of layers, from moe.n_dense_layers={first}")
         options = signature(PARTS["moe.router"][self.router]).parameters
         for field in ("n_groups", "n_groups_per_token"):
             is_given, belongs = getattr(self, field) is not None, field in options
             self._require(is_given == belongs, field, f"be {'given' if belongs else 'left out'} {router}")
         if "routed_scaling_factor" not in options:
             self._require(self.routed_scaling_factor == 1, "routed_scaling_factor", f"be 1.0 {router}")
+        self._require("router_bias" in options or not self.router_bias, "router_bias", f"be False {router}")
         if groups is not None and reached is not None:
             self._require(n % groups == 0, "n_groups", f"divide moe.n_experts={n}")
             what = f"be at most moe.n_groups={groups}, and hold moe.n_experts_per_token={k} experts"
             self._require(k <= reached * n // groups <= n, "n_groups_per_token", what)
+
+    def has_layer(self, layer: int) -> bool:
+        """Whether a layer has experts, by its index.
+
+        >>> moe = MoEConfig(n_experts=4, n_experts_per_token=2, n_dense_layers=1, dense_layers=(2,))
+        >>> [moe.has_layer(layer) for layer in range(4)]
+        [False, True, False, True]
+        """
+        return layer >= self.n_dense_layers and layer not in self.dense_layers
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClampedSwiGLUConfig(Config):
+    """The gating of gpt-oss: ``alpha``, the parameter of its Swish, and ``limit``, the bound of gate and up."""
+
+    prefix = "clamped_swiglu."
+
+    alpha: float = 1.702
+    limit: float = 7.0
 
 
 # --- The whole model ---
@@ -337,18 +401,23 @@ class ModelConfig(Config):
             ``"latent"`` with the options ``latent``.
         attention_scale: factor of the scores, that of the position scheme by default.
         attn_logit_softcapping, final_logit_softcapping: bounds of the scores and of the logits.
-        qk_norm: normalization of queries and keys: ``"per_head"``, ``"across_heads"`` or None.
+        qk_norm: normalization of queries and keys: ``"per_head"`` (each head by itself, all with the same weights),
+            ``"across_heads"`` (all heads at once), ``"per_head_weights"`` (each head by itself with weights of its own,
+            by a layer norm without shift) or None.
+        clip_qkv: bound to which the entries of queries, keys and values are clipped; None for none.
         window: how many tokens a token attends to, itself included; None for all.
         layer_types: the type of each layer, ``"sliding_attention"`` (with the window) or ``"full_attention"``, repeated
             from the start where there are fewer types than layers. By default all layers have the window.
-        position: the position scheme, with the options ``rope``, ``learned``, ``clipping`` (of Shaw and DeBERTa) or
-            ``buckets`` (of T5 and DeBERTa version 2).
+        position: the position scheme, with the options ``rope``, ``alibi``, ``learned``, ``clipping`` (of Shaw and
+            DeBERTa) or ``buckets`` (of T5 and DeBERTa version 2).
         norm: the normalization, with ``norm_eps`` and the options ``layernorm``.
         norm_placement: where the norms are, relative to sublayers and residual connections.
         embedding_norm: whether a norm follows the embeddings.
         parallel_block: whether attention and feed-forward layer read the same input, side by side.
         n_parallel_norms: 1 if they share a norm in a parallel block, 2 if each has its own.
-        feedforward: the activation of a plain feed-forward layer, or the name of a gated one.
+        attention_sinks: whether each head of self-attention has a sink, a learned logit beside its scores.
+        feedforward: the activation of a plain feed-forward layer, or the name of a gated one; ``"clamped_swiglu"`` with
+            the options ``clamped_swiglu``.
         moe: the mixture of experts; None for none.
         attention_bias, output_bias, ff_bias, unembedding_bias: whether there are biases in the projections of queries,
             keys and values, in that of attention's output, in the feed-forward layer, and in the logits. In latent
@@ -356,6 +425,9 @@ class ModelConfig(Config):
         tie_embeddings: whether the unembedding shares the embedding's weight.
         scale_embeddings: whether embeddings are multiplied by :math:`\sqrt{d_\mathrm{model}}`.
         scale_logits: whether the stream is divided by :math:`\sqrt{d_\mathrm{model}}` before the unembedding.
+        embedding_multiplier, residual_multiplier, logit_multiplier: factors of the embeddings, of the output of every
+            sublayer before it is added to the residual stream, and of the logits, as muP sets them; the first and the
+            last besides ``scale_embeddings`` and ``scale_logits``.
         n_segments: number of segments with an embedding of their own, 0 for none.
         token_head: whether a dense layer, the activation and a norm precede the unembedding, as in BERT.
         unembedding: whether there is one. A model without it computes hidden states and no logits, like Hugging Face's
@@ -394,10 +466,12 @@ class ModelConfig(Config):
     attention_scale: float | None = None
     attn_logit_softcapping: float | None = None
     qk_norm: str | None = None
+    clip_qkv: float | None = None
     window: int | None = None
     layer_types: tuple[str, ...] = ()
     position: str = "none"
     rope: RopeConfig | None = _options_of("position", "rope")
+    alibi: ALiBiConfig | None = _options_of("position", "alibi")
     learned: LearnedPositionConfig | None = _options_of("position", "learned")
     clipping: ClippingConfig | None = _options_of("position", "shaw", "deberta")
     buckets: BucketConfig | None = _options_of("position", "t5", "deberta_v2")
@@ -408,7 +482,9 @@ class ModelConfig(Config):
     embedding_norm: bool = False
     parallel_block: bool = False
     n_parallel_norms: int = 1
+    attention_sinks: bool = False
     feedforward: str = "gelu"
+    clamped_swiglu: ClampedSwiGLUConfig | None = _options_of("feedforward", "clamped_swiglu")
     moe: MoEConfig | None = None
     attention_bias: bool = False
     output_bias: bool = False
@@ -417,6 +493,9 @@ class ModelConfig(Config):
     tie_embeddings: bool = False
     scale_embeddings: bool = False
     scale_logits: bool = False
+    embedding_multiplier: float = 1.0
+    residual_multiplier: float = 1.0
+    logit_multiplier: float = 1.0
     final_logit_softcapping: float | None = None
     n_segments: int = 0
     token_head: bool = False
@@ -478,8 +557,9 @@ class ModelConfig(Config):
             require(self.position in ("rope", "none"), "position", f"be 'rope' or 'none' {latent}")
             fits = (self.position == "rope") == (self.latent.d_rotary is not None)
             self.latent._require(fits, "d_rotary", "be given with position='rope', and only then")
-            for field in ("qk_norm", "attn_logit_softcapping"):
+            for field in ("qk_norm", "clip_qkv", "attn_logit_softcapping"):
                 require(getattr(self, field) is None, field, f"be None {latent}")
+            require(not self.attention_sinks, "attention_sinks", f"be False {latent}")
             require(not self.output_bias, "output_bias", f"be False {latent}: attention_bias holds for the output too")
             require(not has_encoder, "attention", f"be 'multi_head' {kind}: latent attention reads no source")
         if self.latent or self.position in ("deberta", "deberta_v2"):
@@ -487,11 +567,31 @@ class ModelConfig(Config):
             require(self.n_kv_heads == self.n_heads, "n_kv_heads", f"be n_heads={self.n_heads} {where}")
         if self.position == "deberta_v2" and self.buckets:
             self.buckets._require(self.buckets.n_buckets % 4 == 0, "n_buckets", f"be a multiple of 4 {position}")
+        if self.norm_placement != "pre" or self.parallel_block:
+            unless = "unless norm_placement='pre' and parallel_block=False"
+            require(self.residual_multiplier == 1, "residual_multiplier", f"be 1.0 {unless}")
+        of_the_head = {*OF_THE_HEAD} & {*self.changed()}
         for field in OF_THE_HEAD:
-            require(self.unembedding or not getattr(self, field), field, "be left out with unembedding=False")
+            require(self.unembedding or field not in of_the_head, field, "be left out with unembedding=False")
         if self.moe:
             fits = self.moe.n_dense_layers <= self.n_layers
             self.moe._require(fits, "n_dense_layers", f"be at most n_layers={self.n_layers}")
+            fits = all(layer < self.n_layers for layer in self.moe.dense_layers)
+            self.moe._require(fits, "dense_layers", f"hold indices below n_layers={self.n_layers}")
+        if self.rope:
+            has_window = any(self.window_of(layer) for layer in range(self.n_layers))
+            self.rope._require(has_window or not self.rope.local_base, "local_base", "be left out without window")
+            scaling = self.rope.scaling
+            if scaling and self.latent:
+                scaling._require(scaling.type not in BY_LENGTH, "type", f"depend on no length {latent}: {BY_LENGTH} do")
+            for field in ("short_factor", "long_factor"):
+                divisors, n = scaling and getattr(scaling, field), int(self.d_head * self.rope.fraction / 2)
+                if scaling and divisors is not None:
+                    scaling._require(len(divisors) == n, field, f"hold {n} numbers, one for each plane of RoPE")
+        if self.rope and self.rope.layers:
+            n = len(self.rope.layers)
+            self.rope._require(n <= self.n_layers, "layers", f"hold at most n_layers={self.n_layers} values")
+            self.rope._require(not self.latent, "layers", f"be left out {latent}")
 
     def window_of(self, layer: int) -> int | None:
         """How many tokens the tokens of a layer attend to, themselves included; None for all."""

@@ -12,17 +12,27 @@ from llm_anatomy.layers.experts import (
     TopKOfSoftmax,
     TopKOfSoftmaxInGroups,
 )
-from llm_anatomy.layers.feedforward import GATES, FeedForward, GatedFeedForward
+from llm_anatomy.layers.feedforward import GATES, ClampedFeedForward, FeedForward, GatedFeedForward
 from llm_anatomy.layers.latent_attention import LatentAttention
 from llm_anatomy.layers.normalization import LayerNorm, RMSNorm, UnitOffsetRMSNorm
 from llm_anatomy.layers.positions.absolute import Learned, Sinusoidal
 from llm_anatomy.layers.positions.base import PositionScheme
-from llm_anatomy.layers.positions.relative import TUPE, ALiBi, ReleasedDeBERTa, Shaw, T5Bias, TransformerXL
+from llm_anatomy.layers.positions.relative import (
+    TUPE,
+    ALiBi,
+    FalconALiBi,
+    ReleasedDeBERTa,
+    Shaw,
+    T5Bias,
+    TransformerXL,
+)
 from llm_anatomy.layers.positions.rotary import (
+    DynamicNTKScaling,
     HalfSplitRotary,
     InterleavedRotary,
     LinearScaling,
     Llama3Scaling,
+    LongRoPEScaling,
     NTKScaling,
     Rotary,
     YaRNScaling,
@@ -50,6 +60,7 @@ PARTS = {
         "learned": Learned,
         "rope": Rotary,
         "alibi": ALiBi,
+        "falcon_alibi": FalconALiBi,
         "t5": T5Bias,
         "shaw": Shaw,
         "transformer_xl": TransformerXL,
@@ -61,6 +72,8 @@ PARTS = {
     "rope.scaling.type": {
         "linear": LinearScaling,
         "ntk": NTKScaling,
+        "dynamic": DynamicNTKScaling,
+        "longrope": LongRoPEScaling,
         "yarn": YaRNScaling,
         "llama3": Llama3Scaling,
     },
@@ -72,7 +85,11 @@ PARTS = {
         "post_sublayer": PostSublayerNorm,
         "rezero": ReZero,
     },
-    "feedforward": dict.fromkeys(ACTIVATED, FeedForward) | dict.fromkeys(GATES, GatedFeedForward),
+    "feedforward": {
+        **dict.fromkeys(ACTIVATED, FeedForward),
+        **dict.fromkeys(GATES, GatedFeedForward),
+        "clamped_swiglu": ClampedFeedForward,
+    },
     "moe.router": {
         "softmax_of_top_k": SoftmaxOfTopK,
         "top_k_of_softmax": TopKOfSoftmax,

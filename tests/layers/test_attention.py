@@ -368,6 +368,7 @@ def test_unmasked_attention_is_equivariant_to_order():
         (dict(d_model=12, n_heads=4, n_kv_heads=3), "n_kv_heads=3 must divide n_heads=4"),
         (dict(d_model=12, n_heads=0), "n_heads=0"),
         (dict(d_model=12, n_heads=3, d_value=0), "d_value=0"),
+        (dict(d_model=12, n_heads=3, clip_qkv=0.0), "clip_qkv=0.0 must be above 0"),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(arguments, sentence):
@@ -528,6 +529,37 @@ def test_norms_across_heads_equal_olmo_2s():
     torch.testing.assert_close(ours(x, mask=CausalMask()), expected, rtol=1e-5, atol=1e-5)
     ours.query_norm = ours.query_norm.norm.__class__(4).double()  # a planted fault: per head
     assert not torch.allclose(ours(x, mask=CausalMask()), expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("bound", [0.3, 1.5, None])
+def test_clipped_queries_keys_and_values_equal_olmos(bound):
+    """Clipped as they are projected, before the rotation; grouped queries and biases."""
+    from transformers.models.olmo.modeling_olmo import OlmoAttention, OlmoConfig
+
+    rotary = HalfSplitRotary(4, base=500.0)
+    ours = SelfAttention(24, 6, n_kv_heads=2, position=rotary, bias=True, clip_qkv=bound)
+    randomize(ours.double())
+    config = OlmoConfig(hidden_size=24, num_attention_heads=6, num_key_value_heads=2, clip_qkv=bound)
+    config.attention_bias, config._attn_implementation = True, "sdpa"
+    twin = hugging_face_twin(ours, OlmoAttention, config)
+    x, positions = torch.randn(3, 7, 24, dtype=torch.float64), torch.arange(4, 11)[None]
+    mask = CausalMask().as_tensor(7).double().log()[None, None]
+    expected, _ = twin(x, half_split_tables(positions, 4, 500.0), mask)
+    for fused in (True, False):
+        found = ours(x, mask=CausalMask(), positions=positions, fused=fused)
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)  # theirs turns in float32
+    ours.clip_qkv = 0.31  # a planted fault
+    assert not torch.allclose(ours(x, mask=CausalMask(), positions=positions), expected, atol=1e-3)
+
+
+@torch.no_grad()
+def test_a_clipped_key_stays_clipped_in_the_cache():
+    ours = randomize(SelfAttention(12, 3, n_kv_heads=1, clip_qkv=0.4))
+    x, cache = torch.randn(2, 5, 12), ours.new_cache(2, 5)
+    whole = ours(x, mask=CausalMask())
+    steps = [ours(x[:, i : i + 1], mask=CausalMask(), cache=cache) for i in range(5)]
+    torch.testing.assert_close(torch.cat(steps, 1), whole, rtol=1e-5, atol=1e-5)
+    assert all(kept.abs().max() <= 0.4 for kept in cache.read()[:2])
 
 
 def test_soft_capped_scores_and_their_scale_equal_gemma_2s():

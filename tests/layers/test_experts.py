@@ -8,14 +8,16 @@ import torch
 import torch.nn.functional as F
 from randomness import randn
 from torch import nn
-from transformers import DeepseekV2Config, DeepseekV3Config, MixtralConfig
+from transformers import DeepseekV2Config, DeepseekV3Config, GptOssConfig, MixtralConfig
 from transformers.models.deepseek_v2.modeling_deepseek_v2 import DeepseekV2Moe
 from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3MoE
+from transformers.models.gpt_oss.modeling_gpt_oss import GptOssMLP
 from transformers.models.mixtral.modeling_mixtral import MixtralSparseMoeBlock, load_balancing_loss_func
 from transformers.models.switch_transformers import modeling_switch_transformers as hf_switch
 
 from llm_anatomy.layers import experts as module
 from llm_anatomy.layers.experts import (
+    ClampedExperts,
     DenseMixture,
     Experts,
     GatedExperts,
@@ -29,7 +31,7 @@ from llm_anatomy.layers.experts import (
     load_balance_loss,
     router_z_loss,
 )
-from llm_anatomy.layers.feedforward import GatedFeedForward
+from llm_anatomy.layers.feedforward import ClampedFeedForward, ClampedSwiGLU, GatedFeedForward
 
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 TOLERANCE = {torch.float32: dict(rtol=1e-4, atol=1e-4), torch.float64: dict(rtol=1e-9, atol=1e-9)}
@@ -634,3 +636,70 @@ bare_forward = getattr(MixtureOfExperts.forward, "__wrapped__", MixtureOfExperts
 def test_a_mask_of_another_kind_is_refused(mask):
     with pytest.raises(ValueError, match=r"it must be torch.bool, \(2, 3\), True = real"):
         bare_forward(mixture(), randn(2, 3, D_MODEL), mask)
+
+
+# --- Biases of router and experts, and the clamped gate ---
+
+
+def clamped(gate, up, alpha, limit):
+    """From the formula, in Python floats."""
+    gate, up = min(gate, limit), max(-limit, min(up, limit))
+    return gate / (1 + math.exp(-alpha * gate)) * (up + 1)
+
+
+@pytest.mark.parametrize("alpha, limit", [(1.702, 7.0), (0.9, 0.6)])
+def test_the_clamped_gate_equals_python_floats(alpha, limit):
+    gate, up = 3 * randn(3, 5, dtype=torch.float64), 3 * randn(3, 5, dtype=torch.float64, seed=1)
+    pairs = zip(gate.flatten().tolist(), up.flatten().tolist(), strict=True)
+    expected = torch.tensor([clamped(g, u, alpha, limit) for g, u in pairs], dtype=torch.float64).view(3, 5)
+    torch.testing.assert_close(ClampedSwiGLU(alpha, limit)(gate, up), expected)
+    with pytest.raises(ValueError, match="limit=0.0 must be above 0"):
+        ClampedSwiGLU(limit=0.0)
+
+
+@pytest.mark.parametrize("capacity_factor", [None, 8.0])
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_equal_to_gpt_oss_with_biases(dtype, capacity_factor):
+    config = GptOssConfig(
+        hidden_size=D_MODEL, intermediate_size=D_FF, num_local_experts=N_EXPERTS, num_experts_per_tok=2,
+        swiglu_limit=0.5, swiglu_alpha=1.3, num_hidden_layers=1,
+    )  # fmt: skip
+    theirs = randomize(GptOssMLP(config)).to(dtype)
+    experts = ClampedExperts(N_EXPERTS, D_MODEL, D_FF, ClampedSwiGLU(1.3, 0.5), bias=True)
+    router = SoftmaxOfTopK(D_MODEL, N_EXPERTS, 2, router_bias=True)
+    ours = MixtureOfExperts(router, experts, capacity_factor=capacity_factor).to(dtype)
+    with torch.no_grad():
+        ours.router.w_router.weight.copy_(theirs.router.weight)
+        ours.router.w_router.bias.copy_(theirs.router.bias)
+        up, bias = theirs.experts.gate_up_proj.mT, theirs.experts.gate_up_proj_bias
+        ours.experts.w_up.copy_(torch.cat((up[:, ::2], up[:, 1::2]), 1))
+        ours.experts.b_up.copy_(torch.cat((bias[:, ::2], bias[:, 1::2]), 1))
+        ours.experts.w_down.copy_(theirs.experts.down_proj.mT)
+        ours.experts.b_down.copy_(theirs.experts.down_proj_bias)
+    x = randn(BATCH, TOKENS, D_MODEL, dtype=dtype)
+    expected = theirs(x)[0]
+    torch.testing.assert_close(ours(x)[0], expected, **TOLERANCE[dtype])
+    for fault in (ours.router.w_router.bias, ours.experts.b_up, ours.experts.b_down):
+        kept, fault.data = fault.data, torch.zeros_like(fault)
+        assert (ours(x)[0] - expected).abs().max() > 0.01
+        fault.data = kept
+
+
+def test_gradients_of_biases_and_of_the_clamped_gate():
+    experts = randomize(ClampedExperts(3, 4, 5, ClampedSwiGLU(1.3, 0.5), bias=True)).double()
+    x, counts = randn(6, 4, dtype=torch.float64), torch.tensor([4, 0, 2])
+
+    def output(b_up, b_down):
+        return torch.func.functional_call(experts, {"b_up": b_up, "b_down": b_down}, (x, counts))
+
+    assert torch.autograd.gradcheck(output, (experts.b_up, experts.b_down))
+
+
+def test_one_clamped_expert_is_the_feedforward_layer():
+    layer = randomize(ClampedFeedForward(D_MODEL, D_FF, ClampedSwiGLU(1.3, 0.5), bias=True))
+    experts, x = ClampedExperts(1, D_MODEL, D_FF, layer.activation, bias=True), randn(TOKENS, D_MODEL)
+    state = {"w_up": layer.w_gate_up.weight, "b_up": layer.w_gate_up.bias}
+    state |= {"w_down": layer.w_down.weight, "b_down": layer.w_down.bias}
+    experts.load_state_dict({name: tensor[None] for name, tensor in state.items()})
+    torch.testing.assert_close(experts(x, torch.tensor([TOKENS])), layer(x))
+    torch.testing.assert_close(experts(x[None])[0], layer(x))

@@ -18,6 +18,7 @@ from llm_anatomy.layers.normalization import (
     AcrossHeads,
     BatchNorm,
     LayerNorm,
+    LayerNormPerHead,
     RMSNorm,
     UnitOffsetRMSNorm,
     min_max,
@@ -356,6 +357,38 @@ def test_qk_norm_on_the_flat_projection_equals_olmo_2():
         torch.testing.assert_close(per_head.square().mean(-1), torch.ones(BATCH, n, TOKENS), rtol=0, atol=0.5)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_a_layer_norm_for_each_head_equals_coheres_and_stablelms(dtype):
+    from transformers.models.cohere.modeling_cohere import CohereLayerNorm
+    from transformers.models.stablelm.modeling_stablelm import StableLmLayerNormPerHead
+
+    heads, d_head = 3, 4
+    ours = LayerNormPerHead(heads, d_head, eps=0.02)
+    with torch.no_grad():
+        ours.weight.copy_(1 + randn(heads, d_head))
+    cohere, stablelm = CohereLayerNorm((heads, d_head), eps=0.02), StableLmLayerNormPerHead(d_head, heads, eps=0.02)
+    cohere.load_state_dict(ours.state_dict())
+    stablelm.load_state_dict({f"norms.{head}.weight": weight for head, weight in enumerate(ours.weight)})
+    x = (2 + 3 * randn(BATCH, heads, TOKENS, d_head, seed=1)).to(dtype)
+    result = ours.to(dtype)(x)
+    assert result.dtype == dtype
+    tolerance = dict(rtol=1e-5, atol=1e-5) if dtype != torch.bfloat16 else dict(rtol=0.02, atol=0.02)
+    torch.testing.assert_close(result, cohere.to(dtype)(x.transpose(1, 2)).transpose(1, 2), **tolerance)
+    torch.testing.assert_close(result, stablelm.to(dtype)(x), **tolerance)
+    shared = LayerNorm(d_head, eps=0.02, bias=False).to(dtype)
+    shared.weight.data.copy_(ours.weight[0])
+    torch.testing.assert_close(shared(x)[:, 0], result[:, 0], **tolerance)
+    assert not torch.allclose(shared(x)[:, 1:], result[:, 1:], atol=0.1)
+
+
+def test_a_layer_norm_for_each_head_is_rounded_once():
+    ours = LayerNormPerHead(3, 64).bfloat16()
+    ours.weight.data.copy_(1 + randn(3, 64))
+    x = randn(2, 3, 50, 64, seed=1).bfloat16()
+    exact = copy.deepcopy(ours).double()(x.double())
+    assert (ours(x) != exact.bfloat16()).float().mean() < 1e-3  # rounded twice, it would be one in ten
+
+
 def test_qk_norm_bounds_the_scores():
     """Per head with weight one, a score is a cosine times d_head: it cannot grow with queries and keys."""
     query, key = randn(BATCH, 4, TOKENS, 6), randn(BATCH, 4, 7, 6, seed=1)
@@ -387,10 +420,13 @@ def test_bfloat16_is_close_and_large_numbers_do_not_overflow(make, device):
         torch.testing.assert_close(mixed.float().cpu(), expected, rtol=2**-8, atol=1e-3)
 
 
-@pytest.mark.parametrize("make", [*MAKERS, lambda: AcrossHeads(RMSNorm(WIDTH * TOKENS))], ids=[*NAMES, "across"])
+OF_HEADS = [lambda: AcrossHeads(RMSNorm(WIDTH * TOKENS)), lambda: LayerNormPerHead(WIDTH, TOKENS)]
+
+
+@pytest.mark.parametrize("make", [*MAKERS, *OF_HEADS], ids=[*NAMES, "across heads", "layer, per head"])
 def test_gradients(make):
     norm = randomize(make().double())
-    shape = (2, WIDTH, 3, TOKENS) if isinstance(norm, AcrossHeads) else (2, 3, WIDTH)
+    shape = (2, WIDTH, 3, TOKENS) if isinstance(norm, AcrossHeads | LayerNormPerHead) else (2, 3, WIDTH)
     x = randn(*shape, dtype=torch.float64).requires_grad_()
     parameters = dict(norm.named_parameters())
 

@@ -26,6 +26,7 @@ MAKERS = {
     "residual": lambda norm: Residual(),
     "post": lambda norm: PostNorm(norm()),
     "pre": lambda norm: PreNorm(norm()),
+    "pre, multiplied": lambda norm: PreNorm(norm(), multiplier=0.3),
     "post-sublayer": lambda norm: PostSublayerNorm(norm()),
     "sandwich": lambda norm: SandwichNorm(norm(), norm()),
     "rezero": lambda norm: ReZero(),
@@ -50,6 +51,7 @@ def by_formula(kind, placement, x, f):
         "residual": lambda: x + f(x),
         "post": lambda: p.norm(x + f(x)),
         "pre": lambda: x + f(p.norm(x)),
+        "pre, multiplied": lambda: x + 0.3 * f(p.norm(x)),
         "post-sublayer": lambda: x + p.norm(f(x)),
         "sandwich": lambda: x + p.norm_out(f(p.norm_in(x))),
         "rezero": lambda: x + p.alpha * f(x),
@@ -68,7 +70,8 @@ def test_a_placement_is_its_formula_and_no_other(kind, norm, device):
     x = (2 * randn(BATCH, TOKENS, WIDTH) + 1).to(device)
     result = placement(x, sublayer)
     torch.testing.assert_close(result, by_formula(kind, placement, x, sublayer))
-    twin = {"post": "pre", "pre": "post-sublayer", "post-sublayer": "post", "rezero with a norm": "pre"}.get(kind)
+    twins = {"post": "pre", "pre": "post-sublayer", "post-sublayer": "post", "pre, multiplied": "pre"}
+    twin = (twins | {"rezero with a norm": "pre"}).get(kind)
     if twin:  # the same norm elsewhere is another function
         assert not torch.allclose(result, by_formula(twin, placement, x, sublayer), atol=0.05)
 

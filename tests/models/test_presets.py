@@ -34,15 +34,20 @@ def test_every_value_has_one_source_and_every_field_is_one_of_the_config():
     for name, record in RECORDS.items():
         assert set(record.values) == set(record.sources) <= fields, name
         assert set(record.unknown) <= fields - set(record.values), name
-        assert record.title and record.year and record.paper and record.items, name
+        assert record.title and record.year and record.paper, name
         assert all(record.sources.values()) and (record.exact is None) == (record.exact_source is None), name
         assert (record.printed is None) == (record.printed_source is None), name
+
+
+LATER = {"starcoder2-3b", "granite-3.0-2b", "smollm3-3b", "qwen3-30b-a3b"}
+LATER |= {"stablelm-3b", "falcon-7b", "mpt-7b", "command-r"}
+"""Models that no lecture mentions: one of each family that can be loaded since."""
 
 
 def test_the_items_are_items_of_the_lectures():
     known = {row["id"] for row in table("syllabus_items")}
     for name, record in RECORDS.items():
-        assert set(record.items) <= known, name
+        assert set(record.items) <= known and bool(record.items) == (name not in LATER), name
 
 
 TABLES = ["model_architectures", "llama_sizes", "olmo_sizes", "embedding_sizes", "ffn_sizes", "vocab_context"]
@@ -211,6 +216,14 @@ HUGGING_FACE = {
     "yi-34b": llama(60, 7168, 56, 20480, n_kv=8, n_vocab=64000),
     "olmo-1b": llama(16, 2048, 16, 8192, n_vocab=50304, made="OlmoForCausalLM", tie_word_embeddings=True),
     "olmo-7b": llama(32, 4096, 32, 11008, n_vocab=50304, made="OlmoForCausalLM"),
+    "starcoder2-3b": llama(30, 3072, 24, 12288, 2, 49152, "Starcoder2ForCausalLM", tie_word_embeddings=True),
+    "granite-3.0-2b": llama(40, 2048, 32, 8192, 8, 49155, "GraniteForCausalLM", tie_word_embeddings=True),
+    "smollm3-3b": llama(36, 2048, 16, 11008, 4, 128256, "SmolLM3ForCausalLM", tie_word_embeddings=True),
+    "stablelm-3b": ("StableLmForCausalLM", {}),
+    "falcon-7b": ("FalconForCausalLM", {}),
+    "mpt-7b": ("MptForCausalLM", dict(d_model=4096, n_heads=32, n_layers=32, vocab_size=50432)),
+    "command-r": llama(40, 8192, 64, 22528, n_vocab=256000, made="CohereForCausalLM", tie_word_embeddings=True),
+    "qwen3-30b-a3b": llama(48, 2048, 32, 6144, 4, 151936, "Qwen3MoeForCausalLM", head_dim=128),
 }
 # Hugging Face 5 always ties T5's output; the released T5 v1.1 and mT5 have a table of their own.
 OWN_OUTPUT_TABLE = {"t5-v1.1": 32128, "mt5": 250112}
@@ -336,6 +349,8 @@ NOT_THEIRS = {
     "gemma-7b": set(),
     "gemma-2-2b": set(),
     "olmo-7b": set(),
+    "stablelm-3b": set(),
+    "falcon-7b": set(),
 }
 
 
@@ -475,7 +490,7 @@ def test_norms_without_biases_and_without_anything():
     for name in BUILDABLE:
         config = preset(name)
         if config.norm == "layernorm":
-            assert config.layernorm.bias == (not name.startswith(("palm", "olmo"))), name  # E-66
+            assert config.layernorm.bias == (not name.startswith(("palm", "olmo", "mpt", "command"))), name  # E-66
             assert config.layernorm.weight == (not name.startswith("olmo")), name
 
 

@@ -56,6 +56,8 @@ VARIETIES = {
         attn_logit_softcapping=2.0,
         final_logit_softcapping=3.0,
     ),
+    "multipliers": dict(position="rope", embedding_multiplier=3.0, residual_multiplier=0.4, logit_multiplier=0.2),
+    "rope in one layer": {"position": "rope", "rope.layers": (False, True)},
     "latent": dict(position="rope", **LATENT),
     "latent, query latent": {"position": "rope", "latent.d_query_latent": 9, **LATENT},
     "experts": {

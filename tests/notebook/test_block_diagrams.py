@@ -131,11 +131,13 @@ def test_a_box_is_filled_where_the_words_differ(first, other):
 
 CHANGES = {
     "kind": "encoder", "n_layers": 3, "n_heads": 2, "n_kv_heads": 2, "d_head": 8, "d_model": 28, "d_ff": 65,
-    "n_vocab": 102, "n_ctx": 33, "qk_norm": "per_head", "window": 8, "attn_logit_softcapping": 5.0, "norm": "rmsnorm",
+    "n_vocab": 102, "n_ctx": 33, "qk_norm": "per_head", "clip_qkv": 8.0, "window": 8,
+    "attn_logit_softcapping": 5.0, "norm": "rmsnorm",
     "norm_placement": "post", "embedding_norm": True, "parallel_block": True, "feedforward": "swiglu",
     "attention_bias": True, "output_bias": True, "ff_bias": True, "unembedding_bias": True, "tie_embeddings": True,
     "scale_embeddings": True, "scale_logits": True, "final_logit_softcapping": 7.0, "n_segments": 2,
-    "token_head": True, "unembedding": False, "layernorm": LayerNormConfig(bias=False), "position": "rope",
+    "embedding_multiplier": 3.0, "residual_multiplier": 0.5, "logit_multiplier": 0.25,
+    "attention_sinks": True, "token_head": True, "unembedding": False, "layernorm": LayerNormConfig(bias=False), "position": "rope",
     "moe": MoEConfig(n_experts=4, n_experts_per_token=2), "norm_eps": 1e-3, "attention_scale": 0.7, "d_value": 4,
 }  # fmt: skip
 
@@ -167,7 +169,7 @@ def test_options_of_the_same_part_are_named(changes, name):
 
 
 def test_every_field_is_drawn_or_named():
-    drawn = {"n_encoder_layers", "attention", "n_parallel_norms", "rope.fraction", "latent.d_latent"}
+    drawn = {"n_encoder_layers", "attention", "n_parallel_norms", "rope.fraction", "rope.layers", "latent.d_latent"}
     drawn |= {f"layernorm.{name}" for name in ("weight", "bias")} | set(CHANGES) - {"moe", "layernorm"}
     drawn |= {f"moe.{field.name}" for field in dataclasses.fields(MoEConfig)}
     assert {name for name in types_of() if not name.startswith(NOT_DRAWN)} == {

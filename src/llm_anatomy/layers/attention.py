@@ -9,6 +9,7 @@ from einops import rearrange
 from torch import nn
 
 from llm_anatomy.layers._checks import _check_at_least_one
+from llm_anatomy.layers.attention_sinks import AttentionSinks
 from llm_anatomy.layers.functional import ScoreMod, _attend
 from llm_anatomy.layers.kv_cache import KVCache, context_of_new_tokens
 from llm_anatomy.layers.masks import Mask
@@ -37,14 +38,19 @@ class MultiHeadAttention(nn.Module):
             rotated, such as ``nn.RMSNorm(d_head)``; none by default.
         scale: factor of the scores, by default the position scheme's.
         score_mod: as in :func:`~llm_anatomy.layers.functional.scaled_dot_product_attention`.
+        clip_qkv: a bound, above 0: the entries of queries, keys and values are clipped to [-clip_qkv, clip_qkv] as soon
+            as they are projected, so that no spike in training makes the scores explode. None, the default, for no
+            bound.
+        sinks: a share of the softmax for no token at all, such as ``AttentionSinks(n_heads)``; none by default.
         bias: whether the four projections have biases.
         output_bias: whether the output projection has a bias, if it differs from the others.
 
     Raises:
-        ValueError: for sizes below one; if ``n_kv_heads`` does not divide ``n_heads``; if ``d_head`` is not given and
-            ``n_heads`` does not divide ``d_model``.
+        ValueError: for sizes below one, or a bound that is not above 0; if ``n_kv_heads`` does not divide ``n_heads``;
+            if ``d_head`` is not given and ``n_heads`` does not divide ``d_model``.
 
-    Source: Vaswani et al. (2017), section 3.2.2; Ainslie et al. (2023); CMU-11, CMU-12, UCL-22.
+    Source: Vaswani et al. (2017), section 3.2.2; Ainslie et al. (2023); MosaicML (2023), "MPT-7B", the released code
+    (``clip_qkv``); CMU-11, CMU-12, UCL-22.
 
     >>> shared = MultiHeadAttention(d_model=12, n_heads=3, n_kv_heads=1)
     >>> shared.w_query.weight.shape, shared.w_key.weight.shape
@@ -65,10 +71,14 @@ class MultiHeadAttention(nn.Module):
         key_norm: nn.Module | None = None,
         scale: float | None = None,
         score_mod: ScoreMod | None = None,
+        clip_qkv: float | None = None,
+        sinks: AttentionSinks | None = None,
         bias: bool = False,
         output_bias: bool | None = None,
     ):
         super().__init__()
+        if clip_qkv is not None and not clip_qkv > 0:
+            raise ValueError(f"{clip_qkv=} must be above 0")
         sizes = _sizes(d_model, n_heads, n_kv_heads, d_head, d_value, d_context)
         self.n_kv_heads, self.d_head, self.d_value, d_context = sizes
         self.n_heads = n_heads
@@ -80,7 +90,8 @@ class MultiHeadAttention(nn.Module):
         self.query_norm = nn.Identity() if query_norm is None else query_norm
         self.key_norm = nn.Identity() if key_norm is None else key_norm
         self.scale = self.position.scale(self.d_head) if scale is None else scale
-        self.score_mod = score_mod
+        self.score_mod, self.clip_qkv = score_mod, clip_qkv
+        self.sinks = sinks
 
     def new_cache(self, batch: int, n_slots: int, kind: type[KVCache] = KVCache) -> KVCache:
         """Make a cache of the right sizes for ``n_slots`` tokens or, with ``RollingKVCache``, for such a window."""
@@ -88,13 +99,18 @@ class MultiHeadAttention(nn.Module):
         return kind(batch, n_slots, shapes, dtype=self.w_key.weight.dtype, device=self.w_key.weight.device)
 
     def _queries(self, x: Tensor, positions: Tensor, tables: tuple[Tensor, ...] | None = None) -> Tensor:
-        query = rearrange(self.w_query(x), "batch queries (heads d) -> batch heads queries d", heads=self.n_heads)
+        query = self._split_heads(self.w_query(x), self.n_heads)
         return self.position.rotate(self.query_norm(query), positions, tables)
 
     def _keys_and_values(self, x: Tensor, positions: Tensor, tables: tuple[Tensor, ...] | None = None):
-        key = rearrange(self.w_key(x), "batch keys (heads d) -> batch heads keys d", heads=self.n_kv_heads)
-        value = rearrange(self.w_value(x), "batch keys (heads d) -> batch heads keys d", heads=self.n_kv_heads)
+        key = self._split_heads(self.w_key(x), self.n_kv_heads)
+        value = self._split_heads(self.w_value(x), self.n_kv_heads)
         return self.position.rotate(self.key_norm(key), positions, tables), value
+
+    def _split_heads(self, projected: Tensor, n_heads: int) -> Tensor:
+        if self.clip_qkv is not None:
+            projected = projected.clamp(-self.clip_qkv, self.clip_qkv)
+        return rearrange(projected, "batch tokens (heads d) -> batch heads tokens d", heads=n_heads)
 
     def _mix(self, query: Tensor, key: Tensor, value: Tensor, mask, position_context: PositionContext, explicit: bool):
         scheme, scheme_context = self.position, position_context.for_scheme(self.w_query, self.w_key)
@@ -107,6 +123,7 @@ class MultiHeadAttention(nn.Module):
             bias=scheme.bias(query, key, scheme_context),
             scale=self.scale,
             score_mod=self.score_mod,
+            sinks=None if self.sinks is None else self.sinks.logits,
             explicit=explicit or scheme.explicit_only is not None,
         )
         if weights is not None and (added := scheme.add_to_output(weights, scheme_context)) is not None:

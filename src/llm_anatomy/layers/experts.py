@@ -80,6 +80,7 @@ class Router(nn.Module):
         d_model: width of the tokens, at least 1.
         n_experts: number of experts, at least 1.
         k: number of experts per token, from 1 to ``n_experts``.
+        router_bias: whether every logit has a bias, as in gpt-oss.
 
     Raises:
         ValueError: for sizes out of range.
@@ -91,12 +92,12 @@ class Router(nn.Module):
     ((5, 4), (5, 2), (5, 2))
     """
 
-    def __init__(self, d_model: int, n_experts: int, k: int):
+    def __init__(self, d_model: int, n_experts: int, k: int, *, router_bias: bool = False):
         super().__init__()
         if min(d_model, n_experts) < 1 or not 1 <= k <= n_experts:
             raise ValueError(f"{d_model=}, {n_experts=}, {k=}: each must be >= 1, and k at most n_experts")
         self.n_experts, self.k = n_experts, k
-        self.w_router = nn.Linear(d_model, n_experts, bias=False)
+        self.w_router = nn.Linear(d_model, n_experts, bias=router_bias)
 
     def forward(
         self, x: Float[Tensor, "tokens d_model"]
@@ -110,7 +111,8 @@ class Router(nn.Module):
         precise = _wide(x.dtype)
         has_autocast = torch.amp.is_autocast_available(x.device.type)  # the meta device has none
         with torch.autocast(x.device.type, enabled=False) if has_autocast else nullcontext():
-            logits = F.linear(x.to(precise), self.w_router.weight.to(precise))
+            bias = None if self.w_router.bias is None else self.w_router.bias.to(precise)
+            logits = F.linear(x.to(precise), self.w_router.weight.to(precise), bias)
         probabilities, weights, experts = self.select(logits)
         return logits, probabilities, weights, experts
 
@@ -127,7 +129,7 @@ class SoftmaxOfTopK(Router):
     .. math:: w = \mathrm{softmax}(\mathrm{TopK}(z))
 
     Args:
-        d_model, n_experts, k: as in :class:`Router`.
+        d_model, n_experts, k, router_bias: as in :class:`Router`.
 
     Source: Shazeer et al. (2017), section 2.1; Jiang et al. (2024), "Mixtral", section 2.1; GT-19.
 
@@ -336,9 +338,9 @@ class TopKOfSigmoidInGroups(TopKOfSigmoid):
 
 
 class Experts(nn.Module):
-    r"""Feed-forward networks, one per expert, without biases.
+    r"""Feed-forward networks, one per expert.
 
-    .. math:: \mathrm{expert}_e(x) = f(x W_{1,e})\, W_{2,e}
+    .. math:: \mathrm{expert}_e(x) = f(x W_{1,e} + b_{1,e})\, W_{2,e} + b_{2,e}
 
     Rows come either in one block per expert, ``(n_experts, slots, d_model)``, for a batched product, or sorted by
     expert, ``(slots, d_model)`` with the ``counts`` of rows, for a grouped product.
@@ -348,6 +350,7 @@ class Experts(nn.Module):
         d_model: width of the tokens, at least 1.
         d_ff: inner width, at least 1.
         activation: a function of a tensor, shared by all experts.
+        bias: whether both projections of every expert have biases, as in gpt-oss.
 
     Raises:
         ValueError: for sizes below 1.
@@ -361,7 +364,9 @@ class Experts(nn.Module):
 
     n_projections_up = 1
 
-    def __init__(self, n_experts: int, d_model: int, d_ff: int, activation: Callable[[Tensor], Tensor]):
+    def __init__(
+        self, n_experts: int, d_model: int, d_ff: int, activation: Callable[[Tensor], Tensor], *, bias: bool = False
+    ):
         super().__init__()
         if min(n_experts, d_model, d_ff) < 1:
             raise ValueError(f"{n_experts=}, {d_model=}, {d_ff=}: each must be >= 1")
@@ -369,14 +374,18 @@ class Experts(nn.Module):
         d_up = self.n_projections_up * d_ff
         self.w_up = nn.Parameter(torch.empty(n_experts, d_up, d_model).uniform_(-1, 1) / math.sqrt(d_model))
         self.w_down = nn.Parameter(torch.empty(n_experts, d_model, d_ff).uniform_(-1, 1) / math.sqrt(d_ff))
+        self.b_up: nn.Parameter | None = None
+        self.b_down: nn.Parameter | None = None
+        if bias:
+            self.b_up = nn.Parameter(torch.empty(n_experts, d_up).uniform_(-1, 1) / math.sqrt(d_model))
+            self.b_down = nn.Parameter(torch.empty(n_experts, d_model).uniform_(-1, 1) / math.sqrt(d_ff))
 
     def forward(
         self, x: Float[Tensor, "*#block slots d_model"], counts: Int[Tensor, "n_experts"] | None = None
     ) -> Float[Tensor, "*block slots d_model"]:
         """Apply its expert to every row; ``counts`` is the number of rows per expert if rows are sorted by expert."""
-        if counts is None:
-            return self.activate(x @ self.w_up.mT) @ self.w_down.mT
-        return grouped_linear(self.activate(grouped_linear(x, self.w_up, counts)), self.w_down, counts)
+        hidden = self.activate(_linear_of_experts(x, self.w_up, self.b_up, counts))
+        return _linear_of_experts(hidden, self.w_down, self.b_down, counts)
 
     def activate(self, hidden: Float[Tensor, "*rows d_up"]) -> Float[Tensor, "*rows d_ff"]:
         return self.activation(hidden)
@@ -390,7 +399,7 @@ class GatedExperts(Experts):
     The first ``d_ff`` rows of each ``w_up`` belong to the gate, as in ``layers.feedforward.GatedFeedForward``.
 
     Args:
-        n_experts, d_model, d_ff, activation: as in :class:`Experts`.
+        n_experts, d_model, d_ff, activation, bias: as in :class:`Experts`.
 
     Source: Jiang et al. (2024), section 2.1; CMU-05, GT-19, GT-25.
 
@@ -404,6 +413,40 @@ class GatedExperts(Experts):
     def activate(self, hidden: Float[Tensor, "*rows d_up"]) -> Float[Tensor, "*rows d_ff"]:
         gate, up = hidden.chunk(2, dim=-1)
         return self.activation(gate) * up
+
+
+class ClampedExperts(GatedExperts):
+    r"""Gated feed-forward networks, one per expert, whose gating is a function of both sides, as in gpt-oss.
+
+    .. math:: \mathrm{expert}_e(x) = f(x W_e + b_e,\; x V_e + c_e)\, W_{2,e} + b_{2,e}
+
+    Args:
+        n_experts, d_model, d_ff, bias: as in :class:`Experts`.
+        activation: a function of gate and up, such as ``ClampedSwiGLU()``.
+
+    Source: OpenAI (2025), "gpt-oss-120b & gpt-oss-20b Model Card", section 2.3.
+
+    >>> from llm_anatomy.layers.feedforward import ClampedSwiGLU
+    >>> experts = ClampedExperts(n_experts=3, d_model=8, d_ff=32, activation=ClampedSwiGLU(), bias=True)
+    >>> experts.b_up.shape, experts(torch.randn(9, 8), torch.tensor([4, 0, 5])).shape
+    (torch.Size([3, 64]), torch.Size([9, 8]))
+    """
+
+    activation: Callable[[Tensor, Tensor], Tensor]
+
+    def activate(self, hidden: Float[Tensor, "*rows d_up"]) -> Float[Tensor, "*rows d_ff"]:
+        return self.activation(*hidden.chunk(2, dim=-1))
+
+
+def _linear_of_experts(x: Tensor, weight: Tensor, bias: Tensor | None, counts: Tensor | None) -> Tensor:
+    """The product of every row with the matrix of its expert, and the bias of that."""
+    result = x @ weight.mT if counts is None else grouped_linear(x, weight, counts)
+    if bias is None:
+        return result
+    if counts is None:
+        return result + bias[:, None].to(result.dtype)
+    expert_of_row = torch.arange(len(bias), device=x.device).repeat_interleave(counts, output_size=len(x))
+    return result + bias.index_select(0, expert_of_row).to(result.dtype)
 
 
 def grouped_linear(

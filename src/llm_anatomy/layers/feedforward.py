@@ -108,6 +108,39 @@ GATES = {
 """From the name of a gated layer to the activation of its gate (Shazeer, 2020; Narang et al. call bilinear LiGLU)."""
 
 
+class ClampedSwiGLU(nn.Module):
+    r"""The gating of gpt-oss: gate and up are clamped, the gate passes Swish with a parameter, and one is added to up.
+
+    .. math:: f(g, u) = \min(g, L)\, \sigma(\alpha \min(g, L)) \, (\mathrm{clamp}(u, -L, L) + 1)
+
+    The bounds keep activations within the reach of low precision. With u = 0 the layer is a plain one with Swish.
+
+    Args:
+        alpha: the parameter of Swish; with 1.702 Swish approximates GELU.
+        limit: the bound L, above 0.
+
+    Raises:
+        ValueError: for a limit that is not above 0.
+
+    Source: OpenAI (2025), "gpt-oss-120b & gpt-oss-20b Model Card", section 2.3, and the released code; Hendrycks and
+    Gimpel (2016), section 2 (1.702).
+
+    >>> gating = ClampedSwiGLU(alpha=1.702, limit=7.0)
+    >>> [round(v, 4) for v in gating(torch.tensor([1.0, 9.0]), torch.tensor([0.0, -9.0])).tolist()]
+    [0.8458, -41.9997]
+    """
+
+    def __init__(self, alpha: float = 1.702, limit: float = 7.0):
+        super().__init__()
+        if not limit > 0:
+            raise ValueError(f"{limit=} must be above 0")
+        self.alpha, self.limit = alpha, limit
+
+    def forward(self, gate: Float[Tensor, "*shape"], up: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        gate, up = gate.clamp(max=self.limit), up.clamp(-self.limit, self.limit)
+        return gate * torch.sigmoid(self.alpha * gate) * (up + 1)
+
+
 # --- The layers ---
 
 
@@ -182,7 +215,34 @@ class GatedFeedForward(nn.Module):
 
     def forward(self, x: Float[Tensor, "*tokens d_model"]) -> Float[Tensor, "*tokens d_model"]:
         gate, up = self.w_gate_up(x).chunk(2, dim=-1)  # each (*tokens, d_ff)
-        return self.w_down(self.activation(gate) * up)
+        return self.w_down(self.gated(gate, up))
+
+    def gated(self, gate: Float[Tensor, "*tokens d_ff"], up: Float[Tensor, "*tokens d_ff"]) -> Tensor:
+        """Multiply the projection up by the activation of the gate."""
+        return self.activation(gate) * up
+
+
+class ClampedFeedForward(GatedFeedForward):
+    r"""Feed-forward layer whose gating is a function of both sides.
+
+    .. math:: \mathrm{FFN}(x) = f(x W + b,\; x V + c)\, W_2 + b_2
+
+    Args:
+        d_model, d_ff, bias: as in :class:`GatedFeedForward`.
+        activation: a function of gate and up, such as ``ClampedSwiGLU()``.
+
+    Source: OpenAI (2025), "gpt-oss-120b & gpt-oss-20b Model Card", section 2.3.
+
+    >>> layer = ClampedFeedForward(d_model=8, d_ff=20, activation=ClampedSwiGLU())
+    >>> tuple(layer(torch.randn(2, 5, 8)).shape)
+    (2, 5, 8)
+    """
+
+    activation: Callable[[Tensor, Tensor], Tensor]
+
+    def gated(self, gate: Float[Tensor, "*tokens d_ff"], up: Float[Tensor, "*tokens d_ff"]) -> Tensor:
+        """Apply the gating to both sides."""
+        return self.activation(gate, up)
 
 
 def _check_shapes(d_model: int, d_ff: int, activation: Callable[[Tensor], Tensor]) -> None:

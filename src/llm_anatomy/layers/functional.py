@@ -9,11 +9,13 @@ empty.
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from einops import rearrange, repeat
 
+from llm_anatomy.layers.attention_sinks import softmax_with_sinks, with_sink_as_key
 from llm_anatomy.layers.masks import Mask
 from llm_anatomy.layers.positions.base import PositionContext
 from llm_anatomy.shapes import Bool, Float, Tensor
@@ -131,22 +133,29 @@ def _attend(
     bias: Tensor | None = None,
     scale: float | None = None,
     score_mod: ScoreMod | None = None,
+    sinks: Tensor | None = None,
     explicit: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """The output of :func:`scaled_dot_product_attention`, and the weights if they were formed."""
+    """The output of :func:`scaled_dot_product_attention`, and the weights if they were formed. ``sinks`` are the logits
+    of :class:`~llm_anatomy.layers.attention_sinks.AttentionSinks`."""
     _check_shapes(query, key, value)
     explicit = explicit or score_mod is not None
     causal = False
     if isinstance(mask, Mask):
-        mask, causal = _tensor_or_mode(mask, query, key, position_context, needs_tensor=explicit or bias is not None)
+        needs_tensor = explicit or bias is not None or sinks is not None
+        mask, causal = _tensor_or_mode(mask, query, key, position_context, needs_tensor)
     _check_broadcast((*query.shape[:3], key.shape[2]), mask=mask, bias=bias)
     bias = None if bias is None else bias.to(query.dtype)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     if not explicit:
+        if sinks is not None:
+            added = mask if bias is None else bias if mask is None else torch.where(mask, bias, -math.inf)
+            key, value, bias = with_sink_as_key(key, value, added, sinks, query.shape[2])
+            mask = None
         return _fused(query, key, value, mask, bias, scale, causal), None
     n_groups = query.shape[1] // max(key.shape[1], 1)
     key, value = (repeat(x, "batch heads keys d -> batch (heads group) keys d", group=n_groups) for x in (key, value))
-    weights = attention_weights(query, key, mask, bias=bias, scale=scale, score_mod=score_mod)
+    weights = attention_weights(query, key, mask, bias=bias, scale=scale, score_mod=score_mod, sinks=sinks)
     return weights @ value, weights
 
 
@@ -158,6 +167,7 @@ def attention_weights(
     bias: Float[Tensor, "*#bias"] | None = None,
     scale: float | None = None,
     score_mod: ScoreMod | None = None,
+    sinks: Float[Tensor, "heads"] | None = None,
 ) -> Float[Tensor, "*leading queries keys"]:
     r"""Compute the attention weights: how much each query attends to each key.
 
@@ -166,6 +176,8 @@ def attention_weights(
     Args:
         query, key: with the same leading dimensions, heads included.
         mask, bias, scale, score_mod: as in :func:`scaled_dot_product_attention`, but the mask must be a tensor.
+        sinks: the logit of the sink of each head, the last of the leading dimensions, as in
+            :class:`~llm_anatomy.layers.attention_sinks.AttentionSinks`; none by default.
 
     Source: Vaswani et al. (2017), section 3.2.1; UCL-19, UCL-20.
 
@@ -179,10 +191,11 @@ def attention_weights(
         scores = scores + bias
     if score_mod is not None:
         scores = score_mod(scores, *_indices(scores))
+    normalized = partial(torch.softmax, dim=-1) if sinks is None else partial(softmax_with_sinks, sinks=sinks)
     if mask is None:
-        return scores.softmax(-1)
+        return normalized(scores)
     # the second fill gives a query that may attend to no key zeros instead of 0/0
-    return scores.masked_fill(~mask, -math.inf).softmax(-1).masked_fill(~mask, 0)
+    return normalized(scores.masked_fill(~mask, -math.inf)).masked_fill(~mask, 0)
 
 
 def _indices(scores: Tensor) -> tuple[Tensor, ...]:

@@ -249,6 +249,41 @@ class AcrossHeads(nn.Module):
         return rearrange(self.norm(flat), "batch tokens (heads d) -> batch heads tokens d", heads=x.shape[1])
 
 
+class LayerNormPerHead(nn.Module):
+    r"""Layer norm of each head by itself, with a scale for each head and no shift, for queries and keys.
+
+    .. math:: y_h = \gamma_h \odot \frac{x_h - \mu_h}{\sqrt{\sigma_h^2 + \epsilon}}
+
+    StableLM 2 12B and Command R+ normalize their queries and keys with it. ``LayerNorm(d_head)`` in its place would
+    have one scale for all heads.
+
+    Args:
+        n_heads: number of heads; of keys, that of the key-value heads.
+        d_head: width of a head.
+        eps: added to the variance.
+
+    Raises:
+        ValueError: for sizes below 1, a negative eps, and heads of another width.
+
+    Source: Stability AI (2024), "Stable LM 2", and Cohere (2024), "Command R+", the released code; QK-norm from
+    Dehghani et al. (2023), "Scaling Vision Transformers to 22 Billion Parameters"; CMU-20.
+
+    >>> norm, query = LayerNormPerHead(n_heads=3, d_head=4), torch.randn(2, 3, 5, 4)  # (batch, heads, tokens, d_head)
+    >>> tuple(norm.weight.shape), bool(norm(query).mean(-1).abs().max() < 1e-6)
+    ((3, 4), True)
+    """
+
+    def __init__(self, n_heads: int, d_head: int, *, eps: float = 1e-5):
+        super().__init__()
+        _check_range(n_heads=n_heads, d_head=d_head, eps=eps)
+        self.eps, self.weight = eps, nn.Parameter(torch.ones(n_heads, d_head))
+
+    def forward(self, x: Float[Tensor, "batch heads tokens d_head"]) -> Float[Tensor, "batch heads tokens d_head"]:
+        _check_width(x, self.weight.shape[1])
+        normed = F.layer_norm(x.to(_wide(x.dtype)), (x.shape[-1],), eps=self.eps)
+        return (normed * self.weight[:, None]).to(x.dtype)  # rounded once, after the scale
+
+
 def _rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     _check_width(x, weight.shape[0])
     # PyTorch has one kernel on a GPU. On a CPU it has none, and is slower than the lines below except for one token.

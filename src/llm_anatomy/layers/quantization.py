@@ -51,3 +51,42 @@ def dequantize_rows(
     tensor([[ 0.5000, -1.2700]])
     """
     return integers * scales[:, None]
+
+
+def quantize_groups(
+    matrix: Float[Tensor, "rows columns"], group: int
+) -> tuple[Int[Tensor, "rows columns"], Float[Tensor, "rows groups"], Float[Tensor, "rows groups"]]:
+    r"""Round a matrix to 4 bits, integers from −8 to 7, with a scale and a zero point for each group of columns.
+
+    .. math:: s = \frac{\max W - \min W}{15}, \quad z = \min W + 8 s, \quad
+        Q_{ij} = \mathrm{round}\left(\frac{W_{ij} - z}{s}\right), \quad |s\, Q_{ij} + z - W_{ij}| \leq s / 2
+
+    Minimum and maximum are those of the group, ``group`` neighbouring columns of a row.
+
+    Args:
+        matrix: finite numbers; its number of columns must be a multiple of ``group``.
+        group: number of columns that share a scale, at least 1.
+
+    Returns:
+        The integers, and the scales and zero points as float32.
+
+    Raises:
+        ValueError: if a number is not finite, or if the columns do not divide into groups.
+
+    Source: Frantar et al. (2023), "GPTQ", section 4, rounded to the nearest number.
+
+    >>> integers, scales, zeros = quantize_groups(torch.tensor([[0.0, 1.5, -3.0, 4.5]]), group=2)
+    >>> integers.tolist(), scales.tolist()
+    ([[-8, 7, -8, 7]], [[0.10000000149011612, 0.5]])
+    """
+    matrix = matrix.float()
+    if group < 1 or matrix.shape[1] % group:
+        raise ValueError(f"{group=} must be at least 1 and divide the {matrix.shape[1]} columns of matrix")
+    if not matrix.isfinite().all():
+        raise ValueError("matrix holds numbers that are not finite, which have no scale")
+    groups = matrix.unflatten(1, (-1, group))  # (rows, groups, group)
+    low, high = groups.aminmax(dim=-1)
+    scales = ((high - low) / 15).clamp(min=torch.finfo(torch.float32).tiny)
+    zeros = low + 8 * scales
+    integers = ((groups - zeros[..., None]) / scales[..., None]).round().clamp(-8, 7)
+    return integers.flatten(1).to(torch.int8), scales, zeros

@@ -93,25 +93,32 @@ class PostNorm(Residual):
 class PreNorm(Residual):
     r"""Normalize the input of the sublayer. The residual stream stays an identity, with a norm after the last block.
 
-    .. math:: y = x + F(\mathrm{Norm}(x))
+    .. math:: y = x + m\, F(\mathrm{Norm}(x))
 
     Args:
         norm: a norm over the width of the residual stream.
+        multiplier: the factor m of the sublayer's output, a constant: 1 in most models, 0.22 in Granite 3.0. With
+            :math:`m \propto 1/\sqrt{n_\mathrm{layers}}` the stream grows no faster in a deeper model.
 
-    Source: Xiong et al. (2020), section 3; Baevski and Auli (2018); Child et al. (2019); Wang et al. (2019); CMU-19
-    (erratum E-42), GT-13, GT-14, GT-21, UCL-28.
+    Source: Xiong et al. (2020), section 3; Baevski and Auli (2018); Child et al. (2019); Wang et al. (2019); Yang et
+    al. (2023), "Tensor Programs VI" (the multiplier); CMU-19 (erratum E-42), GT-13, GT-14, GT-21, UCL-28.
 
     >>> x = torch.tensor([[1.0, 2.0, 9.0]])
     >>> [round(v, 2) for v in (PreNorm(nn.LayerNorm(3))(x, torch.relu) - x).flatten().tolist()]
     [0.0, 0.0, 1.4]
     """
 
-    def __init__(self, norm: nn.Module):
+    def __init__(self, norm: nn.Module, *, multiplier: float = 1.0):
         super().__init__()
-        self.norm = norm
+        self.norm, self.multiplier = norm, multiplier
 
     def before_sublayer(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
         return self.norm(x)
+
+    def after_sublayer(
+        self, x: Float[Tensor, "*batch d_model"], branch: Float[Tensor, "*batch d_model"]
+    ) -> Float[Tensor, "*batch d_model"]:
+        return x + (branch if self.multiplier == 1 else self.multiplier * branch)
 
 
 class PostSublayerNorm(Residual):

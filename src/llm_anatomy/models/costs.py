@@ -333,7 +333,8 @@ def _of_parameters(config: ModelConfig, text: _Reading, source: _Reading) -> _Ro
             one, k = n // config.moe.n_experts, config.moe.n_experts_per_token
             n_active, n_read = k * one, min(config.moe.n_experts, tokens * k) * one
         n_read = n_read if tokens or path[0] in looked_up else 0
-        flops = 2 * tokens * n_active if parameter.ndim > 1 and "position" not in path else 0
+        is_matrix = parameter.ndim > 1 and path[-1] not in ("b_up", "b_down")  # of experts: a bias each
+        flops = 2 * tokens * n_active if is_matrix and "position" not in path else 0
         yield row, dict(n_parameters=n, n_active=n_active, n_read=n_read) | _flops(flops)
 
 
@@ -378,9 +379,10 @@ def _of_activations(
     has_source = stack == "decoder: "
 
     def projections(n_keys: int) -> dict[str, int]:
-        """Queries and keys are kept before and after their norm."""
-        n_normed = 1 if config.qk_norm is None else 2
-        return dict(n_kept=n_normed * (tokens * h + n_keys * kv) * d_head + n_keys * kv * d_value)
+        """All are kept before they are clipped too, and queries and keys before their norm and before its weights."""
+        n_clipped = 1 if config.clip_qkv is None else 2
+        n_normed = n_clipped + {None: 0, "per_head_weights": 2}.get(config.qk_norm, 1)
+        return dict(n_kept=n_normed * (tokens * h + n_keys * kv) * d_head + n_clipped * n_keys * kv * d_value)
 
     def scores(pairs: int, width: int, are_formed: bool) -> dict[str, int]:
         """Scores are products over the width of a key, and mixing has products over the width of a value."""
@@ -401,7 +403,7 @@ def _of_activations(
         if has_source:
             yield stack + "source: attention projections", projections(0 if text.n_cached else source.tokens)
             yield stack + "source: scores and mixing", scores(tokens * source.n_new, d_head + d_value, is_capped)
-        if moe and layer >= moe.n_dense_layers:
+        if moe and moe.has_layer(layer):
             n = tokens * moe.n_experts_per_token
             weighing = 2 * n * d_model
             yield stack + "router", dict(n_kept=2 * tokens * moe.n_experts)
@@ -420,7 +422,7 @@ def _of_positions(config: ModelConfig, text: _Reading, n_keys: int, causal: bool
     """The products of one layer's position scheme with queries and keys, and what it adds to the scores."""
     d_model, d_head, tokens, keys = config.d_model, config.d_head, text.tokens, text.batch * n_keys
     width, added = config.n_heads * d_head, config.n_heads * text.n_new * n_keys  # added: to the scores of one text
-    if config.position in ("t5", "alibi"):
+    if config.position in ("t5", "alibi", "falcon_alibi"):
         return dict(n_kept=added)
     if config.position == "tupe":  # positions of queries and keys through a matrix each, and their products
         n_texts = text.batch if text.n_cached else 1  # with a cache, each text has its own positions
@@ -453,6 +455,8 @@ def _way(config: ModelConfig, text: _Reading, layer: int) -> tuple[bool, int]:
 def _n_kept(config: ModelConfig) -> int:
     """How many tensors of the inner width a feed-forward layer keeps: input and output of the activation, but the
     output alone for ReLU and tanh; and of a gated layer the other half and the product."""
+    if config.clamped_swiglu:  # both sides, and what follows from each; the parameter of Swish scales one more
+        return 6
     if config.feedforward in GATES:
         return 3 if config.feedforward == "bilinear" else 4
     return 1 if config.feedforward in ("relu", "tanh") else 2

@@ -19,7 +19,7 @@ from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.before_transformers import MambaConfig
 from llm_anatomy.models.block import EncoderOutput
 from llm_anatomy.models.sampling import greedy
-from llm_anatomy.models.transformer import Transformer
+from llm_anatomy.models.transformer import ModelCache, Transformer
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
 
 FinishReason = Literal["stop_token", "stop_string", "length"]
@@ -171,6 +171,14 @@ class _CachedModel:
         self.cache = self.model.new_cache(len(ids), n_slots, n_source)
         self.n_free_slots = n_slots - ids.shape[1]
         return next_logits(self.model, ids, self.cache, self.source, attention_mask)
+
+    @property
+    def must_read_anew(self) -> bool:
+        """Whether the cache is full, or no longer holds when the longest text gets one more token."""
+        if isinstance(self.model, Transformer) and isinstance(self.cache, ModelCache):
+            holds = self.model.reads_alike(self.cache.length, self.cache.length + 1)
+            return self.n_free_slots == 0 or not holds
+        return self.n_free_slots == 0
 
     def step(self, ids: Int[Tensor, "batch"]) -> Float[Tensor, "batch n_vocab"]:
         """Read one more token of each text."""
@@ -364,7 +372,7 @@ def _stream(
     for n_more in reversed(range(max_new_tokens)):  # the last token is generated, but never read
         unfinished = [reason is None for reason in finish_reason]
         with torch.inference_mode():  # ends before the yield, so that the caller's mode holds between the steps
-            if chosen is None or model.n_free_slots == 0:
+            if chosen is None or model.must_read_anew:
                 texts = [_slide(t, model.n_ctx) if here else t[-1:] for t, here in zip(texts, unfinished, strict=True)]
                 logits = model.prefill(texts, n_more)
             else:
@@ -553,9 +561,13 @@ def beam_search(
         if all(search.is_done for search in searches):
             return [search.finished for search in searches]
         rows = [i * n_beams + parent for i, search in enumerate(searches) for parent in search.parents]
-        cached_model.cache.reorder(torch.tensor(rows, device=cached_model.device))
-        last_ids = [beam.ids[-1] for search in searches for beam in search.running]
-        logits = cached_model.step(torch.tensor(last_ids, device=cached_model.device))
+        beams = [beam.ids for search in searches for beam in search.running]
+        if cached_model.must_read_anew:
+            texts = [[*prompts[row // n_beams], *ids] for row, ids in enumerate(beams)]
+            logits = cached_model.prefill(texts, max_new_tokens - len(beams[0]) - 1)
+        else:
+            cached_model.cache.reorder(torch.tensor(rows, device=cached_model.device))
+            logits = cached_model.step(torch.tensor([ids[-1] for ids in beams], device=cached_model.device))
 
 
 class _Beam(NamedTuple):

@@ -1,5 +1,6 @@
 """Build the layers that a config names. Nothing here knows the name of a model."""
 
+from dataclasses import replace
 from inspect import signature
 from typing import Any
 
@@ -7,14 +8,30 @@ from torch import nn
 
 from llm_anatomy.config import ModelConfig, MoEConfig, RopeConfig
 from llm_anatomy.layers.attention import CrossAttention, SelfAttention
-from llm_anatomy.layers.experts import Experts, GatedExperts, MixtureOfExperts
-from llm_anatomy.layers.feedforward import ACTIVATIONS, GATES
+from llm_anatomy.layers.attention_sinks import AttentionSinks
+from llm_anatomy.layers.experts import ClampedExperts, Experts, GatedExperts, MixtureOfExperts
+from llm_anatomy.layers.feedforward import (
+    ACTIVATIONS,
+    GATES,
+    ClampedFeedForward,
+    ClampedSwiGLU,
+    FeedForward,
+    GatedFeedForward,
+)
 from llm_anatomy.layers.latent_attention import LatentAttention
-from llm_anatomy.layers.normalization import AcrossHeads
+from llm_anatomy.layers.normalization import AcrossHeads, LayerNormPerHead
 from llm_anatomy.layers.positions.absolute import Learned, Sinusoidal
 from llm_anatomy.layers.positions.base import PositionScheme
 from llm_anatomy.layers.positions.buckets import Clip, DeBERTaLogBuckets, T5Buckets, T5CausalBuckets
-from llm_anatomy.layers.positions.relative import TUPE, ALiBi, ReleasedDeBERTa, Shaw, T5Bias, TransformerXL
+from llm_anatomy.layers.positions.relative import (
+    TUPE,
+    ALiBi,
+    FalconALiBi,
+    ReleasedDeBERTa,
+    Shaw,
+    T5Bias,
+    TransformerXL,
+)
 from llm_anatomy.layers.positions.rotary import Frequencies, Rotary
 from llm_anatomy.layers.residual import Residual
 from llm_anatomy.layers.softcapping import Softcapping
@@ -73,9 +90,15 @@ def attention_positions(config: ModelConfig, n_layers: int, causal: bool) -> lis
         return [ReleasedDeBERTa(table, DeBERTaLogBuckets(buckets.n_buckets // 2, buckets.max_distance)) for _ in layers]
     shared = PositionScheme()
     if config.rope:
-        shared = _rotary(config, config.rope)
-    elif config.position == "alibi":
-        shared = ALiBi(n_heads)
+        everywhere = local = _rotary(config, config.rope)
+        if config.rope.local_base is not None:
+            local = _rotary(config, replace(config.rope, base=config.rope.local_base, scaling=None))
+        rotaries = [everywhere if config.window_of(layer) is None else local for layer in layers]
+        return [rotaries[layer] if config.rope.has_layer(layer) else shared for layer in layers]
+    if config.alibi:
+        shared = ALiBi(n_heads, bias_max=config.alibi.bias_max)
+    elif config.position == "falcon_alibi":
+        shared = FalconALiBi(n_heads)
     elif config.position == "t5" and buckets:
         kind = T5CausalBuckets if causal else T5Buckets
         shared = T5Bias(n_heads, kind(buckets.n_buckets, buckets.max_distance))
@@ -138,8 +161,10 @@ def placement(config: ModelConfig) -> Residual:
     <class 'llm_anatomy.layers.residual.PostNorm'>
     """
     residual = PARTS["norm_placement"][config.norm_placement]
-    arguments = signature(residual).parameters.values()
-    return residual(*(norm(config) for argument in arguments if argument.default is argument.empty))
+    arguments = signature(residual).parameters
+    norms = [norm(config) for argument in arguments.values() if argument.default is argument.empty]
+    options = dict(multiplier=config.residual_multiplier) if "multiplier" in arguments else {}
+    return residual(*norms, **options)
 
 
 # --- Sublayers ---
@@ -160,7 +185,8 @@ def attention(config: ModelConfig, position: PositionScheme) -> SelfAttention | 
     """
     if config.latent:
         return _latent_attention(config, position)
-    return SelfAttention(position=position, scale=config.attention_scale, **_heads(config))
+    sinks = AttentionSinks(config.n_heads) if config.attention_sinks else None
+    return SelfAttention(position=position, scale=config.attention_scale, sinks=sinks, **_heads(config))
 
 
 def cross_attention(config: ModelConfig, position: PositionScheme) -> CrossAttention:
@@ -189,6 +215,9 @@ def _heads(config: ModelConfig) -> dict[str, Any]:
     elif config.qk_norm == "across_heads":
         query_norm = AcrossHeads(norm(config, config.n_heads * config.d_head))
         key_norm = AcrossHeads(norm(config, config.n_kv_heads * config.d_head))
+    elif config.qk_norm == "per_head_weights":
+        query_norm = LayerNormPerHead(config.n_heads, config.d_head, eps=config.norm_eps)
+        key_norm = LayerNormPerHead(config.n_kv_heads, config.d_head, eps=config.norm_eps)
     if config.attn_logit_softcapping is not None:
         score_mod = Softcapping(config.attn_logit_softcapping)
     return dict(
@@ -198,6 +227,7 @@ def _heads(config: ModelConfig) -> dict[str, Any]:
         d_head=config.d_head,
         d_value=config.d_value,
         score_mod=score_mod,
+        clip_qkv=config.clip_qkv,
         bias=config.attention_bias,
         output_bias=config.output_bias,
         query_norm=query_norm,
@@ -233,7 +263,7 @@ def feedforward(config: ModelConfig, layer: int = 0) -> nn.Module:
 
     Args:
         config: of the model.
-        layer: index of the layer; the first ``moe.n_dense_layers`` have no experts.
+        layer: index of the layer, which tells whether it has experts.
 
     Source: CMU-03, CMU-05, GT-19, GT-20, UCL-26.
 
@@ -241,7 +271,7 @@ def feedforward(config: ModelConfig, layer: int = 0) -> nn.Module:
     >>> sum(parameter.numel() for parameter in feedforward(config).parameters()) == 3 * 8 * 9
     True
     """
-    if config.moe and layer >= config.moe.n_dense_layers:
+    if config.moe and config.moe.has_layer(layer):
         return _mixture(config, config.moe)
     return _dense(config, config.d_ff)
 
@@ -257,6 +287,8 @@ def activation(config: ModelConfig) -> nn.Module:
     >>> activation(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5, feedforward="reglu"))
     ReLU()
     """
+    if config.clamped_swiglu:
+        return ClampedSwiGLU(**vars(config.clamped_swiglu))
     return ACTIVATIONS[GATES.get(config.feedforward, config.feedforward)]()
 
 
@@ -265,13 +297,17 @@ def _dense(config: ModelConfig, width: int) -> nn.Module:
     return layer(config.d_model, width, activation(config), bias=config.ff_bias)
 
 
+EXPERTS = {FeedForward: Experts, GatedFeedForward: GatedExperts, ClampedFeedForward: ClampedExperts}
+"""For each feed-forward layer, the experts that compute the same."""
+
+
 def _mixture(config: ModelConfig, moe: MoEConfig) -> MixtureOfExperts:
     router = PARTS["moe.router"][moe.router]
     options = {name: getattr(moe, name) for name in signature(router).parameters if hasattr(moe, name)}
-    experts = GatedExperts if config.feedforward in GATES else Experts
+    experts = EXPERTS[PARTS["feedforward"][config.feedforward]]
     shared = _dense(config, moe.n_shared_experts * moe.d_expert) if moe.n_shared_experts else None
     return MixtureOfExperts(
         router(d_model=config.d_model, k=moe.n_experts_per_token, **options),
-        experts(moe.n_experts, config.d_model, moe.d_expert, activation(config)),
+        experts(moe.n_experts, config.d_model, moe.d_expert, activation(config), bias=moe.expert_bias),
         shared=shared,
     )

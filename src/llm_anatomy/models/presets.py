@@ -1,4 +1,5 @@
-"""Presets: the configs of the lectures' models, the source of every value, and the published numbers of parameters.
+"""Presets: the configs of the lectures' models and of one model of each later family that can be loaded, the source of
+every value, and the published numbers of parameters.
 
 The data are in ``data/presets.json``, by families and their models. Values are listed under their source, first those
 of the family, then those of its models. A value that no source gives is listed as unknown; none is guessed.
@@ -22,7 +23,7 @@ class Preset:
         title: name of the model in its publication.
         year: of its first publication.
         paper: its publication.
-        items: of the lectures that mention it.
+        items: of the lectures that mention it; none for a model that they do not mention.
         values: the known fields of its config, by dotted names.
         sources: the source of each value.
         unknown: fields that are not public; a model with any of them cannot be built.
@@ -72,7 +73,7 @@ class Preset:
 
 
 def presets() -> dict[str, Preset]:
-    """All models of the lectures by name, in the order of the data, including those that cannot be built.
+    """All models by name, in the order of the data, including those that cannot be built.
 
     Source: GT-43, GT-44, UCL-09, UCL-13, UCL-26, GT-02, GT-05, GT-06, GT-49.
 
@@ -184,7 +185,7 @@ def tiny(name: str) -> ModelConfig:
     layer_types = full.get("layer_types", ())
     small = {
         "d_model": d_model,
-        "n_layers": max(2, len(layer_types), full.get("moe.n_dense_layers", 0) + 1),
+        "n_layers": max(2, len(layer_types), len(full.get("rope.layers", ())), full.get("moe.n_dense_layers", 0) + 1),
         "n_heads": n_heads,
         "n_kv_heads": {full["n_heads"]: n_heads, 1: 1}.get(full.get("n_kv_heads"), 2),
         "d_head": heads_width(full.get("d_head", 0)),

@@ -11,6 +11,7 @@ from llm_anatomy.layers.embeddings import TokenEmbedding, Unembedding
 from llm_anatomy.layers.kv_cache import KVCache, RollingKVCache, context_of_new_tokens
 from llm_anatomy.layers.masks import DocumentMask
 from llm_anatomy.layers.positions.base import PositionContext
+from llm_anatomy.layers.positions.rotary import Rotary
 from llm_anatomy.models import parts
 from llm_anatomy.models.block import Block, BlockRecord, EncoderOutput, Stack
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
@@ -78,7 +79,7 @@ class Transformer(nn.Module):
     def __init__(self, config: ModelConfig):
         super().__init__()
         self.config, d_model = config, config.d_model
-        embedding_scale = d_model**0.5 if config.scale_embeddings else 1.0
+        embedding_scale = config.embedding_multiplier * (d_model**0.5 if config.scale_embeddings else 1.0)
         self.embedding = TokenEmbedding(config.n_vocab, d_model, scale=embedding_scale)
         self.encoder_embedding: nn.Module | None = None  # that of the source, if it is not the same
         self.segment_embedding = nn.Embedding(config.n_segments, d_model) if config.n_segments else None
@@ -95,10 +96,11 @@ class Transformer(nn.Module):
             self.unembedding = Unembedding(
                 self.embedding if config.tie_embeddings else TokenEmbedding(config.n_vocab, d_model),
                 bias=config.unembedding_bias,
-                scale=d_model**-0.5 if config.scale_logits else 1.0,
+                scale=config.logit_multiplier * (d_model**-0.5 if config.scale_logits else 1.0),
                 softcapping=config.final_logit_softcapping,
             )
         _own_once(self)
+        self._by_length = {module for module in self.modules() if isinstance(module, Rotary) and module.by_length}
 
     def forward(
         self,
@@ -167,6 +169,9 @@ class Transformer(nn.Module):
         first_cache = None if cache is None else cache.blocks[0]
         positions = _positions(attention_mask, cache) if documents is None else _positions_in_documents(documents)
         position_context = context_of_new_tokens(ids.shape[1], positions, first_cache, ids.device)
+        if first_cache is not None and first_cache.length and self._by_length and ids.shape[1]:
+            n_before = int(first_cache.next_positions(1).max())
+            self._check_cached(n_before, int(position_context.query_positions.max()) + 1)
         return self.stack(
             self._embed(ids, position_context, segments),
             mask=mask,
@@ -239,6 +244,23 @@ class Transformer(nn.Module):
         if cache is not None and self.config.kind == "encoder":
             raise ValueError("cache must be None for an encoder, whose tokens also attend to those that follow them")
         self._check_length(ids.shape[1] + (0 if cache is None else cache.length))
+
+    def reads_alike(self, n_before: int, n_after: int) -> bool:
+        """Whether what is cached of a text of ``n_before`` tokens still holds when it has ``n_after``: not always where
+        the frequencies of RoPE depend on its length.
+
+        Args:
+            n_before, n_after: number of tokens of the longest text.
+        """
+        return all(scheme.reads_alike(n_before, n_after) for scheme in self._by_length)
+
+    def _check_cached(self, n_before: int, n_after: int) -> None:
+        if n_after > n_before and not self.reads_alike(n_before, n_after):
+            raise ValueError(
+                f"the cache holds a text of {n_before} tokens, and with rope.scaling.type="
+                f"{self.config.get('rope.scaling.type')!r} a text of {n_after} has other frequencies: the whole text "
+                "must be read again, with a new cache"
+            )
 
     def _check_length(self, n_tokens: int) -> None:
         if self.config.n_ctx is not None and n_tokens > self.config.n_ctx:

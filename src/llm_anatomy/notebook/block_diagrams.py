@@ -44,6 +44,7 @@ ADDED = {"sinusoidal": "sinusoidal positions", "learned": "learned positions"}
 SCHEMES = {
     "rope": "RoPE",
     "alibi": "ALiBi",
+    "falcon_alibi": "Falcon's ALiBi",
     "t5": "T5's position bias",
     "shaw": "Shaw's relative positions",
     "transformer_xl": "Transformer-XL's relative positions",
@@ -51,17 +52,23 @@ SCHEMES = {
     "deberta_v2": "DeBERTa's relative positions in buckets",
     "tupe": "TUPE's position scores",
 }
+QK_NORMS = {
+    "per_head": "per head",
+    "across_heads": "across heads",
+    "per_head_weights": "per head, each with its own weights",
+}
 ACTIVATIONS = {
     "relu": "ReLU", "squared_relu": "squared ReLU", "gelu": "GELU", "gelu_tanh": "GELU (tanh)", "swish": "Swish",
     "elu": "ELU", "selu": "SELU", "tanh": "tanh", "sigmoid": "sigmoid", "softplus": "softplus", "glu": "GLU",
     "bilinear": "bilinear", "reglu": "ReGLU", "geglu": "GEGLU", "geglu_tanh": "GEGLU (tanh)", "swiglu": "SwiGLU",
+    "clamped_swiglu": "clamped SwiGLU",
 }  # fmt: skip
 
 
 NOT_DRAWN = (
-    "norm_eps", "attention_scale", "d_value", "layer_types", "rope.base", "rope.pairing", "rope.scaling",
-    "learned.offset", "clipping", "buckets", "latent.d_rotary", "latent.d_query_latent", "moe.router",
-    "moe.routed_scaling_factor", "moe.n_groups",
+    "norm_eps", "attention_scale", "d_value", "layer_types", "rope.base", "rope.local_base", "rope.pairing",
+    "rope.scaling", "alibi", "learned.offset", "clipping", "buckets", "latent.d_rotary", "latent.d_query_latent", "moe.router",
+    "moe.routed_scaling_factor", "moe.n_groups", "clamped_swiglu",
 )  # fmt: skip
 """Fields, or nested configs, that no part of the drawing shows; they are named below it where they differ."""
 
@@ -125,7 +132,9 @@ def design(config: ModelConfig) -> dict[str, str]:
     at_input = ["one table for input and output" if config.tie_embeddings else "a table of their own for the output"]
     if not config.unembedding:
         at_input = ["no output layer"]
-    at_input += ["scaled by √d_model"] * config.scale_embeddings + ["normalized"] * config.embedding_norm
+    at_input += ["scaled by √d_model"] * config.scale_embeddings
+    at_input += [f"multiplied by {config.embedding_multiplier:g}"] * (config.embedding_multiplier != 1)
+    at_input += ["normalized"] * config.embedding_norm
     at_input += ["with segments"] * bool(config.n_segments)
     found = {
         "kind": config.kind,
@@ -170,6 +179,8 @@ def _positions(config: ModelConfig) -> str:
     if config.position in ADDED:
         return f"{config.position}, added to the embeddings"
     part = f" in {config.rope.fraction:.0%} of each head" if config.rope and config.rope.fraction < 1 else ""
+    if config.rope and config.rope.layers:
+        part += f" in {sum(map(config.rope.has_layer, range(config.n_layers)))} blocks"
     return SCHEMES[config.position] + part
 
 
@@ -183,6 +194,8 @@ def _norm(config: ModelConfig) -> list[str]:
 
 
 def _block(config: ModelConfig) -> str:
+    if config.residual_multiplier != 1:
+        return f"attention, then feed-forward, each multiplied by {config.residual_multiplier:g}"
     if not config.parallel_block:
         return "attention, then feed-forward"
     return f"attention and feed-forward in parallel, {'one norm' if config.n_parallel_norms == 1 else 'two norms'}"
@@ -198,7 +211,11 @@ def _attention(config: ModelConfig) -> list[str]:
             f"window of {config.window:,}" if n == config.n_layers else f"window of {config.window:,} in {n} blocks"
         ]
     if config.qk_norm:
-        said += [f"Q and K normalized {config.qk_norm.replace('_', ' ')}"]
+        said += [f"Q and K normalized {QK_NORMS[config.qk_norm]}"]
+    if config.clip_qkv:
+        said += [f"Q, K and V clipped at {config.clip_qkv:g}"]
+    if config.attention_sinks:
+        said += ["a sink in each head"]
     if config.attn_logit_softcapping:
         said += [f"softcapping at {config.attn_logit_softcapping:g}"]
     return said
@@ -209,7 +226,7 @@ def _heads(config: ModelConfig) -> str:
 
 
 def _feedforward(config: ModelConfig) -> list[str]:
-    gated = ["gated"] if config.feedforward in GATES else []
+    gated = ["gated"] if config.feedforward in GATES or config.clamped_swiglu else []
     return [ACTIVATIONS[config.feedforward], *gated] + (["mixture of experts"] if config.moe else [])
 
 
@@ -220,6 +237,8 @@ def _experts(config: ModelConfig) -> list[str]:
         said += [f"{moe.n_shared_experts} shared"] if moe.n_shared_experts else []
         n = moe.n_dense_layers
         said += [f"first {'block' if n == 1 else f'{n} blocks'} dense"] if n else []
+        n = len(moe.dense_layers)
+        said += [f"{'1 block' if n == 1 else f'{n} blocks'} dense"] if n else []
     return said
 
 
@@ -228,6 +247,8 @@ def _biases(config: ModelConfig) -> str:
         "queries, keys and values": config.attention_bias,
         "attention's output": config.output_bias or bool(config.latent and config.attention_bias),
         "feed-forward": config.ff_bias,
+        "router": bool(config.moe and config.moe.router_bias),
+        "experts": bool(config.moe and config.moe.expert_bias),
         "logits": config.unembedding_bias,
     }
     return ", ".join(name for name, has in fields.items() if has) or "none"
@@ -236,6 +257,7 @@ def _biases(config: ModelConfig) -> str:
 def _logits(config: ModelConfig) -> list[str]:
     cap = config.final_logit_softcapping
     said = ["through a dense layer"] * config.token_head + ["divided by √d_model"] * config.scale_logits
+    said += [f"multiplied by {config.logit_multiplier:g}"] * (config.logit_multiplier != 1)
     return said + ([f"softcapping at {cap:g}"] if cap else [])
 
 
@@ -281,6 +303,8 @@ def boxes(config: ModelConfig) -> dict[str, Box]:
             found[f"{row} after"] = beside
         elif placement == "rezero":
             found[f"{row} after"] = Box("residual", ("× α, learned",), beside=True)
+        elif config.residual_multiplier != 1:
+            found[f"{row} after"] = Box("residual", (f"× {config.residual_multiplier:g}",), beside=True)
         found[f"{row} sum"] = Box("residual", ("+",))
         if placement == "post":
             found[f"{row} norm"] = norm
@@ -290,6 +314,8 @@ def boxes(config: ModelConfig) -> dict[str, Box]:
         named = {"encoder ": "source", "": "target" if stacks else ""}[stack]
         found[f"{stack}tokens"] = Box("none", (f"{named} tokens".strip(),))
         scaled = ("× √d_model",) if config.scale_embeddings else ()
+        if config.embedding_multiplier != 1:
+            scaled += (f"× {config.embedding_multiplier:g}",)
         found[f"{stack}embedding"] = Box("residual", ("token embedding", *scaled), (table,))
         if config.position in ADDED:
             rows = (f"{config.n_ctx:,} positions",) if config.position == "learned" else ()

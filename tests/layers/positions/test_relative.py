@@ -17,6 +17,7 @@ from llm_anatomy.layers.positions.buckets import Clip, DeBERTaLogBuckets, T5Buck
 from llm_anatomy.layers.positions.relative import (
     TUPE,
     ALiBi,
+    FalconALiBi,
     DeBERTa,
     ReleasedDeBERTa,
     ScalarBias,
@@ -137,6 +138,16 @@ def slow_alibi(s, q, k, i, j, head, kv_head):
     return dot(q, k) / math.sqrt(D_HEAD) - slope * abs(i - j)
 
 
+def rounded(x):
+    """To the eight binary digits of bfloat16."""
+    return torch.tensor(x, dtype=torch.float64).bfloat16().item()
+
+
+def slow_falcon_alibi(s, q, k, i, j, head, kv_head):
+    slope = [2**-2, 2**-4, 2**-6, 2**-8, 2**-1, 2**-3][head]
+    return (dot(q, k) + rounded(rounded(slope) * rounded(j))) / math.sqrt(D_HEAD)
+
+
 def slow_deberta(released, row, shared=None):
     def score(s, q, k, i, j, head, kv_head):
         w_query, w_key = s.projections or shared
@@ -190,6 +201,7 @@ CASES = {
     "T5": Case(lambda kv: t5(), slow_t5(causal=False)),
     "T5, causal": Case(lambda kv: T5Bias(HEADS, T5CausalBuckets(8, 30)), slow_t5(causal=True)),
     "ALiBi": Case(lambda kv: ALiBi(HEADS), slow_alibi),
+    "Falcon's ALiBi": Case(lambda kv: FalconALiBi(HEADS), slow_falcon_alibi),  # relative up to position 256
     "DeBERTa": Case(
         lambda kv: DeBERTa(nn.Embedding(8, D_MODEL), Clip(-4, 3), pair(kv)),
         slow_deberta(False, lambda t: slow_delta(t, 4)),
@@ -263,7 +275,7 @@ def cosines_first(self, positions, dtype, original=TransformerXL._sinusoids):
     return original(self, positions, dtype)[::-1]
 
 
-def slopes_of_a_power_of_two(n_heads, *_):
+def slopes_of_a_power_of_two(n_heads, *_, **__):
     return torch.exp2(-8 / n_heads * torch.arange(1, n_heads + 1, dtype=torch.float64))
 
 
@@ -280,6 +292,7 @@ def slopes_of_a_power_of_two(n_heads, *_):
         ("T5", T5Buckets, "__call__", lambda self, r: self._row_of_distance(r.abs(), 8)),
         ("T5, causal", base, "offsets", reversed_offsets),
         ("ALiBi", relative, "alibi_slopes", slopes_of_a_power_of_two),
+        ("Falcon's ALiBi", FalconALiBi, "bias", ALiBi.bias),
         ("DeBERTa", DeBERTa, "position_to_content_rows", ReleasedDeBERTa.position_to_content_rows),
         ("DeBERTa", DeBERTa, "scale", ScalarBias.scale),
         ("DeBERTa, released", ReleasedDeBERTa, "position_to_content_rows", DeBERTa.position_to_content_rows),
@@ -364,6 +377,34 @@ def test_slopes_equal_bloom_and_mpt_for_every_head_count(n_heads):
     torch.testing.assert_close(slopes, bloom, rtol=1e-6, atol=0)
     torch.testing.assert_close(slopes, -build_mpt_alibi_tensor(n_heads, 2)[:, 0, 0], rtol=1e-6, atol=0)
     assert slopes.unique().numel() == n_heads
+
+
+@pytest.mark.parametrize("n_heads", [1, 3, 16, 40])
+@pytest.mark.parametrize("bias_max", [1, 5, 16])
+def test_slopes_of_another_largest_bias_equal_mpts(n_heads, bias_max):
+    from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor
+
+    expected = -build_mpt_alibi_tensor(n_heads, 3, alibi_bias_max=bias_max)[:, 0, 0] / 2
+    torch.testing.assert_close(alibi_slopes(n_heads, bias_max=bias_max), expected, rtol=1e-6, atol=0)
+    query, key = torch.zeros(1, n_heads, 1, 2), torch.zeros(1, 1, 3, 2)
+    added = ALiBi(n_heads, bias_max=bias_max).bias(query, key, PositionContext(torch.tensor([[2]]), torch.arange(3)[None]))
+    torch.testing.assert_close(added[0, :, 0, 0], -2 * expected, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("n_heads", [1, 3, 12, 16, 71])
+def test_falcons_alibi_equals_theirs_digit_for_digit(n_heads, dtype):
+    """Up to position 1,999, where few integers have as few digits as bfloat16; with padding on the left."""
+    from transformers.models.falcon.modeling_falcon import build_alibi_tensor
+
+    padding = torch.arange(2000) < torch.tensor([[0], [7]])
+    positions = (torch.arange(2000) - padding.sum(-1, keepdim=True)).masked_fill(padding, -1)
+    expected = build_alibi_tensor(~padding * 1, n_heads, dtype).view(2, n_heads, 1, -1) / math.sqrt(D_HEAD)
+    query, key = (torch.zeros(2, n_heads, n, D_HEAD, dtype=dtype) for n in (3, 2000))
+    found = FalconALiBi(n_heads).bias(query, key, PositionContext(positions[:, -3:], positions))
+    assert found.shape == (2, n_heads, 3, 2000) and found.dtype == dtype
+    seen = (~padding)[:, None, None].expand(found.shape)
+    torch.testing.assert_close(found[seen], expected.expand(found.shape)[seen], rtol=1e-6, atol=0)
 
 
 @pytest.mark.syllabus("GT-31")
@@ -707,7 +748,7 @@ def test_bfloat16_stays_close_to_float32(name):
     """From the same rounded weights and inputs; far positions would not survive if they were rounded too."""
     scheme = make(name, 2, torch.bfloat16)
     query, key, value = inputs(2, torch.bfloat16)
-    add = torch.zeros(3, 1, dtype=torch.long) if name.startswith("TUPE") else torch.tensor([[3001], [0], [12345]])
+    add = torch.zeros(3, 1, dtype=torch.long) if name[:4] in ("TUPE", "Falc") else torch.tensor([[3001], [0], [12345]])
     positions = QUERY_POSITIONS + add, KEY_POSITIONS + add
     with torch.no_grad():
         low = scheme.bias(query, key, PositionContext(*positions)), attend(scheme, query, key, value, *positions)
@@ -743,7 +784,7 @@ def test_alibi_counts_far_in_bfloat16(distance):
     assert bias.item() == torch.tensor(-distance / 256).bfloat16().item()
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name != "ALiBi"])
+@pytest.mark.parametrize("name", [name for name in CASES if "ALiBi" not in name])
 def test_gradients_are_those_of_the_function(name):
     scheme, (query, key, value) = make(name, 2, torch.float64), inputs(2, torch.float64)
     names, parameters = zip(*scheme.named_parameters(), strict=True)
@@ -825,6 +866,8 @@ def test_all_schemes_compile_without_a_graph_break(run_without_shape_checks):
         (lambda: DeBERTaLogBuckets(6, 4), "max_distance=4 above 4"),
         (lambda: ScalarBias(0, Clip(-1, 1)), "n_heads=0 must be at least 1"),
         (lambda: ALiBi(0), "n_heads=0"),
+        (lambda: ALiBi(2, bias_max=0), "bias_max=0 must be at least 1"),
+        (lambda: FalconALiBi(0), "n_heads=0"),
         (lambda: alibi_slopes(0), "n_heads=0"),
         (lambda: Shaw(Clip(-1, 1), 4, 0), "d_value=0"),
         (lambda: TransformerXL(7, 2, 3), "d_model=7 must be even"),

@@ -6,17 +6,22 @@ from itertools import product
 
 import pytest
 import torch
+import transformers
 from randomness import randn, randomize
 from torch import nn
+from transformers import modeling_rope_utils
 
+from llm_anatomy.config import ModelConfig
 from llm_anatomy.layers.positions import rotary
 from llm_anatomy.layers.positions.base import PositionContext
 from llm_anatomy.layers.positions.rotary import (
+    DynamicNTKScaling,
     Frequencies,
     HalfSplitRotary,
     InterleavedRotary,
     LinearScaling,
     Llama3Scaling,
+    LongRoPEScaling,
     NTKScaling,
     YaRNScaling,
     decay_bound,
@@ -26,6 +31,8 @@ from llm_anatomy.layers.positions.rotary import (
     rotate_complex,
     rotate_efficient,
 )
+from llm_anatomy.models.generation import beam_search, generate
+from llm_anatomy.models.transformer import Transformer
 
 DEVICES = ["cpu"] + ["cuda"] * torch.cuda.is_available()
 CLASSES = [InterleavedRotary, HalfSplitRotary]
@@ -665,3 +672,105 @@ bare_rotate = getattr(rotary.Rotary.rotate, "__wrapped__", rotary.Rotary.rotate)
 def test_misfits_are_refused_in_one_sentence(x, positions, error, sentence):
     with pytest.raises(error, match=sentence):
         bare_rotate(HalfSplitRotary(6), x, positions)
+
+
+# --- Frequencies that depend on the length of the text ---
+
+LONG = LongRoPEScaling(4.0, 30, short_factor=(1.0, 1.1, 1.5), long_factor=(1.2, 3.0, 7.0))
+DYNAMIC = DynamicNTKScaling(3.0, original_max_position_embeddings=30)
+
+
+@pytest.mark.parametrize("n_tokens", [1, 29, 30, 31, 64, 500])
+def test_frequencies_of_a_length_equal_hugging_face_and_python_floats(n_tokens):
+    d_rotary, base = 6, 500.0
+    longer = {"dynamic": DYNAMIC, "longrope": LONG}
+    for kind, scaling in longer.items():
+        rope = dict(rope_type=kind, rope_theta=base, factor=scaling.factor)
+        if kind == "longrope":
+            lists = dict(short_factor=list(LONG.short_factor), long_factor=list(LONG.long_factor))
+            rope |= dict(original_max_position_embeddings=30, **lists)
+        config = transformers.LlamaConfig(head_dim=d_rotary, max_position_embeddings=30, rope_parameters=rope)
+        theirs, factor = modeling_rope_utils.ROPE_INIT_FUNCTIONS[kind](config, "cpu", seq_len=n_tokens)
+        found = scaling.at_length(d_rotary, base, torch.tensor(n_tokens))
+        torch.testing.assert_close(found, theirs, rtol=1e-6, atol=0)
+        assert math.isclose(scaling.attention_scaling, factor, rel_tol=1e-12)
+        if n_tokens <= 30:
+            torch.testing.assert_close(found, scaling(d_rotary, base), rtol=1e-6, atol=0)
+    divisors = LONG.long_factor if n_tokens > 30 else LONG.short_factor
+    slow = [base ** (-2 * i / d_rotary) / divisor for i, divisor in enumerate(divisors)]
+    torch.testing.assert_close(LONG.at_length(d_rotary, base, torch.tensor(n_tokens)).tolist(), slow, rtol=1e-6, atol=0)
+    ntk = NTKScaling.for_length(n_tokens, 30, 3.0)(d_rotary, base)
+    torch.testing.assert_close(DYNAMIC.at_length(d_rotary, base, torch.tensor(n_tokens)), ntk, rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("scaling", [LONG, DYNAMIC], ids=["longrope", "dynamic"])
+@pytest.mark.parametrize("cls", CLASSES)
+def test_the_last_position_of_the_batch_sets_the_length(cls, scaling):
+    """Row 2 of three is the longest; padding is at position -1."""
+    rotary, x = cls(6, 500.0, scaling), randn(3, 2, 4, 8)
+    positions = torch.tensor([[-1, -1, 0, 1], [0, 1, 2, 3], [28, 29, 30, 31]])
+    plain = cls(6, 500.0)
+    plain.frequencies = scaling.at_length(6, 500.0, torch.tensor(32))
+    expected = plain.rotate(x[..., :6], positions) * scaling.attention_scaling
+    torch.testing.assert_close(rotary.rotate(x, positions)[..., :6], expected)
+    torch.testing.assert_close(rotary.rotate(x, positions)[..., 6:], x[..., 6:], rtol=0, atol=0)
+    assert not torch.allclose(rotary.rotate(x[:2], positions[:2])[..., :6], expected[:2])
+    empty = torch.zeros(3, 2, 0, 8)
+    assert rotary.rotate(empty, torch.zeros(3, 0, dtype=torch.long)).shape == empty.shape
+    assert [scaling.alike(*pair) for pair in [(1, 30), (30, 31)]] == [True, False]
+    assert LONG.alike(31, 32) and not DYNAMIC.alike(31, 32) and Frequencies().alike(1, 10**6)
+
+
+def test_a_cache_that_no_longer_holds_is_refused_and_generate_reads_anew():
+    sizes = dict(d_model=12, n_layers=2, n_heads=2, d_ff=20, n_vocab=31, position="rope")
+    long = {"short_factor": (1.0, 1.1, 1.5), "long_factor": (1.2, 3.0, 7.0)}
+    for kind, more in {"dynamic": {}, "longrope": long}.items():
+        options = dict(type=kind, factor=3.0, original_max_position_embeddings=6) | more
+        scaling = {f"rope.scaling.{name}": value for name, value in options.items()}
+        model = randomize(Transformer(ModelConfig.of(sizes | scaling))).eval()
+        prompts = [[3, 4, 5, 6], [7, 8]]
+        expected = [list(prompt) for prompt in prompts]
+        with torch.inference_mode():
+            for _ in range(7):  # without a cache
+                ids = torch.tensor([[0] * (len(expected[0]) - len(text)) + text for text in expected])
+                mask = torch.tensor(
+                    [[False] * (len(expected[0]) - len(text)) + [True] * len(text) for text in expected]
+                )
+                for text, token in zip(
+                    expected, model(ids, attention_mask=mask)[:, -1].argmax(-1).tolist(), strict=True
+                ):
+                    text.append(token)
+            cache = model.new_cache(1, 9)
+            model(ids[:1, :5], cache=cache)
+            model(ids[:1, 5:6], cache=cache)
+            with pytest.raises(ValueError, match="the cache holds a text of 6 tokens, and with rope.scaling.type="):
+                model(ids[:1, 6:7], cache=cache)
+        written = generate(model, prompts, max_new_tokens=7).ids
+        assert written == [text[len(prompt) :] for text, prompt in zip(expected, prompts, strict=True)]
+        beams = beam_search(model, prompts[:1], max_new_tokens=7, n_beams=1)
+        assert beams[0][0].ids == written[0]
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: DynamicNTKScaling(0.5, 8), "factor=0.5 must be at least 1"),
+        (lambda: DynamicNTKScaling(2.0, 0), "original_max_position_embeddings=0 must be at least 1"),
+        (lambda: DynamicNTKScaling(2.0, 8)(2, 10000.0), "d_rotary=2 must be at least 4"),
+        (lambda: LongRoPEScaling(2.0, 8, (1.0, 0.0), (1.0, 1.0)), "short_factor=.* must hold numbers above 0"),
+        (lambda: LongRoPEScaling(2.0, 8, (1.0,), (1.0, 1.0))(4, 500.0), "short_factor holds 1 numbers; .* 2 planes"),
+        (lambda: LongRoPEScaling(2.0, 1, (1.0,), (1.0,)), "original_max_position_embeddings=1 must be at least 2"),
+    ],
+)
+def test_scalings_by_length_refuse_what_does_not_fit(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()
+
+
+def test_yarn_without_rounding_equals_hugging_face():
+    rope = dict(rope_type="yarn", rope_theta=150.0, factor=32.0, beta_fast=8.0, beta_slow=0.5, truncate=False)
+    config = transformers.LlamaConfig(head_dim=16, rope_parameters=rope | dict(original_max_position_embeddings=600))
+    theirs, _ = modeling_rope_utils.ROPE_INIT_FUNCTIONS["yarn"](config, "cpu")
+    options = dict(factor=32.0, original_max_position_embeddings=600, beta_fast=8.0, beta_slow=0.5)
+    torch.testing.assert_close(YaRNScaling(**options, truncate=False)(16, 150.0), theirs, rtol=1e-6, atol=0)
+    assert not torch.allclose(YaRNScaling(**options)(16, 150.0), theirs, rtol=1e-3)

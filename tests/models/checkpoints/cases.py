@@ -3,6 +3,7 @@
 No option stands at its default, sizes are pairwise different where they can be, and windows are shorter than the text.
 """
 
+import copy
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -10,7 +11,9 @@ from dataclasses import dataclass, field, replace
 import torch
 import transformers
 from torch import nn
+from transformers.models.mpt import modeling_mpt
 
+from llm_anatomy.layers.positions.relative import ALiBi
 from llm_anatomy.layers.positions.rotary import Frequencies
 from llm_anatomy.models.checkpoints import families
 from llm_anatomy.models.checkpoints.rules import Reversed, Same, Split
@@ -27,13 +30,15 @@ class Case:
     ``hf`` makes a model of Hugging Face's, with any values: the test draws them. Each of ``faults`` is a dict of
     fields to change in our config, or a function that changes our model, or one that gives wrong rules for the right
     ones (``WrongRules``); with it the logits must differ. ``refused`` are changes to ``config.json``. ``exact`` puts
-    right what their code rounds to fewer digits than float64 has.
+    right what their code rounds to fewer digits than float64 has. ``their_cache`` says whether their generation may
+    use a cache: with dynamic RoPE it keeps keys that were rotated for shorter texts.
     """
 
     family: str
     hf: Callable[[], transformers.PreTrainedModel]
     faults: dict[str, dict | Callable[[nn.Module], None] | Callable] = field(default_factory=dict)
     refused: tuple[dict, ...] = ()
+    their_cache: bool = True
     exact: Callable[[nn.Module], None] = lambda hf: None
 
 
@@ -46,6 +51,14 @@ class WrongRules:
     def __call__(self, name):
         family = families()[name]
         return replace(family, rules=lambda config: [self.change(rule) for rule in family.rules(config)])
+
+
+def as_thirds_of_equal_width(rule):
+    """A fused projection read as parts of equal width, though there are fewer keys and values than queries."""
+    if isinstance(rule.change, Split):
+        query, key, value = rule.change.sizes
+        return replace(rule, ours=rule.ours[1:] + rule.ours[:1], change=Split((key, value, query)))
+    return rule
 
 
 def as_thirds(rule):
@@ -73,8 +86,8 @@ def gpt2(**more):
 
 def llama(rope=None, **more):
     rope = dict(rope_type="default", rope_theta=500.0) if rope is None else rope
-    options = dict(num_key_value_heads=2, head_dim=10, rms_norm_eps=1e-3, max_position_embeddings=48)
-    config = transformers.LlamaConfig(rope_parameters=rope, **SIZES, **options, **NO_TOKENS, **more)
+    options = dict(num_key_value_heads=2, head_dim=10, rms_norm_eps=1e-3, max_position_embeddings=48) | more
+    config = transformers.LlamaConfig(rope_parameters=rope, **SIZES, **options, **NO_TOKENS)
     return transformers.LlamaForCausalLM(config)
 
 
@@ -87,8 +100,8 @@ YARN_ROPE |= dict(beta_fast=3.0, beta_slow=1.5)
 def gptneox(**more):
     rope = dict(rope_type="default", rope_theta=500.0, partial_rotary_factor=0.5)
     sizes = SIZES | dict(hidden_size=32)
-    options = dict(rope_parameters=rope, layer_norm_eps=1e-3, max_position_embeddings=48)
-    return transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(**sizes, **options, **NO_TOKENS, **more))
+    options = dict(rope_parameters=rope, layer_norm_eps=1e-3, max_position_embeddings=48) | more
+    return transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(**sizes, **options, **NO_TOKENS))
 
 
 def bloom(**more):
@@ -147,7 +160,7 @@ CASES = {
         },
         refused=(
             dict(hidden_act="relu6"),
-            dict(rope_parameters=dict(rope_type="dynamic", factor=2.0)),
+            dict(rope_parameters=dict(rope_type="longrope", factor=2.0)),
             dict(rope_parameters=dict(rope_type="default", partial_rotary_factor=0.5)),
             dict(rope_parameters=dict(rope_type="linear", factor=2.0, temperature=3)),
             dict(rope_parameters=[]),
@@ -318,9 +331,10 @@ SLIDING, FULL = "sliding_attention", "full_attention"
 NO_WINDOW = dict(window=None, layer_types=())
 
 
-def decoder(name, rope=PLAIN_ROPE, **more):
+def decoder(name, rope=PLAIN_ROPE, config=None, **more):
     """One of the models that share Llama's names of fields."""
-    config = getattr(transformers, f"{name}Config")(rope_parameters=rope, **GROUPED | NO_TOKENS | more)
+    of_config = getattr(transformers, f"{name}Config" if config is None else config)
+    config = of_config(**dict(rope_parameters=rope) | GROUPED | NO_TOKENS | more)
     return getattr(transformers, f"{name}ForCausalLM")(config)
 
 
@@ -373,7 +387,7 @@ CASES |= {
             dict(layer_types=[SLIDING, FULL]),
             dict(sliding_window="5"),
             dict(attention_bias=True),
-            dict(rope_parameters=dict(rope_type="dynamic", factor=2.0)),
+            dict(rope_parameters=dict(rope_type="longrope", factor=2.0)),
         ),
     ),
     "mistral, no window": Case(
@@ -617,7 +631,7 @@ RELEASED_OTHERWISE = {"mistral-7b": {"n_ctx": (32768, 8192)}}
 def olmo(kind="Olmo", **more):
     options = dict(max_position_embeddings=48, num_key_value_heads=2) | more
     options = dict(rope_parameters=dict(rope_type="default", rope_theta=500.0)) | options
-    config = getattr(transformers, f"{kind}Config")(**SIZES, **options, **NO_TOKENS)
+    config = getattr(transformers, f"{kind}Config")(**SIZES | options | NO_TOKENS)
     return getattr(transformers, f"{kind}ForCausalLM")(config)
 
 
@@ -708,7 +722,12 @@ CASES |= {
             "rotary pairing": {"rope.pairing": "interleaved"},
             "gate for up": WrongRules(gate_and_up_exchanged),
         },
-        refused=(dict(clip_qkv=8.0), dict(hidden_act="relu6"), dict(head_dim=10), dict(rms_norm_eps=1e-5)),
+        refused=(dict(clip_qkv="8"), dict(hidden_act="relu6"), dict(head_dim=10), dict(rms_norm_eps=1e-5)),
+    ),
+    "olmo, clipped": Case(
+        family="olmo",
+        hf=lambda: olmo(clip_qkv=0.5),
+        faults={"not clipped": dict(clip_qkv=None), "bound": dict(clip_qkv=0.6)},
     ),
     "olmo, linear, tied": Case(
         family="olmo",
@@ -1178,5 +1197,774 @@ RELEASED |= {
             pooler_dropout=0 pooler_hidden_act="gelu" pos_att_type="c2p|p2c" position_biased_input=false
             relative_attention=true type_vocab_size=0 vocab_size=50265"""
         ),
+    ),
+}
+
+
+# --- Granite, SmolLM3, StarCoder2, Qwen 3 with experts ---
+
+MULTIPLIERS = dict(embedding_multiplier=3.0, attention_multiplier=0.21, residual_multiplier=0.4, logits_scaling=1.7)
+
+
+def without_head_dim(name, **more):
+    """One of the models whose class has no field for the width of a head."""
+    return decoder(name, **dict(head_dim=6) | more)
+
+
+def starcoder2(**more):
+    options = GROUPED | NO_TOKENS | dict(head_dim=6, norm_epsilon=1e-3, rope_parameters=PLAIN_ROPE)
+    options = {name: value for name, value in options.items() if name != "rms_norm_eps"}
+    return transformers.Starcoder2ForCausalLM(transformers.Starcoder2Config(**options | more))
+
+
+def qwen3_moe(**more):
+    options = dict(num_hidden_layers=3, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=20)
+    return decoder("Qwen3Moe", **options | more)
+
+
+def no_bias_of_the_feedforward_layer(model):
+    for block in model.stack.blocks:
+        block.feedforward.w_up.bias.data.zero_()
+
+
+CASES |= {
+    "granite": Case(
+        family="granite",
+        hf=lambda: without_head_dim("Granite", **MULTIPLIERS),
+        faults={
+            "embeddings not scaled": dict(embedding_multiplier=1.0),
+            "scale of the head": dict(attention_scale=None),
+            "sublayers not scaled": dict(residual_multiplier=1.0),
+            "logits multiplied, not divided": dict(logit_multiplier=1.7),
+        },
+        refused=(
+            dict(hidden_act="relu6"),
+            dict(logits_scaling=0),
+            dict(logits_scaling="8"),
+            dict(embedding_multiplier=True),
+            dict(sliding_window=8),
+            dict(num_local_experts=4),
+            dict(rope_parameters=dict(rope_type="longrope", factor=2.0)),
+        ),
+    ),
+    "granite, yarn, biases, tied": Case(
+        family="granite",
+        hf=lambda: without_head_dim(
+            "Granite",
+            rope=YARN_ROPE,
+            attention_bias=True,
+            mlp_bias=True,
+            tie_word_embeddings=True,
+            hidden_act="gelu",
+            **MULTIPLIERS,
+        ),
+        faults={
+            "no biases": without_bias_of_keys_and_values,
+            "logits not scaled": dict(logit_multiplier=1.0),
+            "approximate gelu": dict(feedforward="geglu_tanh"),
+        },
+    ),
+    "smollm3": Case(
+        family="smollm3",
+        hf=lambda: without_head_dim(
+            "SmolLM3", num_hidden_layers=4, no_rope_layer_interval=3, tie_word_embeddings=False, attention_bias=True
+        ),
+        faults={
+            "RoPE everywhere": {"rope.layers": ()},
+            "NoPE in the layer before": {"rope.layers": (True, False, True)},
+            "rotary base": {"rope.base": 2e6},
+            "no biases": without_bias_of_keys_and_values,
+        },
+        refused=(
+            dict(no_rope_layers=[1, 0]),
+            dict(no_rope_layers=[1, 0, 1, 2]),
+            dict(no_rope_layers=[0, 0, 0, 0]),
+            dict(no_rope_layers=None, no_rope_layer_interval=1),
+            dict(no_rope_layers=None, no_rope_layer_interval=0),
+            dict(layer_types=[SLIDING, FULL, FULL, FULL]),  # and windows are switched off
+            dict(layer_types=None, use_sliding_window="yes"),
+            dict(hidden_act="relu6"),
+            dict(sliding_window="5", use_sliding_window=True),
+        ),
+    ),
+    "smollm3, windows": Case(
+        family="smollm3",
+        hf=lambda: without_head_dim(
+            "SmolLM3",
+            rope=YARN_ROPE,
+            num_hidden_layers=3,
+            no_rope_layer_interval=2,
+            use_sliding_window=True,
+            sliding_window=5,
+            mlp_bias=True,
+        ),
+        faults={
+            "windows where there is RoPE": dict(layer_types=(SLIDING, FULL)),
+            "no windows": NO_WINDOW,
+            "temperature": {"rope.scaling.attention_factor": 1.0},
+        },
+    ),
+    "smollm3, both by list": Case(
+        family="smollm3",
+        hf=lambda: without_head_dim(
+            "SmolLM3",
+            num_hidden_layers=3,
+            no_rope_layers=[0, 0, 1],
+            use_sliding_window=True,
+            sliding_window=5,
+            layer_types=[SLIDING, FULL, SLIDING],
+        ),
+        faults={
+            "NoPE in the last layer": {"rope.layers": (True, True, False)},
+            "windows everywhere": dict(layer_types=()),
+        },
+    ),
+    "starcoder2": Case(
+        family="starcoder2",
+        hf=lambda: starcoder2(sliding_window=5),
+        faults={
+            "no window": dict(window=None),
+            "exact gelu": dict(feedforward="gelu"),
+            "epsilon": dict(norm_eps=1e-5),
+            "no biases": without_bias_of_keys_and_values,
+            "no bias of the feed-forward layer": no_bias_of_the_feedforward_layer,
+        },
+        refused=(
+            dict(hidden_act="silu"),
+            dict(mlp_type="gated"),
+            dict(norm_type="rms_norm"),
+            dict(use_bias="yes"),
+            dict(layer_types=[SLIDING, FULL]),
+            dict(rope_parameters=dict(rope_type="longrope", factor=2.0)),
+        ),
+    ),
+    "starcoder2, without biases, own head": Case(
+        family="starcoder2",
+        hf=lambda: starcoder2(use_bias=False, tie_word_embeddings=False, hidden_act="gelu", rope_parameters=YARN_ROPE),
+        faults={
+            "a window": dict(window=16),
+            "approximate gelu": dict(feedforward="gelu_tanh"),
+            "temperature": {"rope.scaling.attention_factor": 1.0},
+        },
+    ),
+    "qwen3_moe": Case(
+        family="qwen3_moe",
+        hf=lambda: qwen3_moe(norm_topk_prob=True, decoder_sparse_step=2),
+        exact=expert_by_expert,
+        faults={
+            "weights that do not sum to 1": {"moe.router": "top_k_of_softmax"},
+            "one expert": {"moe.n_experts_per_token": 1},
+            "queries as they are": with_identity_for("query_norm"),
+            "gate for up": WrongRules(gate_and_up_exchanged),
+        },
+        refused=(
+            dict(decoder_sparse_step=0),
+            dict(mlp_only_layers=[True]),
+            dict(mlp_only_layers=1),
+            dict(norm_topk_prob="yes"),
+            dict(use_sliding_window="yes"),
+            dict(shared_expert_intermediate_size=8),
+            dict(hidden_act="relu6"),
+            dict(layer_types=[SLIDING, FULL, FULL]),
+        ),
+    ),
+    "qwen3_moe, windows, biases, a list of dense layers": Case(
+        family="qwen3_moe",
+        exact=expert_by_expert,
+        hf=lambda: qwen3_moe(
+            mlp_only_layers=[1],
+            use_sliding_window=True,
+            sliding_window=5,
+            attention_bias=True,
+            tie_word_embeddings=True,
+            rope=YARN_ROPE,
+            hidden_act="gelu_pytorch_tanh",
+        ),
+        faults={
+            "weights that sum to 1": {"moe.router": "softmax_of_top_k"},
+            "no window": dict(window=None),
+            "no biases": without_bias_of_keys_and_values,
+            "exact gelu": dict(feedforward="geglu"),
+        },
+    ),
+}
+
+
+RELEASED |= {
+    "granite-3.0-2b": (
+        "granite",
+        released(
+            """attention_bias=false attention_dropout=0.1 attention_multiplier=0.015625 bos_token_id=0
+            embedding_multiplier=12.0 eos_token_id=0 hidden_act="silu" hidden_size=2048 initializer_range=0.02
+            intermediate_size=8192 logits_scaling=8.0 max_position_embeddings=4096 mlp_bias=false model_type="granite"
+            num_attention_heads=32 num_hidden_layers=40 num_key_value_heads=8 pad_token_id=0 residual_multiplier=0.22
+            rms_norm_eps=1e-05 rope_scaling=null rope_theta=10000.0 tie_word_embeddings=true torch_dtype="bfloat16"
+            use_cache=true vocab_size=49155"""
+        ),
+    ),
+    "smollm3-3b": (
+        "smollm3",
+        released(
+            """attention_bias=false attention_dropout=0.0 bos_token_id=null eos_token_id=128012 hidden_act="silu"
+            hidden_size=2048 initializer_range=0.02 intermediate_size=11008 max_position_embeddings=65536
+            max_window_layers=28 mlp_bias=false model_type="smollm3" no_rope_layer_interval=4 num_attention_heads=16
+            num_hidden_layers=36 num_key_value_heads=4 pad_token_id=128004 pretraining_tp=2 rms_norm_eps=1e-06
+            rope_scaling=null rope_theta=5000000.0 sliding_window=null tie_word_embeddings=true torch_dtype="bfloat16"
+            use_cache=false use_sliding_window=false vocab_size=128256""",
+            no_rope_layers=[1, 1, 1, 0] * 9,
+            layer_types=[FULL] * 36,
+        ),
+    ),
+    "starcoder2-3b": (
+        "starcoder2",
+        released(
+            """attention_dropout=0.1 bos_token_id=0 embedding_dropout=0.1 eos_token_id=0 hidden_act="gelu_pytorch_tanh"
+            hidden_size=3072 initializer_range=0.018042 intermediate_size=12288 max_position_embeddings=16384
+            mlp_type="default" model_type="starcoder2" norm_epsilon=1e-05 norm_type="layer_norm" num_attention_heads=24
+            num_hidden_layers=30 num_key_value_heads=2 residual_dropout=0.1 rope_theta=999999.4420358813
+            sliding_window=4096 use_bias=true use_cache=true vocab_size=49152"""
+        ),
+    ),
+    "qwen3-30b-a3b": (
+        "qwen3_moe",
+        released(
+            """attention_bias=false attention_dropout=0.0 bos_token_id=151643 decoder_sparse_step=1 eos_token_id=151645
+            head_dim=128 hidden_act="silu" hidden_size=2048 initializer_range=0.02 intermediate_size=6144
+            max_position_embeddings=40960 max_window_layers=48 mlp_only_layers=[] model_type="qwen3_moe"
+            moe_intermediate_size=768 norm_topk_prob=true num_attention_heads=32 num_experts=128 num_experts_per_tok=8
+            num_hidden_layers=48 num_key_value_heads=4 output_router_logits=false rms_norm_eps=1e-06 rope_scaling=null
+            rope_theta=1000000.0 router_aux_loss_coef=0.001 sliding_window=null tie_word_embeddings=false
+            torch_dtype="bfloat16" use_cache=true use_sliding_window=false vocab_size=151936"""
+        ),
+    ),
+}
+
+
+# --- Cohere, StableLM, Falcon, MPT ---
+
+
+def cohere(**more):
+    sizes = SIZES | dict(num_key_value_heads=2, max_position_embeddings=48, layer_norm_eps=1e-3)
+    options = dict(rope_parameters=PLAIN_ROPE, logit_scale=0.3)
+    return transformers.CohereForCausalLM(transformers.CohereConfig(**sizes | options | NO_TOKENS | more))
+
+
+def stablelm(**more):
+    sizes = SIZES | dict(hidden_size=32, num_key_value_heads=2, max_position_embeddings=48, layer_norm_eps=1e-3)
+    options = dict(rope_parameters=PLAIN_ROPE | dict(partial_rotary_factor=0.5))
+    return transformers.StableLmForCausalLM(transformers.StableLmConfig(**sizes | options | NO_TOKENS | more))
+
+
+def falcon(**more):
+    sizes = dict(vocab_size=VOCAB, hidden_size=24, ffn_hidden_size=36, num_hidden_layers=2, num_attention_heads=4)
+    options = dict(rope_parameters=PLAIN_ROPE, layer_norm_epsilon=1e-3, max_position_embeddings=48)
+    return transformers.FalconForCausalLM(transformers.FalconConfig(**sizes | options | NO_TOKENS | more))
+
+
+def mpt(attn_config=None, **more):
+    sizes = dict(vocab_size=VOCAB, d_model=24, n_layers=2, n_heads=3, max_seq_len=48, layer_norm_epsilon=1e-3)
+    attn_config = dict(clip_qkv=0.5, softmax_scale=0.7, alibi_bias_max=3) if attn_config is None else attn_config
+    return transformers.MptForCausalLM(transformers.MptConfig(attn_config=attn_config, **sizes | NO_TOKENS | more))
+
+
+def alibi_of_their_config(self, num_heads, sequence_length, alibi_bias_max=8, device=None):
+    """Their class reads ``alibi_bias_max``, and computes with 8 whatever it says; MPT-7B-StoryWriter has 16."""
+    said = self.config.attn_config.alibi_bias_max
+    return modeling_mpt.build_mpt_alibi_tensor(num_heads, sequence_length, said, device)
+
+
+modeling_mpt.MptModel.build_mpt_alibi_tensor = alibi_of_their_config
+
+
+def weights_of_the_first_head(model):
+    for block in model.stack.blocks:
+        for part in (block.attention.query_norm, block.attention.key_norm):
+            part.weight.data[1:] = part.weight.data[0]
+
+
+def heads_in_reverse(rule):
+    return replace(rule, hf=rule.hf[::-1]) if "q_layernorm" in rule.hf[0] else rule
+
+
+def keys_and_values_exchanged(rule):
+    query, *both = rule.ours
+    return replace(rule, ours=(query, *both[::-1])) if "w_query" in query else rule
+
+
+def head_by_head(rule):
+    """A fused projection read as if each of three heads had its own query, key and value."""
+    return replace(rule, change=Split((8, 8, 8), 3)) if "w_query" in rule.ours[0] else rule
+
+
+def norms_of_the_sublayers_exchanged(rule):
+    exchanged = {"ln_attn": "ln_mlp", "ln_mlp": "ln_attn"}
+    for name, other in exchanged.items():
+        if name in rule.hf[0]:
+            return replace(rule, hf=rule.hf[0].replace(name, other))
+    return rule
+
+
+class UnroundedALiBi(ALiBi):
+    """Falcon's, with all digits."""
+
+    def _slopes(self, query):
+        return super()._slopes(query) * self.scale(query.shape[-1])
+
+
+def slopes_not_rounded(model):
+    for block in model.stack.blocks:
+        block.attention.position = UnroundedALiBi(block.attention.n_heads)
+
+
+CASES |= {
+    "cohere": Case(
+        family="cohere",
+        hf=lambda: cohere(use_qk_norm=True),
+        faults={
+            "logits not scaled": dict(logit_multiplier=1.0),
+            "rotary pairing": {"rope.pairing": "half_split"},
+            "rotary base": {"rope.base": 500000.0},
+            "one weight for all heads": weights_of_the_first_head,
+            "queries as they are": with_identity_for("query_norm"),
+            "gate for up": WrongRules(gate_and_up_exchanged),
+        },
+        refused=(
+            dict(logit_scale=None),
+            dict(hidden_act="relu6"),
+            dict(head_dim=10),
+            dict(use_qk_norm="yes"),
+            dict(sliding_window=8),
+            dict(rope_parameters=dict(rope_type="default", partial_rotary_factor=0.5)),
+        ),
+    ),
+    "cohere, biases, own head": Case(
+        family="cohere",
+        hf=lambda: cohere(attention_bias=True, tie_word_embeddings=False, hidden_act="gelu"),
+        faults={"no biases": without_bias_of_keys_and_values, "epsilon": dict(norm_eps=1e-5)},
+    ),
+    "stablelm": Case(
+        family="stablelm",
+        hf=lambda: stablelm(qk_layernorm=True, use_qkv_bias=True),
+        faults={
+            "whole heads turned": {"rope.fraction": 1.0},
+            "rotary pairing": {"rope.pairing": "interleaved"},
+            "one weight for all heads": weights_of_the_first_head,
+            "heads in reverse": WrongRules(heads_in_reverse),
+            "no biases": without_bias_of_keys_and_values,
+            "gate for up": WrongRules(gate_and_up_exchanged),
+        },
+        refused=(
+            dict(hidden_act="relu6"),
+            dict(qk_layernorm="yes"),
+            dict(use_parallel_residual=1),
+            dict(norm_eps=1e-5),
+            dict(sliding_window=8),
+        ),
+    ),
+    "stablelm, parallel, tied": Case(
+        family="stablelm",
+        hf=lambda: stablelm(use_parallel_residual=True, tie_word_embeddings=True, hidden_act="gelu"),
+        faults={"approximate gelu": dict(feedforward="geglu_tanh"), "epsilon": dict(norm_eps=1e-5)},
+    ),
+    "falcon": Case(
+        family="falcon",
+        hf=falcon,
+        faults={
+            "keys for values": WrongRules(keys_and_values_exchanged),
+            "rotary pairing": {"rope.pairing": "interleaved"},
+            "rotary base": {"rope.base": 10000.0},
+            "epsilon": dict(norm_eps=1e-5),
+        },
+        refused=(
+            dict(activation="mish"),
+            dict(num_ln_in_parallel_attn=2),
+            dict(multi_query=None),
+            dict(parallel_attn="yes"),
+            dict(multi_query=False, num_kv_heads=2),
+            dict(apply_residual_connection_post_layernorm=True),
+            dict(n_embed=25),
+        ),
+    ),
+    "falcon, new decoder": Case(
+        family="falcon",
+        hf=lambda: falcon(new_decoder_architecture=True, num_kv_heads=2),
+        faults={
+            "all keys, then all values": WrongRules(as_thirds),
+            "norms exchanged": WrongRules(norms_of_the_sublayers_exchanged),
+        },
+        refused=(dict(parallel_attn=False), dict(num_ln_in_parallel_attn=3), dict(num_kv_heads="2")),
+    ),
+    "falcon, new decoder, one norm, biases": Case(
+        family="falcon",
+        hf=lambda: falcon(
+            new_decoder_architecture=True,
+            num_kv_heads=2,
+            num_ln_in_parallel_attn=1,
+            bias=True,
+            activation="relu",
+            tie_word_embeddings=False,
+        ),
+        faults={"no biases": without_bias_of_keys_and_values, "gelu": dict(feedforward="gelu")},
+    ),
+    "falcon, alibi, serial": Case(
+        family="falcon",
+        hf=lambda: falcon(num_attention_heads=12, alibi=True, multi_query=False, parallel_attn=False, bias=True),
+        faults={
+            "the paper's ALiBi": dict(position="alibi"),
+            "slopes not rounded": slopes_not_rounded,
+            "projections as thirds": WrongRules(as_thirds),
+        },
+    ),
+    "falcon, alibi, one key": Case(
+        family="falcon",
+        hf=lambda: falcon(num_attention_heads=3, alibi=True, parallel_attn=False, activation="gelu_new"),
+    ),
+    "mpt": Case(
+        family="mpt",
+        hf=mpt,
+        faults={
+            "not clipped": dict(clip_qkv=None),
+            "scale of the scores": dict(attention_scale=None),
+            "slopes": {"alibi.bias_max": 8},
+            "projections head by head": WrongRules(head_by_head),
+            "approximate gelu": dict(feedforward="gelu_tanh"),
+        },
+        refused=(
+            *(dict(attn_config=options) for options in (dict(alibi=False), dict(qk_ln=True), dict(prefix_lm=True))),
+            dict(attn_config=dict(attn_type="multiquery_attention")),
+            dict(attn_config=dict(attn_uses_sequence_id=True)),
+            dict(attn_config=dict(clip_qkv="6")),
+            dict(attn_config=dict(sliding_window_size=8)),
+            dict(attn_config=[8]),
+            dict(expansion_ratio=2),
+            dict(no_bias=False),
+            dict(logit_scale="inv_sqrt_d_model"),
+            dict(norm_type="rmsnorm"),
+        ),
+    ),
+    "mpt, own head": Case(family="mpt", hf=lambda: mpt({}, tie_word_embeddings=False)),
+}
+
+RELEASED_OTHERWISE["falcon-7b"] = {"n_ctx": (None, 2048)}  # said by the class alone
+RELEASED |= {
+    "command-r": (
+        "cohere",
+        released(
+            """attention_bias=false attention_dropout=0.0 bos_token_id=5 eos_token_id=255001 hidden_act="silu"
+            hidden_size=8192 initializer_range=0.02 intermediate_size=22528 layer_norm_eps=1e-05 logit_scale=0.0625
+            max_position_embeddings=8192 model_max_length=131072 model_type="cohere" num_attention_heads=64
+            num_hidden_layers=40 num_key_value_heads=64 pad_token_id=0 rope_theta=8000000.0 torch_dtype="float16"
+            use_cache=true vocab_size=256000"""
+        ),
+    ),
+    "stablelm-3b": (
+        "stablelm",
+        released(
+            """bos_token_id=0 eos_token_id=0 hidden_act="silu" hidden_size=2560 initializer_range=0.02
+            intermediate_size=6912 layer_norm_eps=1e-05 max_position_embeddings=4096 model_type="stablelm"
+            num_attention_heads=32 num_hidden_layers=32 num_key_value_heads=32 partial_rotary_factor=0.25
+            rope_theta=10000 tie_word_embeddings=false torch_dtype="bfloat16" use_cache=true use_qkv_bias=false
+            vocab_size=50304"""
+        ),
+    ),
+    "falcon-7b": (
+        "falcon",
+        released(
+            """alibi=false apply_residual_connection_post_layernorm=false attention_dropout=0.0 bias=false
+            bos_token_id=11 eos_token_id=11 hidden_dropout=0.0 hidden_size=4544 initializer_range=0.02
+            layer_norm_epsilon=1e-05 model_type="falcon" multi_query=true new_decoder_architecture=false
+            num_attention_heads=71 num_hidden_layers=32 parallel_attn=true torch_dtype="bfloat16" use_cache=true
+            vocab_size=65024"""
+        ),
+    ),
+    "mpt-7b": (
+        "mpt",
+        released(
+            """d_model=4096 emb_pdrop=0 embedding_fraction=1.0 expansion_ratio=4 init_device="cpu"
+            learned_pos_emb=true logit_scale=null max_seq_len=2048 model_type="mpt" n_heads=32 n_layers=32 no_bias=true
+            norm_type="low_precision_layernorm" resid_pdrop=0 tokenizer_name="EleutherAI/gpt-neox-20b"
+            torch_dtype="bfloat16" use_cache=false verbose=0 vocab_size=50432""",
+            attn_config=released(
+                """alibi=true alibi_bias_max=8 attn_impl="torch" attn_pdrop=0 attn_type="multihead_attention"
+                attn_uses_sequence_id=false clip_qkv=null prefix_lm=false qk_ln=false softmax_scale=null"""
+            ),
+        ),
+    ),
+}
+
+
+# --- Gemma 3, OLMo 3, Phi-3, gpt-oss, and RoPE that depends on the length ---
+
+
+def two_ropes(full, local=300.0):
+    return {FULL: full, SLIDING: dict(rope_type="default", rope_theta=local)}
+
+
+GEMMA3 = dict(num_hidden_layers=3, sliding_window=5, layer_types=[SLIDING, SLIDING, FULL], query_pre_attn_scalar=5)
+
+
+def phi3(rope=PLAIN_ROPE, **more):
+    sizes = SIZES | dict(hidden_size=40, num_key_value_heads=2, rms_norm_eps=1e-3, max_position_embeddings=48)
+    config = transformers.Phi3Config(**sizes | NO_TOKENS | more, rope_parameters=copy.deepcopy(rope))
+    return transformers.Phi3ForCausalLM(config)
+
+
+LONG_ROPE = dict(rope_type="longrope", rope_theta=500.0, partial_rotary_factor=0.8)
+LONG_ROPE |= dict(short_factor=[1.0, 1.1, 1.3, 2.0], long_factor=[1.2, 2.0, 3.5, 6.0])
+
+
+ROUGH_YARN = YARN_ROPE | dict(original_max_position_embeddings=64, beta_slow=0.5, truncate=False)
+
+
+def gpt_oss(**more):
+    options = GROUPED | NO_TOKENS | dict(num_hidden_layers=3, sliding_window=5, num_local_experts=4)
+    options |= dict(num_experts_per_tok=2, swiglu_limit=0.8, swiglu_alpha=1.3)
+    more = dict(rope_parameters=ROUGH_YARN) | more
+    return transformers.GptOssForCausalLM(transformers.GptOssConfig(**options | more))
+
+
+def without_sinks(model):
+    for block in model.stack.blocks:
+        block.attention.sinks = None
+
+
+def bias_left_out(part):
+    def change(model):
+        for block in model.stack.blocks:
+            block.feedforward.get_parameter(part).data.zero_()
+
+    return change
+
+
+def experts_not_transposed(rule):
+    """Their square weight fits, transposed or not."""
+    return replace(rule, change=Same()) if rule.ours[0].endswith("experts.w_down") else rule
+
+
+def halves_for_neighbours(rule):
+    """Gates and ups read as if they stood one after the other in the file too."""
+    if not rule.ours[0].endswith("experts.b_up"):
+        return rule
+    return replace(rule, change=Same())
+
+
+def frequencies_of_short_texts(model):
+    for module in model.modules():
+        if hasattr(module, "by_length"):
+            module.by_length = False
+
+
+DYNAMIC_ROPE = dict(rope_type="dynamic", rope_theta=500.0, factor=3.0)
+
+CASES |= {
+    "gemma3": Case(
+        family="gemma3",
+        hf=lambda: decoder(
+            "Gemma3",
+            rope=None,
+            config="Gemma3TextConfig",
+            **GEMMA3,
+            rope_parameters=two_ropes(dict(rope_type="linear", rope_theta=500.0, factor=4.0)),
+            final_logit_softcapping=0.9,
+        ),
+        faults={
+            "one RoPE": {"rope.local_base": None},
+            "base of full layers in all": {"rope.local_base": 500.0},
+            "no scaling": {"rope.scaling": None},
+            "windows everywhere": dict(layer_types=()),
+            "queries as they are": with_identity_for("query_norm"),
+            "scale of the head": dict(attention_scale=None),
+            "logits not bounded": dict(final_logit_softcapping=None),
+            "w for 1 + w": dict(norm="rmsnorm"),
+            "norms by name": WrongRules(norms_in_the_order_of_names),
+        },
+        refused=(
+            dict(use_bidirectional_attention=True),
+            dict(attn_logit_softcapping=50.0),
+            dict(hidden_activation="relu6"),
+            dict(query_pre_attn_scalar=0),
+            dict(layer_types=None, sliding_window_pattern=0),
+            dict(layer_types=None, sliding_window=None),
+            dict(rope_parameters=PLAIN_ROPE),
+            dict(rope_parameters=[]),
+            dict(rope_parameters={FULL: 3}),
+            dict(rope_parameters={SLIDING: dict(rope_type="linear", factor=2.0)}),
+            dict(rope_parameters={SLIDING: dict(factor=2.0)}),
+            dict(rope_parameters={SLIDING: dict(rope_theta="500")}),
+            dict(rope_parameters={FULL: YARN_ROPE | dict(truncate=False)}),
+            dict(rope_parameters={FULL: dict(rope_type="longrope", factor=2.0)}),
+            dict(rope_local_base_freq="500", rope_parameters=None),
+            dict(rope_scaling=dict(type="linear", factor=4.0), rope_parameters=None),
+        ),
+    ),
+    "gemma3, biases, own head": Case(
+        family="gemma3",
+        hf=lambda: decoder(
+            "Gemma3",
+            rope=None,
+            config="Gemma3TextConfig",
+            num_hidden_layers=3,
+            sliding_window=5,
+            layer_types=[FULL, SLIDING, FULL],
+            rope_parameters=two_ropes(PLAIN_ROPE),
+            attention_bias=True,
+            tie_word_embeddings=False,
+            hidden_activation="gelu",
+        ),
+        faults={"one RoPE": {"rope.local_base": None}, "approximate gelu": dict(feedforward="geglu_tanh")},
+    ),
+    "olmo3": Case(
+        family="olmo3",
+        hf=lambda: olmo(
+            "Olmo3",
+            num_hidden_layers=4,
+            sliding_window=5,
+            rms_norm_eps=1e-3,
+            rope_parameters=two_ropes(YARN_ROPE, 500.0),
+        ),
+        faults={
+            "all layers scaled": {"rope.local_base": None},
+            "no scaling": {"rope.scaling": None},
+            "temperature": {"rope.scaling.attention_factor": 1.0},
+            "every other window": dict(layer_types=(SLIDING, FULL)),
+            "norms before sublayers": dict(norm_placement="pre"),
+            "heads normed one by one": each_head_by_itself,
+        },
+        refused=(
+            dict(hidden_act="relu6"),
+            dict(clip_qkv=8.0),
+            dict(head_dim=10),
+            dict(layer_types=None, sliding_window=None),
+            dict(rope_parameters={SLIDING: YARN_ROPE}),
+        ),
+    ),
+    "olmo3, windows by list, biases, tied": Case(
+        family="olmo3",
+        hf=lambda: olmo(
+            "Olmo3",
+            num_hidden_layers=3,
+            sliding_window=5,
+            layer_types=[FULL, SLIDING, SLIDING],
+            rope_parameters=two_ropes(dict(rope_type="default", rope_theta=500.0), 500.0),
+            attention_bias=True,
+            tie_word_embeddings=True,
+            hidden_act="gelu",
+        ),
+        faults={"windows everywhere": dict(layer_types=()), "another RoPE": {"rope.local_base": 300.0}},
+    ),
+    "olmo3, dynamic": Case(
+        family="olmo3",
+        hf=lambda: olmo(
+            "Olmo3",
+            num_hidden_layers=4,
+            sliding_window=5,
+            max_position_embeddings=8,
+            rope_parameters=two_ropes(DYNAMIC_ROPE, 300.0),
+        ),
+        their_cache=False,
+        faults={"as in training": frequencies_of_short_texts},
+    ),
+    "phi3": Case(
+        family="phi3",
+        hf=lambda: phi3(
+            dict(rope_type="default", rope_theta=500.0, partial_rotary_factor=0.6), sliding_window=5, hidden_act="gelu"
+        ),
+        faults={
+            "whole heads turned": {"rope.fraction": 1.0},
+            "no window": dict(window=None),
+            "approximate gelu": dict(feedforward="geglu_tanh"),
+            "projections as thirds": WrongRules(as_thirds_of_equal_width),
+        },
+        refused=(
+            dict(hidden_act="relu6"),
+            dict(head_dim=10),
+            dict(sliding_window="5"),
+            dict(attention_bias=True),
+            dict(rope_parameters=dict(rope_type="linear", factor=2.0)),
+            dict(rope_parameters=dict(rope_type="longrope", short_factor=[1.0])),
+            dict(rope_parameters=dict(rope_type="longrope", short_factor=[1.0], long_factor="1")),
+            dict(rope_parameters=dict(rope_type="longrope", short_factor=[1.0], long_factor=[True])),
+            dict(rope_parameters=LONG_ROPE | dict(original_max_position_embeddings=8)),
+            dict(rope_parameters=LONG_ROPE | dict(beta_fast=8.0)),
+        ),
+    ),
+    "phi3, long texts": Case(
+        family="phi3",
+        hf=lambda: phi3(LONG_ROPE, original_max_position_embeddings=9),
+        faults={
+            "as short texts": frequencies_of_short_texts,
+            "no factor of queries and keys": {"rope.scaling.attention_factor": 1.0},
+            "divisors exchanged": {
+                "rope.scaling.short_factor": tuple(LONG_ROPE["long_factor"]),
+                "rope.scaling.long_factor": tuple(LONG_ROPE["short_factor"]),
+            },
+        },
+    ),
+    "phi3, texts that grow long, tied": Case(
+        family="phi3",
+        hf=lambda: phi3(
+            LONG_ROPE | dict(attention_factor=1.3), original_max_position_embeddings=20, tie_word_embeddings=True
+        ),
+        faults={"no factor of queries and keys": {"rope.scaling.attention_factor": 1.0}},
+    ),
+    "gpt_oss": Case(
+        family="gpt_oss",
+        hf=gpt_oss,
+        exact=expert_by_expert,
+        faults={
+            "no sinks": without_sinks,
+            "windows everywhere": dict(layer_types=()),
+            "bounds rounded": {"rope.scaling.truncate": True},
+            "no bound of gate and up": {"clamped_swiglu.limit": 100.0},
+            "Swish": {"clamped_swiglu.alpha": 1.0},
+            "no bias of the router": bias_left_out("router.w_router.bias"),
+            "no bias up": bias_left_out("experts.b_up"),
+            "no bias down": bias_left_out("experts.b_down"),
+            "halves for neighbours": WrongRules(halves_for_neighbours),
+        },
+        refused=(
+            dict(quantization_config={"quant_method": "mxfp4"}),
+            dict(quantization_config={"quant_method": "mxfp4", "dequantize": "yes"}),
+            dict(quantization_config="mxfp4"),
+            dict(swiglu_limit="7"),
+            dict(swiglu_alpha=True),
+            dict(experts_per_token=3),
+            dict(num_experts=3),
+            dict(layer_types=[SLIDING, FULL]),
+            dict(layer_types=None, sliding_window=None),
+            dict(rope_parameters=YARN_ROPE | dict(truncate="no")),
+        ),
+    ),
+    "gpt_oss, as wide as the stream, tied": Case(
+        family="gpt_oss",
+        hf=lambda: gpt_oss(
+            intermediate_size=24,
+            layer_types=[FULL, FULL, SLIDING],
+            attention_bias=False,
+            tie_word_embeddings=True,
+            rope_parameters=PLAIN_ROPE,
+        ),
+        exact=expert_by_expert,
+        faults={
+            "not transposed": WrongRules(experts_not_transposed),
+            "every other window": dict(layer_types=(SLIDING, FULL)),
+        },
+    ),
+    "llama, dynamic": Case(
+        family="llama",
+        hf=lambda: llama(DYNAMIC_ROPE, max_position_embeddings=8),
+        their_cache=False,
+        faults={
+            "as in training": frequencies_of_short_texts,
+            "factor": {"rope.scaling.factor": 2.0},
+            "length of the training": {"rope.scaling.original_max_position_embeddings": 9},
+        },
+        refused=(dict(max_position_embeddings=None), dict(max_position_embeddings=0)),
+    ),
+    "gptneox, dynamic": Case(
+        family="gptneox",
+        hf=lambda: gptneox(max_position_embeddings=8, rope_parameters=DYNAMIC_ROPE | dict(partial_rotary_factor=0.5)),
+        their_cache=False,
+        faults={"as in training": frequencies_of_short_texts, "whole heads turned": {"rope.fraction": 1.0}},
     ),
 }

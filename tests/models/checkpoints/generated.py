@@ -114,6 +114,7 @@ class Draw(random.Random):
             said["high_freq_factor"] = said["low_freq_factor"] + self.power(-1, 1)
         if said["rope_type"] == "yarn":
             more = dict(beta_fast=self.choice((32.0, self.power(0.3, 1))), beta_slow=self.power(-1, 0.3))
+            more |= {} if latent else dict(truncate=False)
             said |= {name: value for name, value in more.items() if self.flag()}
             if latent and self.flag():
                 said |= dict(mscale=self.power(-0.5, 0.3), mscale_all_dim=self.power(-0.5, 0.3))
@@ -130,18 +131,28 @@ def scaling_not_claimed(d, found):
     """A type of scaling of RoPE, or an option of one, that no family claims."""
     d_head = found.get("qk_rope_head_dim", found.get("head_dim"))
     d_head = d_head or found["hidden_size"] // found["num_attention_heads"]
-    kind = d.choice(("yarn", "dynamic", "longrope"))
+    kind = d.choice(("proportional", "dynamic" if "qk_rope_head_dim" in found else "longrope"))
     if d_head * found["rope_parameters"].get("partial_rotary_factor", 1) < 4:  # too narrow for the others
-        kind = "yarn"
+        kind = "proportional"
     said = dict(rope_type=kind, rope_theta=500.0, factor=2.0)
     if "partial_rotary_factor" in found["rope_parameters"]:
         said["partial_rotary_factor"] = found["rope_parameters"]["partial_rotary_factor"]
-    if kind == "dynamic":
-        return dict(rope_parameters=said)
-    said["original_max_position_embeddings"] = 8
     if kind == "longrope":
-        return dict(rope_parameters=said | dict(long_factor=[1.5], short_factor=[1.0]))
-    return dict(rope_parameters=said | dict(truncate=False))
+        said |= dict(original_max_position_embeddings=8, long_factor=[1.5], short_factor=[1.0])
+    return dict(rope_parameters=said)
+
+
+def dynamic_rope(d, found, d_rotary):
+    """In some models, RoPE that is scaled by as much as the text requires."""
+    if d_rotary < 4 or d.flag(0.85):
+        return {}
+    rope = dict(
+        rope_type="dynamic", rope_theta=d.choice((10000.0, d.power(0.5, 3))), factor=d.choice((1.0, 2, d.power(0, 1)))
+    )
+    if "partial_rotary_factor" in found["rope_parameters"]:
+        rope["partial_rotary_factor"] = found["rope_parameters"]["partial_rotary_factor"]
+    n_trained = d.choice((max(1, d.tokens // 2), d.tokens, d.tokens + 3, 2048))
+    return dict(rope_parameters=rope, max_position_embeddings=n_trained)
 
 
 def after_llama(d, eps=1e-6, head_dim=0.5):
@@ -154,6 +165,9 @@ def after_llama(d, eps=1e-6, head_dim=0.5):
     if d.flag(head_dim):
         found["head_dim"] = 2 * d.randint(1, 12)
         found["hidden_size"] = found["num_attention_heads"] * d.randint(4, 12)
+    if "head_dim" in found or not head_dim:  # theirs does not see that a missing one follows from other sizes
+        d_head = found.get("head_dim") or found["hidden_size"] // found["num_attention_heads"]
+        found |= dynamic_rope(d, found, d_head)
     return found
 
 
@@ -266,12 +280,17 @@ def gptj(d):
 def gptneox(d):
     found = d.sizes() | dict(max_position_embeddings=d.longest_text(), tie_word_embeddings=d.flag())
     found |= dict(hidden_act=d.choice(("gelu", "gelu_new", "gelu_fast")), layer_norm_eps=d.norm_eps(1e-5))
-    found |= dict(attention_bias=d.flag(), use_parallel_residual=d.flag())
+    return with_a_part_turned(d, found | dict(attention_bias=d.flag(), use_parallel_residual=d.flag()))
+
+
+def with_a_part_turned(d, found):
+    """RoPE on an even number of the entries of a head, by a fraction that may stand for no whole number."""
     d_head = found["hidden_size"] // found["num_attention_heads"]
     rotated = 2 * d.randint(1, d_head // 2)
     fraction = min(1.0, math.nextafter((rotated + d.choice((0.0, 0.5))) / d_head, 2))
     usual = [share for share in (0.25, 0.5, 1.0) if d_head * share in range(2, d_head + 1, 2)]
-    return found | dict(rope_parameters=d.rope() | dict(partial_rotary_factor=d.choice((fraction, *usual))))
+    found |= dict(rope_parameters=d.rope() | dict(partial_rotary_factor=d.choice((fraction, *usual))))
+    return found | dynamic_rope(d, found, int(d_head * found["rope_parameters"]["partial_rotary_factor"]))
 
 
 def odd_rotary_width(d, found):
@@ -298,12 +317,15 @@ def mixtral(d):
     n_experts = d.randint(1, 6)
     more = dict(num_local_experts=n_experts, num_experts_per_tok=d.randint(1, n_experts))
     found = after_llama(d, eps=1e-5) | dict(sliding_window=d.choice((None, d.window()))) | more
-    # Their scalings of RoPE do not see that a missing head_dim follows from other sizes.
-    return dict(head_dim=found["hidden_size"] // found["num_attention_heads"]) | found
+    return with_width_of_a_head(found)
+
+
+def clip(d):
+    return d.choice((None, d.power(-1, 0.5)))
 
 
 def olmo(d):
-    return after_llama(d, eps=None, head_dim=0) | dict(attention_bias=d.flag())
+    return after_llama(d, eps=None, head_dim=0) | dict(attention_bias=d.flag(), clip_qkv=clip(d))
 
 
 def olmo2(d):
@@ -323,6 +345,144 @@ def qwen2(d):
 
 def qwen3(d):
     return windows_after_some_layers(d, after_llama(d, head_dim=1)) | dict(attention_bias=d.flag())
+
+
+def granite(d):
+    found = after_llama(d) | dict(attention_bias=d.flag(), mlp_bias=d.flag())
+    found |= dict(
+        embedding_multiplier=d.choice((1.0, 12, d.power(-0.5, 1))), logits_scaling=d.choice((8, d.power(0, 1)))
+    )
+    found |= dict(attention_multiplier=d.power(-1.5, 0), residual_multiplier=d.choice((1.0, 0.22, d.power(-1, 0.3))))
+    return with_width_of_a_head(found)
+
+
+def with_width_of_a_head(found):
+    """Their scalings of RoPE do not see that a missing head_dim follows from other sizes."""
+    return dict(head_dim=found["hidden_size"] // found["num_attention_heads"]) | found
+
+
+def smollm3(d):
+    found = after_llama(d) | dict(attention_bias=d.flag(), mlp_bias=d.flag())
+    n_layers = found["num_hidden_layers"]
+    found |= dict(use_sliding_window=d.flag(), sliding_window=d.window(), no_rope_layer_interval=d.randint(2, 5))
+    if d.flag():
+        flags = [d.randint(0, 1) for _ in range(n_layers + d.randint(0, 2))]
+        flags[d.randint(0, n_layers - 1)] = 1
+        found["no_rope_layers"] = flags
+    if found["use_sliding_window"] and d.flag():
+        found["layer_types"] = d.layer_types(n_layers)
+    return with_width_of_a_head(found)
+
+
+def starcoder2(d):
+    found = after_llama(d, eps=None) | dict(hidden_act=d.choice((*PLAIN, "gelu_pytorch_tanh")), use_bias=d.flag())
+    return with_width_of_a_head(found) | dict(
+        norm_epsilon=d.norm_eps(1e-5), sliding_window=d.choice((None, d.window()))
+    )
+
+
+def qwen3_moe(d):
+    found = after_llama(d) | dict(
+        attention_bias=d.flag(), norm_topk_prob=d.flag(), moe_intermediate_size=d.randint(1, 20)
+    )
+    n_experts, n_layers = d.randint(1, 6), found["num_hidden_layers"]
+    found |= dict(num_experts=n_experts, num_experts_per_tok=d.randint(1, n_experts))
+    step = d.randint(1, n_layers)
+    with_experts = d.randint(1, n_layers // step) * step - 1  # without one, their class finds no logits of a router
+    others = [layer for layer in range(n_layers + 1) if layer != with_experts]
+    found |= dict(decoder_sparse_step=step, mlp_only_layers=d.sample(others, d.randint(0, len(others))))
+    return with_width_of_a_head(found) | dict(use_sliding_window=d.flag(), sliding_window=d.window())
+
+
+def cohere(d):
+    found = after_llama(d, eps=None, head_dim=0) | dict(layer_norm_eps=d.norm_eps(1e-5), use_qk_norm=d.flag())
+    return found | dict(attention_bias=d.flag(), logit_scale=d.choice((1.0, 0.0625, d.power(-1, 0.5))))
+
+
+def stablelm(d):
+    found = d.sizes() | dict(max_position_embeddings=d.longest_text(), tie_word_embeddings=d.flag())
+    found |= dict(num_key_value_heads=d.divisor(found["num_attention_heads"]), hidden_act=d.choice(GATED))
+    found |= dict(layer_norm_eps=d.norm_eps(1e-5), use_qkv_bias=d.flag(), qk_layernorm=d.flag())
+    return with_a_part_turned(d, found | dict(use_parallel_residual=d.flag()))
+
+
+def falcon(d):
+    """Of both generations, each in its own terms."""
+    alibi = d.flag(0.4)
+    n_heads, d_model = d.heads(even=True)
+    if alibi and d.flag():  # slopes of all kinds
+        n_heads = d.randint(6, 13)
+        d_model = n_heads * d.choice((2, 4))
+    found = dict(vocab_size=d.n_vocab(), hidden_size=d_model, num_hidden_layers=d.n_layers(), alibi=alibi)
+    found |= dict(num_attention_heads=n_heads, max_position_embeddings=d.longest_text(), bias=d.flag())
+    found |= dict(ffn_hidden_size=d.choice((None, d.randint(1, 60))), activation=d.choice(PLAIN))
+    found |= dict(layer_norm_epsilon=d.norm_eps(1e-5), tie_word_embeddings=d.flag())
+    if not alibi:
+        found["rope_parameters"] = d.rope()
+    if d.flag():
+        return found | dict(multi_query=n_heads == 1 or d.flag(), parallel_attn=d.flag())
+    n_kv_heads = d.divisor(n_heads)
+    n_norms = 2 if n_kv_heads in (1, n_heads) else d.choice((None, 1, 2))
+    return found | dict(new_decoder_architecture=True, num_kv_heads=n_kv_heads, num_ln_in_parallel_attn=n_norms)
+
+
+def mpt(d):
+    n_heads, d_model = d.heads()
+    if d.flag():
+        n_heads = d.randint(6, 13)
+        d_model = n_heads * d.randint(1, 4)
+    attention = dict(clip_qkv=clip(d), softmax_scale=d.choice((None, d.power(-1, 0))), alibi_bias_max=d.randint(1, 16))
+    found = dict(vocab_size=d.n_vocab(), d_model=d_model, n_heads=n_heads, n_layers=d.n_layers())
+    found |= dict(max_seq_len=d.longest_text(), layer_norm_epsilon=d.norm_eps(1e-5), tie_word_embeddings=d.flag())
+    return found | (dict(attn_config=attention) if d.flag(0.8) else {})
+
+
+def two_ropes(d, found, local_base):
+    """What layers without a window have, and the base of those with one."""
+    local = d.choice((local_base, found["rope_parameters"]["rope_theta"], d.power(0.5, 4)))
+    full = {name: value for name, value in found["rope_parameters"].items() if name != "truncate"}
+    found |= dict(sliding_window=d.window())
+    if d.flag():
+        found["layer_types"] = d.layer_types(found["num_hidden_layers"])
+    return found | dict(rope_parameters={FULL: full, SLIDING: dict(rope_type="default", rope_theta=local)})
+
+
+def gemma3(d):
+    found = two_ropes(d, after_llama(d, head_dim=1), 10000.0) | dict(attention_bias=d.flag())
+    found |= dict(hidden_activation=found.pop("hidden_act"))
+    found |= dict(final_logit_softcapping=d.choice((None, d.power(-0.5, 1.5))))
+    return found | dict(query_pre_attn_scalar=d.choice((found["head_dim"], d.randint(1, 40))))
+
+
+def olmo3(d):
+    return two_ropes(d, after_llama(d, eps=1e-5, head_dim=0), 500000.0) | dict(attention_bias=d.flag())
+
+
+def phi3(d):
+    found = after_llama(d, eps=1e-5, head_dim=0) | dict(sliding_window=d.choice((None, d.window())))
+    d_head = found["hidden_size"] // found["num_attention_heads"]
+    rotated = 2 * d.randint(1, d_head // 2)
+    fraction = min(1.0, math.nextafter((rotated + d.choice((0.0, 0.5))) / d_head, 2))
+    rope = dict(rope_type=d.choice(("default", "longrope")), rope_theta=d.choice((10000.0, d.power(0.5, 4))))
+    found["max_position_embeddings"] = d.longest_text()
+    if rope["rope_type"] == "longrope":
+        rope |= {name: [d.power(0, 1) for _ in range(rotated // 2)] for name in ("short_factor", "long_factor")}
+        rope |= dict(attention_factor=d.power(-0.3, 0.3)) if d.flag() else {}
+        n_trained = max(2, d.choice((d.tokens // 2, d.tokens + 2, d.tokens + NEW)))
+        found["max_position_embeddings"] = max(n_trained, found["max_position_embeddings"])
+        found["original_max_position_embeddings"] = n_trained
+    return found | dict(rope_parameters=rope | dict(partial_rotary_factor=fraction))
+
+
+def gpt_oss(d):
+    found = after_llama(d, eps=1e-5, head_dim=1) | dict(attention_bias=d.flag(), sliding_window=d.window())
+    del found["hidden_act"]
+    n_experts = d.randint(1, 6)
+    found |= dict(num_local_experts=n_experts, num_experts_per_tok=d.randint(1, n_experts))
+    found |= dict(swiglu_alpha=d.choice((1.702, d.power(-1, 1))), swiglu_limit=d.choice((7.0, d.power(-1, 1))))
+    if d.flag():
+        found["layer_types"] = d.layer_types(found["num_hidden_layers"])
+    return found
 
 
 def roformer(d):
@@ -380,8 +540,13 @@ OF_GPT_2 = options(
     activation_function=("silu", "tanh", "quick_gelu"),
 )
 OF_NEOX = (*options(hidden_act=("relu", "mish")), scaling_not_claimed, odd_rotary_width)
+OF_FALCON = options(activation=("silu", "mish"), apply_residual_connection_post_layernorm=(True,))
+OF_MPT = options(no_bias=(False,), logit_scale=(0.5,), norm_type=("rmsnorm",), expansion_ratio=(2,))
+OF_MPT += options(attn_config=(dict(alibi=False), dict(qk_ln=True), dict(prefix_lm=True)))
+OF_GEMMA_3 = options(use_bidirectional_attention=(True,), hidden_activation=("mish",), attn_logit_softcapping=(0.7,))
 OF_MAMBA = options(use_bias=(True,), use_conv_bias=(False,), hidden_act=("relu",))
 OF_OPT = options(word_embed_proj_dim=(6,), _remove_final_layer_norm=(True,), activation_function=("silu",))
+OF_STARCODER = (*options(hidden_act=("silu", "mish")), scaling_not_claimed)
 OF_ROFORMER = OF_BERT + options(rotary_value=(True,), embedding_size=(6,))
 
 DECODER = "ForCausalLM"
@@ -398,20 +563,32 @@ KINDS = {
     "gpt2": Kind("GPT2", "LMHeadModel", gpt2, OF_GPT_2),
     "gptj": Kind("GPTJ", DECODER, gptj, options(activation_function=("mish", "silu"))),
     "gptneox": Kind("GPTNeoX", DECODER, gptneox, OF_NEOX),
+    "granite": Kind("Granite", DECODER, granite, GATES),
     "llama": Kind("Llama", DECODER, llama, GATES),
     "mamba": Kind("Mamba", DECODER, mamba, OF_MAMBA),
     "mistral": Kind("Mistral", DECODER, mistral, GATES),
     "mixtral": Kind("Mixtral", DECODER, mixtral, GATES),
     "mt5": Kind("MT5", "ForConditionalGeneration", t5, OF_T5),
-    "olmo": Kind("Olmo", DECODER, olmo, GATES + options(clip_qkv=(0.5,))),
+    "olmo": Kind("Olmo", DECODER, olmo, GATES),
     "olmo2": Kind("Olmo2", DECODER, olmo2, GATES),
     "opt": Kind("OPT", DECODER, opt, OF_OPT),
     "qwen2": Kind("Qwen2", DECODER, qwen2, GATES),
     "qwen3": Kind("Qwen3", DECODER, qwen3, GATES),
+    "qwen3_moe": Kind("Qwen3Moe", DECODER, qwen3_moe, GATES),
     "roformer": Kind("RoFormer", ENCODER, roformer, OF_ROFORMER),
+    "smollm3": Kind("SmolLM3", DECODER, smollm3, GATES),
+    "starcoder2": Kind("Starcoder2", DECODER, starcoder2, OF_STARCODER),
     "t5": Kind("T5", "ForConditionalGeneration", t5, OF_T5),
     "t5_encoder": Kind("T5", "EncoderModel", t5, OF_T5 + options(is_decoder=(True,))),
     "mt5_encoder": Kind("MT5", "EncoderModel", t5, OF_T5 + options(is_decoder=(True,))),
+    "gemma3": Kind("Gemma3Text", DECODER, gemma3, OF_GEMMA_3),
+    "olmo3": Kind("Olmo3", DECODER, olmo3, options(hidden_act=("mish",))),
+    "phi3": Kind("Phi3", DECODER, phi3, options(hidden_act=("mish", "gelu_new"))),
+    "gpt_oss": Kind("GptOss", DECODER, gpt_oss, (scaling_not_claimed,)),
+    "cohere": Kind("Cohere", DECODER, cohere, GATES),
+    "falcon": Kind("Falcon", DECODER, falcon, OF_FALCON),
+    "mpt": Kind("Mpt", DECODER, mpt, OF_MPT),
+    "stablelm": Kind("StableLm", DECODER, stablelm, (*GATES, odd_rotary_width)),
 }
 
 
@@ -449,6 +626,7 @@ class Drawn:
         """Every option by name, with its value if it is one of a few."""
         for name, value in fields.items():
             if name == "rope_parameters":
+                value = value.get(FULL, value)
                 yield f"rope_type={value['rope_type']}"
                 yield from (f"{value['rope_type']} {key}" for key in value if key not in ("rope_type", "rope_theta"))
             elif isinstance(value, bool | str | None):
@@ -460,7 +638,8 @@ class Drawn:
         """The model, with random values, in its dtype."""
         kind, fields = KINDS[self.family], copy.deepcopy(self.all_fields)
         suffix = DECODER if self.family == "roformer" and fields["is_decoder"] else kind.model
-        hf = getattr(transformers, kind.config + (suffix if self.has_head else "Model"))
+        hf = kind.config.removesuffix("Text") + suffix if self.has_head else kind.config + "Model"
+        hf = getattr(transformers, hf)
         hf = hf(kind.of_config(**NO_TOKENS | fields))
         if self.family == "roformer":
             cases.with_table_as_buffer(hf)
@@ -497,13 +676,23 @@ def with_experts_one_by_one(hf):
 def older_rope(said, config):
     """``rope_theta`` and ``rope_scaling``, as before ``rope_parameters``."""
     rope = said.pop("rope_parameters", None)
+    if rope and FULL in rope:
+        local = rope[SLIDING]["rope_theta"]
+        if said["model_type"] != "gemma3_text" and local != config.default_theta:  # which the older file cannot say
+            said["rope_parameters"] = rope
+            return
+        said |= {"rope_local_base_freq": local} if said["model_type"] == "gemma3_text" else {}
+        rope = rope[FULL]
     if rope:
-        base, fraction = ("rotary_emb_base", "rotary_pct") if said["model_type"] == "gpt_neox" else ("rope_theta", None)
+        base, fraction = "rope_theta", "partial_rotary_factor"
+        if said["model_type"] == "gpt_neox":
+            base, fraction = "rotary_emb_base", "rotary_pct"
         said[base] = rope.pop("rope_theta")
-        if fraction:
+        if "partial_rotary_factor" in rope:
             said[fraction] = rope.pop("partial_rotary_factor")
-        rope["type"] = rope.pop("rope_type")
-        said["rope_scaling"] = None if rope["type"] == "default" else rope
+        kind = rope.pop("rope_type")
+        name = "rope_type" if said["model_type"] in ("gemma3_text", "olmo3") else "type"  # the older one they read not
+        said["rope_scaling"] = None if kind == "default" else rope | {name: kind}
 
 
 def other_names(said, config):
@@ -533,6 +722,7 @@ def no_architectures(said, config):
 
 MAY_BE_NULL = ("num_key_value_heads", "head_dim", "num_decoder_layers", "embedding_size", "word_embed_proj_dim")
 MAY_BE_NULL += ("n_inner", "layer_types", "rope_parameters", "rope_scaling", "qk_head_dim")
+MAY_BE_NULL += ("num_kv_heads", "ffn_hidden_size", "num_ln_in_parallel_attn", "attn_config")
 
 
 def nulls(said, config):
@@ -685,6 +875,13 @@ def tensors(folder):
     return {name: tensor for file in folder.glob("*.safetensors") for name, tensor in load_file(file).items()}
 
 
+def said_of_rope(rope):
+    needless = {"type"}  # the older name of rope_type
+    if rope.get("factor") == 1:
+        needless |= {"mscale", "mscale_all_dim"}  # factors of log(1)
+    return {name: value for name, value in rope.items() if name not in needless}
+
+
 SYNONYMS = {"gelu_fast": "gelu_new", "gelu_pytorch_tanh": "gelu_new"}
 UNSAID = {"transformers_version", "architectures", "dtype", "_name_or_path", "legacy", "slow_but_exact"}
 WINDOWS = {"sliding_window", "use_sliding_window", "max_window_layers"}
@@ -696,12 +893,20 @@ def said(config):
     if "layer_types" in fields:
         needless = {"max_window_layers"} if SLIDING in fields["layer_types"] else WINDOWS
         fields = {name: value for name, value in fields.items() if name not in needless}
+    if "no_rope_layers" in fields:  # the interval is read where there is no list
+        fields["no_rope_layers"] = fields["no_rope_layers"][: fields["num_hidden_layers"]]
+        del fields["no_rope_layer_interval"]
+    if "mlp_only_layers" in fields:
+        step, listed = fields.pop("decoder_sparse_step"), fields.pop("mlp_only_layers")
+        fields["dense"] = [i for i in range(fields["num_hidden_layers"]) if i in listed or (i + 1) % step]
     if fields.get("rope_parameters"):
         rope = fields["rope_parameters"]
-        needless = {"type"}  # the older name of rope_type
-        if rope.get("factor") == 1:
-            needless |= {"mscale", "mscale_all_dim"}  # factors of log(1)
-        fields["rope_parameters"] = {name: value for name, value in rope.items() if name not in needless}
+        by_type = rope if FULL in rope else {FULL: rope}
+        if len(by_type) == 2 and SLIDING not in fields["layer_types"]:
+            by_type = {FULL: rope[FULL]}
+        fields["rope_parameters"] = {kind: said_of_rope(rope) for kind, rope in by_type.items()}
+    if "attn_config" in fields:
+        fields["attn_config"] = {key: value for key, value in fields["attn_config"].items() if key not in UNSAID}
     if "pos_att_type" in fields:
         fields["pos_att_type"] = sorted(fields["pos_att_type"])
         if fields["max_relative_positions"] == -1:
@@ -724,7 +929,13 @@ def regret(ours, hf, given, attention_mask):
     whole = given | dict(ids=torch.cat((ids, written), 1))
     if "segments" in given:
         whole["segments"] = torch.zeros_like(whole["ids"])  # as our prompts have none
-    expected = their_logits(hf, whole, torch.cat((attention_mask, more), 1))[:, n - 1 : -1]
+    seen = torch.cat((attention_mask, more), 1)
+    if any(getattr(module, "by_length", False) for module in ours.modules()):  # each step is that of a longer text
+        steps = range(n, n + NEW)
+        found = [their_logits(hf, dict(ids=whole["ids"][:, :end]), seen[:, :end])[:, -1:] for end in steps]
+        expected = torch.cat(found, 1)
+    else:
+        expected = their_logits(hf, whole, seen)[:, n - 1 : -1]
     short = expected.amax(-1) - expected.gather(-1, written[..., None])[..., 0]
     return (short.max() / expected.abs().max()).item()
 

@@ -39,7 +39,20 @@ def our_logits(model, given, attention_mask):
     )
 
 
+def forget_longer_texts(model):
+    """Dynamic RoPE of theirs keeps the frequencies of the longest text that it has seen."""
+    for module in model.modules():
+        if "dynamic" in str(getattr(module, "rope_type", "")):
+            module.max_seq_len_cached = module.original_max_seq_len
+            for name in [name for name, _ in module.named_buffers() if name.endswith("original_inv_freq")]:
+                prefix = name.removesuffix("original_inv_freq")
+                setattr(module, f"{prefix}inv_freq", getattr(module, name).clone())
+                if prefix:
+                    setattr(module, f"{prefix}max_seq_len_cached", module.original_max_seq_len)
+
+
 def their_logits(model, given, attention_mask):
+    forget_longer_texts(model)
     knows = inspect.signature(model.forward).parameters
     if "source" in given:
         asked = dict(input_ids=given["source"], attention_mask=given["here"].long(), decoder_input_ids=given["ids"])

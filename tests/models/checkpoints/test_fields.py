@@ -141,6 +141,10 @@ CARRIED = {
     "mistral": """attention_bias=false mlp_bias=false unsloth_version="2025.1" rope_scaling=null""",
     "qwen2": """attention_bias=true use_mrope=false rope_scaling=null""",
     "qwen3": """unsloth_fixed=true mlp_bias=false""",
+    "qwen3_moe": """max_window_layers=48 rope_scaling=null shared_expert_intermediate_size=null mlp_bias=false""",
+    "granite": """rope_scaling=null use_sliding_window=false""",
+    "smollm3": """max_window_layers=28 pretraining_tp=2 use_cache=false""",
+    "starcoder2": """mlp_type="default" norm_type="layer_norm" residual_dropout=0.1 embedding_dropout=0.1""",
     "gemma": """unsloth_version="2025.1" hidden_activation=null sliding_window=null""",
     "gemma2": """cache_implementation="hybrid" sliding_window_size=4096 hidden_act="gelu" mlp_bias=false""",
     "gpt2": """n_special=0 predict_special_tokens=true _num_labels=1 summary_type="cls_index" n_ctx=40 is_decoder=false

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 from models.checkpoints.cases import CASES, NO_TOKENS, RELEASED, RELEASED_OTHERWISE, WrongRules
-from models.checkpoints.parity import difference, inputs, their_logits
+from models.checkpoints.parity import difference, forget_longer_texts, inputs, their_logits
 from randomness import randomize
 from safetensors.torch import load_file
 from torch.overrides import TorchFunctionMode
@@ -31,13 +31,44 @@ class Exact(TorchFunctionMode):
         return function(*map(wide, args), **{key: wide(value) for key, value in (kwargs or {}).items()})
 
 
-def share_frequencies(ours, hf):
-    """Both compute the frequencies of RoPE in float32, in another order; float64 would show the last bit of it."""
-    mine = [module.frequencies for module in ours.modules() if hasattr(module, "frequencies")]
+def share_frequencies(ours, hf, n_tokens=17):
+    """Both compute the frequencies of RoPE in float32, in another order; float64 would show the last bit of it. Those
+    that depend on the length are shared for texts of ``n_tokens``."""
+    mine = {}
+    for block, window in zip(ours.stack.blocks, ours.stack.windows, strict=True) if hasattr(ours, "stack") else ():
+        scheme = getattr(block.attention, "position", None)
+        if hasattr(scheme, "frequencies"):
+            for prefix in ("", "full_attention_" if window is None else "sliding_attention_"):
+                mine.setdefault(prefix, scheme)
     for module in hf.modules():
-        if mine and hasattr(module, "inv_freq"):
-            torch.testing.assert_close(module.inv_freq.float(), mine[0], rtol=1e-6, atol=0)
-            module.inv_freq = mine[0].to(module.inv_freq.dtype)
+        for prefix, scheme in mine.items():
+            name = f"{prefix}inv_freq"
+            if hasattr(module, name):
+                at_start = getattr(module, name)
+                torch.testing.assert_close(at_start.float(), scheme.frequencies, rtol=1e-6, atol=0)
+                shared = scheme.frequencies.to(at_start.dtype)
+                if scheme.by_length:
+                    with Exact():
+                        shared = scheme.scaling.at_length(scheme.d_rotary, scheme.base, torch.tensor(n_tokens))
+                    theirs = at_their_length(module, prefix, n_tokens)
+                    torch.testing.assert_close(theirs.double(), shared, rtol=1e-6, atol=0)
+                    keep_frequencies(module, prefix)
+                setattr(module, name, shared)
+
+
+def at_their_length(module, prefix, n_tokens):
+    """The frequencies that their module computes for a text of this length."""
+    kind = prefix.removesuffix("_")
+    module(torch.zeros(1, 1), torch.tensor([[n_tokens - 1]]), *[kind] * bool(kind))
+    return getattr(module, f"{prefix}inv_freq")
+
+
+def keep_frequencies(module, prefix):
+    """From now on, those that the module has, for any length."""
+    if prefix:
+        module.rope_type = module.rope_type | {prefix.removesuffix("_"): "default"}
+    else:
+        module.rope_type = "default"
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +121,7 @@ def test_files_go_round_bit_for_bit(name, made, tmp_path):
             assert torch.equal(their_logits(read, given, attention_mask), their_logits(hf, given, attention_mask))
     fields = [json.loads((f / "config.json").read_text()) for f in (folder, tmp_path / "ours")]
     differ = {k for k in fields[0] if fields[0][k] is not None and fields[0][k] != fields[1].get(k)}
-    assert differ <= {"transformers_version", "tie_word_embeddings", "rope_parameters", "architectures"}
+    assert differ <= {"transformers_version", "tie_word_embeddings", "rope_parameters", "attn_config", "architectures"}
 
 
 @ALL
@@ -101,7 +132,8 @@ def test_greedy_generation_is_theirs_token_for_token(name, made):
         return
     given, attention_mask = list(inputs(ours.config))[-1]
     hf.generation_config.update(**NO_TOKENS | dict(pad_token_id=0, decoder_start_token_id=0))
-    asked = dict(max_new_tokens=NEW, do_sample=False, use_cache=True)
+    asked = dict(max_new_tokens=NEW, do_sample=False, use_cache=CASES[name].their_cache)
+    forget_longer_texts(hf)
     if "source" in given:
         found = hf.generate(input_ids=given["source"], attention_mask=given["here"].long(), **asked)[:, 1:]
         sources = [row[here].tolist() for row, here in zip(given["source"], given["here"], strict=True)]

@@ -16,6 +16,7 @@ from tokenizers import Tokenizer as HuggingFace
 from transformers import (
     AutoTokenizer,
     BertTokenizer,
+    CohereTokenizer,
     DebertaTokenizer,
     DebertaV2Tokenizer,
     GemmaTokenizer,
@@ -131,8 +132,44 @@ def bloom():
     return pipeline(isolated(r" ?[^(\s|[.,!?…。，、।۔،])]+"), **names)
 
 
+def cohere():
+    turns = ("<|START_OF_TURN_TOKEN|>", "<|END_OF_TURN_TOKEN|>")
+    names = dict(unk_token="<UNK>", bos_token="<BOS_TOKEN>", eos_token=turns[1], pad_token="<PAD>")
+    made = CohereTokenizer(**with_vocab("<UNK>", "<BOS_TOKEN>", "<PAD>", *turns), **names, add_bos_token=True)
+    made.add_tokens([AddedToken(turns[0], special=True), AddedToken("<|USER_TOKEN|>", special=True)])
+    return made
+
+
+def falcon():
+    steps = pre_tokenizers.Punctuation("contiguous"), pre_tokenizers.ByteLevel(add_prefix_space=False)
+    steps += pre_tokenizers.Digits(individual_digits=False), isolated("[0-9][0-9][0-9]")
+    made = PreTrainedTokenizerFast(tokenizer_object=pipeline().backend_tokenizer, eos_token="<|endoftext|>")
+    made.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(list(steps))
+    made.add_tokens([AddedToken(f">>{name}<<", special=True) for name in ("TITLE", "ABSTRACT")])
+    return made
+
+
 def gpt4_like():
     return pipeline(isolated(LLAMA3.pattern), eos_token="<|endoftext|>", pad_token="<|pad|>")
+
+
+def granite():
+    made = GPT2Tokenizer(**with_vocab("<|endoftext|>", "<fim_prefix>"))
+    made.add_tokens([AddedToken(f"<|{role}_of_role|>", special=True) for role in ("start", "end")])
+    return made
+
+
+def smollm3():
+    made = pipeline(isolated(LLAMA3.pattern), bos_token="<|begin_of_text|>", eos_token="<|im_end|>")
+    made.add_tokens([AddedToken("<think>", normalized=False, special=False)])
+    return made
+
+
+def starcoder2():
+    made = GPT2Tokenizer(**with_vocab("<|endoftext|>", "<fim_prefix>"))
+    steps = [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    made.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(steps)
+    return made
 
 
 def deepseek():
@@ -195,6 +232,10 @@ TEXTS: dict[str, Callable[[], PreTrainedTokenizerFast] | str] = {
     "mixtral": lambda: llama(add_eos_token=True),
     "qwen2": qwen,
     "qwen3": qwen,
+    "qwen3_moe": qwen,
+    "granite": granite,
+    "smollm3": smollm3,
+    "starcoder2": starcoder2,
     "gemma": gemma,
     "gemma2": gemma,
     "olmo": neox,
@@ -210,6 +251,10 @@ TEXTS: dict[str, Callable[[], PreTrainedTokenizerFast] | str] = {
     "deberta": deberta,
     "deberta_v2": deberta_v2,
     "mamba": neox,
+    "cohere": cohere,
+    "falcon": falcon,
+    "mpt": neox,
+    "stablelm": gpt4_like,
 }
 """For each family a tokenizer of transformers' own class, whose ids and texts are ours; or why there is none."""
 
@@ -270,7 +315,21 @@ def slow_layout(family, folder):
     return type(theirs).from_pretrained(folder)
 
 
-SLOW = ["gpt2", "gptj", "opt", "gptneox", "olmo", "mamba", "qwen2", "qwen3", "deberta", "bert"]
+SLOW = [
+    "gpt2",
+    "gptj",
+    "opt",
+    "gptneox",
+    "olmo",
+    "mamba",
+    "mpt",
+    "qwen2",
+    "qwen3",
+    "qwen3_moe",
+    "starcoder2",
+    "deberta",
+]
+SLOW += ["bert"]
 
 
 @pytest.mark.syllabus("GT-40", "GT-42")

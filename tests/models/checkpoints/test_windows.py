@@ -93,6 +93,11 @@ def test_null_and_missing_are_two_things():
         ("gemma", dict(feedforward="geglu"), "feedforward='geglu'"),
         ("gemma2", dict(attention_scale=0.3), "attention_scale=0.3"),
         ("gemma2", dict(norm_placement="pre"), "norm_placement='pre'"),
+        ("granite", dict(attention_scale=None), "attention_scale=None"),
+        ("granite", {"rope.layers": (True, False)}, "rope.layers="),
+        ("smollm3", dict(logit_multiplier=0.5), "logit_multiplier=0.5"),
+        ("starcoder2", dict(output_bias=False), "output_bias=False"),
+        ("qwen3_moe", {"moe.router": "top_k_of_sigmoid"}, "moe.router='top_k_of_sigmoid'"),
     ],
 )
 def test_a_config_that_a_family_cannot_say_is_refused(family, changes, said):

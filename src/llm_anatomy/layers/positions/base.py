@@ -185,6 +185,11 @@ class PositionScheme(nn.Module):
     not_cacheable: str | None = None
     """Why keys cannot be kept from one step to the next; None if they can."""
 
+    def reads_alike(self, n_before: int, n_after: int) -> bool:
+        """Whether the tokens of a text of ``n_before`` tokens are read in the same way when it has ``n_after``, so that
+        what is cached of them still holds."""
+        return True
+
     def embed(
         self, x: Float[Tensor, "batch tokens d_model"], positions: Int[Tensor, "#batch tokens"]
     ) -> Float[Tensor, "batch tokens d_model"]:

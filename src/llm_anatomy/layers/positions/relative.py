@@ -91,11 +91,15 @@ class T5Bias(ScalarBias):
 
 
 def alibi_slopes(
-    n_heads: int, device: torch.device | str | None = None, dtype: torch.dtype = torch.float32
+    n_heads: int,
+    device: torch.device | str | None = None,
+    dtype: torch.dtype = torch.float32,
+    *,
+    bias_max: int = 8,
 ) -> Float[Tensor, "heads"]:
-    r"""Compute the slopes of ALiBi, a geometric sequence from :math:`2^{-8/n}` to :math:`2^{-8}`.
+    r"""Compute the slopes of ALiBi, a geometric sequence from :math:`2^{-b/n}` to :math:`2^{-b}`, with b = 8.
 
-    .. math:: m_h = 2^{-8h/n}, \quad h = 1, \dots, n \quad \text{for } n \text{ a power of two}
+    .. math:: m_h = 2^{-bh/n}, \quad h = 1, \dots, n \quad \text{for } n \text{ a power of two}
 
     For other numbers of heads, n is the next power of two: the heads take every second slope, beginning with the second
     one, and then the remaining slopes from the first on.
@@ -103,21 +107,23 @@ def alibi_slopes(
     Args:
         n_heads: number of heads, at least 1.
         device, dtype: of the slopes.
+        bias_max: b, at least 1: 8 in the paper, 16 in MPT-7B-StoryWriter, whose gentler slopes reach 65,536 tokens.
 
     Returns:
         Slopes above 0, one for each head.
 
     Raises:
-        ValueError: for fewer than one head.
+        ValueError: for fewer than one head, or a ``bias_max`` below 1.
 
-    Source: Press et al. (2022), section 3, and its code for other head counts; GT-31.
+    Source: Press et al. (2022), section 3, and its code for other head counts; MosaicML (2023), "MPT-7B", the released
+    code (``bias_max``); GT-31.
 
     >>> alibi_slopes(3).tolist(), alibi_slopes(4).tolist()
     ([0.0625, 0.00390625, 0.25], [0.25, 0.0625, 0.015625, 0.00390625])
     """
-    _check_at_least_one(n_heads=n_heads)
+    _check_at_least_one(n_heads=n_heads, bias_max=bias_max)
     power = 1 << (n_heads - 1).bit_length()
-    slopes = torch.exp2(-8 / power * torch.arange(1, power + 1, device=device, dtype=dtype))
+    slopes = torch.exp2(-bias_max / power * torch.arange(1, power + 1, device=device, dtype=dtype))
     return slopes if power == n_heads else torch.cat((slopes[1::2], slopes[::2]))[:n_heads]
 
 
@@ -132,9 +138,11 @@ class ALiBi(PositionScheme):
 
     Args:
         n_heads: number of query heads, at least 1.
+        bias_max: as in :func:`alibi_slopes`.
 
     Raises:
-        ValueError: for fewer than one head; in ``bias``, for another number of heads or positions that do not fit.
+        ValueError: for fewer than one head, or a ``bias_max`` below 1; in ``bias``, for another number of heads or
+            positions that do not fit.
 
     Source: Press et al. (2022), section 3; GT-31 (erratum E-55: it does not hinder the cache).
 
@@ -143,17 +151,54 @@ class ALiBi(PositionScheme):
     [[-0.0, -1.0, -2.0], [-1.0, -0.0, -1.0], [-2.0, -1.0, -0.0]]
     """
 
-    def __init__(self, n_heads: int):
+    def __init__(self, n_heads: int, *, bias_max: int = 8):
         super().__init__()
-        _check_at_least_one(n_heads=n_heads)
-        self.n_heads = n_heads
+        _check_at_least_one(n_heads=n_heads, bias_max=bias_max)
+        self.n_heads, self.bias_max = n_heads, bias_max
 
     def bias(self, query: Query, key: Key, context: PositionContext) -> Bias:
         context.check(query, key, n_heads=self.n_heads)
         distances = context.offsets.abs()[:, None]  # (batch or 1, 1, queries, keys)
-        slopes = alibi_slopes(self.n_heads, query.device, _wide(query.dtype))[:, None, None]  # (heads, 1, 1)
         # -m_h |p_j - p_i|
-        return (-slopes * distances).to(query.dtype)
+        return (-self._slopes(query) * distances).to(query.dtype)
+
+    def _slopes(self, query: Tensor) -> Tensor:
+        slopes = alibi_slopes(self.n_heads, query.device, _wide(query.dtype), bias_max=self.bias_max)
+        return slopes[:, None, None]  # (heads, 1, 1)
+
+
+class FalconALiBi(ALiBi):
+    r"""ALiBi as Falcon-RW was trained with it: rounded to bfloat16, and added before the scores are scaled.
+
+    .. math:: s_{ij} = \frac{q_i^\top k_j + \mathrm{bf16}(\mathrm{bf16}(m_h)\, p_j)}{\sqrt{d_\mathrm{head}}}
+
+    Without the rounding this is :class:`ALiBi` with slopes :math:`m_h / \sqrt{d_\mathrm{head}}`. But bfloat16 has eight
+    binary digits: from position 256 on, some neighbouring keys get the same bias, and from 512 on most do. Since the
+    rounding depends on the position of a key, and not only on its distance, the scheme is no longer relative.
+
+    Args:
+        n_heads: number of query heads, at least 1.
+
+    Raises:
+        ValueError: as :class:`ALiBi`.
+
+    Source: Penedo et al. (2023), "The RefinedWeb Dataset for Falcon LLM", the released code; Press et al. (2022),
+    section 3.
+
+    >>> x, positions = torch.zeros(1, 1, 4, 1), torch.tensor([[0, 256, 257, 258]])
+    >>> (256 * FalconALiBi(1).bias(x, x, PositionContext(positions))[0, 0, 3]).tolist()  # 257 is not there
+    [0.0, 256.0, 256.0, 258.0]
+    """
+
+    def __init__(self, n_heads: int):
+        super().__init__(n_heads)
+
+    def bias(self, query: Query, key: Key, context: PositionContext) -> Bias:
+        context.check(query, key, n_heads=self.n_heads)
+        positions = context.key_positions[:, None, None].bfloat16()  # (batch or 1, 1, 1, keys)
+        # bf16(bf16(m_h) p_j) / sqrt(d_head)
+        added = (self._slopes(query).bfloat16() * positions).to(_wide(query.dtype)) * self.scale(query.shape[-1])
+        return added.to(query.dtype).expand(-1, -1, query.shape[-2], -1)
 
 
 # --- Vectors per offset ---

@@ -10,6 +10,7 @@ to the other.
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 
@@ -29,6 +30,8 @@ class Frequencies:
 
     The subclasses lower the frequencies, so that a model can read longer texts than it was trained on. Each is an
     object that is called with ``(d_rotary, base)``; ``attention_scaling`` multiplies rotated queries and keys alike.
+    Where frequencies depend on the length of the text (``by_length``), the call gives those of the trained length, and
+    ``at_length`` those of another one.
 
     Source: Su et al. (2021), section 3.2.2; IITD-26, CMU-31, GT-36 (the list has d/2 values: errata E-39, E-53).
 
@@ -36,13 +39,29 @@ class Frequencies:
     [1.0, 0.1, 0.01, 0.001]
     """
 
+    by_length: ClassVar[bool] = False
+    """Whether the frequencies depend on the length of the text. What a cache holds of a shorter text then no longer
+    holds: keys were rotated by other frequencies, and in all layers but the first they were computed from tokens that
+    had seen such keys."""
+
     @property
     def attention_scaling(self) -> float:
         return 1.0
 
     def __call__(self, d_rotary: int, base: float) -> Float[Tensor, "pairs"]:
-        exponents = torch.arange(0, d_rotary, 2, dtype=torch.float32, device="cpu") / d_rotary
-        return 1.0 / base**exponents
+        return 1.0 / base ** _exponents(d_rotary)
+
+    def at_length(self, d_rotary: int, base: float, n_tokens: Int[Tensor, ""]) -> Float[Tensor, "pairs"]:
+        """The frequencies for a text of this many tokens, on the device of ``n_tokens``."""
+        return self(d_rotary, base).to(n_tokens.device)
+
+    def alike(self, n_before: int, n_after: int) -> bool:
+        """Whether texts of both lengths have the same frequencies."""
+        return True
+
+
+def _exponents(d_rotary: int, device: torch.device | str = "cpu") -> Float[Tensor, "pairs"]:
+    return torch.arange(0, d_rotary, 2, dtype=torch.float32, device=device) / d_rotary
 
 
 @dataclass(frozen=True)
@@ -93,16 +112,149 @@ class NTKScaling(_Scaled):
 
     @classmethod
     def for_length(cls, n_tokens: int, original_max_position_embeddings: int, factor: float) -> "NTKScaling":
-        """Make the dynamic form: no change up to the trained length, and beyond it by as much as ``n_tokens`` requires.
-        Keys that were cached for another length were rotated by other frequencies, and must be computed again."""
+        """Make the scaling that :class:`DynamicNTKScaling` has for one length: no change up to the trained length, and
+        beyond it by as much as ``n_tokens`` requires."""
         return cls(
             factor * max(n_tokens, original_max_position_embeddings) / original_max_position_embeddings - (factor - 1)
         )
 
     def __call__(self, d_rotary: int, base: float) -> Float[Tensor, "pairs"]:
-        if d_rotary < 4:
-            raise ValueError(f"d_rotary={d_rotary} must be at least 4 for NTK scaling")
+        _check_planes(d_rotary)
         return super().__call__(d_rotary, base * self.factor ** (d_rotary / (d_rotary - 2)))
+
+
+def _check_planes(d_rotary: int) -> None:
+    if d_rotary < 4:
+        raise ValueError(f"d_rotary={d_rotary} must be at least 4 for NTK scaling")
+
+
+@dataclass(frozen=True)
+class DynamicNTKScaling(_Scaled):
+    r"""NTK scaling by as much as the text requires: no change up to the trained length, and a larger base beyond it.
+
+    .. math:: \mathrm{base}' = \mathrm{base} \cdot
+        \left(\mathrm{factor}\,\frac{n}{n_\mathrm{trained}} - (\mathrm{factor} - 1)\right)^{d_\mathrm{rotary} /
+        (d_\mathrm{rotary} - 2)}, \quad n = \max(n_\mathrm{tokens}, n_\mathrm{trained})
+
+    Every new token beyond the trained length changes all frequencies, so that the whole text must be read again, and a
+    cache is of no use: a model refuses to go on with one, and ``generate`` reads anew at every step. Hugging Face's
+    code agrees without a cache; with one it mixes keys that were rotated for different lengths.
+
+    Args:
+        factor: how fast the base grows with the length, at least 1.
+        original_max_position_embeddings: the length that the model was trained on.
+
+    Raises:
+        ValueError: for a factor or a length below 1; when called for fewer than two planes.
+
+    Source: emozilla (2023), "Dynamically scaled RoPE"; Peng et al. (2023), "YaRN", section 3.3 and appendix A.2.
+
+    >>> dynamic = DynamicNTKScaling(factor=4.0, original_max_position_embeddings=100)
+    >>> [round(f, 6) for f in dynamic(4, 10000.0).tolist()]
+    [1.0, 0.01]
+    >>> [round(f, 6) for f in dynamic.at_length(4, 10000.0, torch.tensor(200)).tolist()]
+    [1.0, 0.002]
+    """
+
+    original_max_position_embeddings: int
+    by_length: ClassVar[bool] = True
+
+    def __post_init__(self):
+        super().__post_init__()
+        _check_length(self.original_max_position_embeddings)
+
+    def __call__(self, d_rotary: int, base: float) -> Float[Tensor, "pairs"]:
+        _check_planes(d_rotary)
+        return super().__call__(d_rotary, base)
+
+    def at_length(self, d_rotary: int, base: float, n_tokens: Int[Tensor, ""]) -> Float[Tensor, "pairs"]:
+        n_trained = self.original_max_position_embeddings
+        growth = self.factor * n_tokens.clamp(min=n_trained) / n_trained - (self.factor - 1)
+        return 1.0 / (base * growth ** (d_rotary / (d_rotary - 2))) ** _exponents(d_rotary, n_tokens.device)
+
+    def alike(self, n_before: int, n_after: int) -> bool:
+        return max(n_before, n_after) <= self.original_max_position_embeddings or n_before == n_after
+
+
+def _check_length(original_max_position_embeddings: int) -> None:
+    if not original_max_position_embeddings >= 1:
+        raise ValueError(f"{original_max_position_embeddings=} must be at least 1")
+
+
+@dataclass(frozen=True)
+class LongRoPEScaling(_Scaled):
+    r"""LongRoPE: a divisor for each plane, found by search, and one list of them for each of two ranges of lengths.
+
+    .. math:: \theta_i' = \frac{\theta_i}{\lambda_i}, \quad \lambda = \begin{cases} \mathrm{short} &
+        n_\mathrm{tokens} \le n_\mathrm{trained} \\ \mathrm{long} & \text{otherwise} \end{cases}
+
+    When a text grows beyond the trained length, all frequencies change at that token, and the whole text must be read
+    again: a model refuses to go on with its cache, and ``generate`` reads anew, as Hugging Face's code of Phi-3 does.
+
+    Args:
+        factor: how many times longer than in training a text may be, at least 1.
+        original_max_position_embeddings: the length that the model was trained on; at least 2 unless the factor is 1 or
+            ``attention_factor`` is given.
+        short_factor, long_factor: the divisors of the planes, all above 0, up to that length and beyond it.
+        attention_factor: multiplies rotated queries and keys; :math:`\sqrt{1 + \ln \mathrm{factor} / \ln
+            n_\mathrm{trained}}` by default.
+
+    Raises:
+        ValueError: for numbers out of range; when called, for lists of another length than the number of planes.
+
+    Source: Ding et al. (2024), "LongRoPE", sections 3.2 and 3.3; Abdin et al. (2024), "Phi-3 Technical Report",
+    section 2.
+
+    >>> scaling = LongRoPEScaling(4.0, 100, short_factor=(1.0, 1.0), long_factor=(1.0, 5.0))
+    >>> [round(f, 6) for f in scaling(4, 10000.0).tolist()]
+    [1.0, 0.01]
+    >>> [round(f, 6) for f in scaling.at_length(4, 10000.0, torch.tensor(101)).tolist()]
+    [1.0, 0.002]
+    """
+
+    original_max_position_embeddings: int
+    short_factor: tuple[float, ...]
+    long_factor: tuple[float, ...]
+    attention_factor: float | None = None
+    by_length: ClassVar[bool] = True
+
+    def __post_init__(self):
+        super().__post_init__()
+        _check_length(self.original_max_position_embeddings)
+        for name in ("short_factor", "long_factor"):
+            divisors = getattr(self, name)
+            if not all(isinstance(divisor, int | float) and divisor > 0 for divisor in divisors):
+                raise ValueError(f"{name}={divisors!r:.60} must hold numbers above 0")
+        if self.original_max_position_embeddings == 1 and self.factor > 1 and self.attention_factor is None:
+            raise ValueError("original_max_position_embeddings=1 must be at least 2 unless attention_factor is given")
+
+    @property
+    def attention_scaling(self) -> float:
+        if self.attention_factor is not None or self.factor == 1:
+            return 1.0 if self.attention_factor is None else self.attention_factor
+        return math.sqrt(1 + math.log(self.factor) / math.log(self.original_max_position_embeddings))
+
+    def __call__(self, d_rotary: int, base: float) -> Float[Tensor, "pairs"]:
+        for name in ("short_factor", "long_factor"):
+            n = len(getattr(self, name))
+            if n != d_rotary // 2:
+                raise ValueError(f"{name} holds {n} numbers; it must hold one for each of {d_rotary // 2} planes")
+        return self._divided(d_rotary, base, torch.tensor(self.short_factor, dtype=torch.float32, device="cpu"))
+
+    def at_length(self, d_rotary: int, base: float, n_tokens: Int[Tensor, ""]) -> Float[Tensor, "pairs"]:
+        short, long = (
+            torch.tensor(divisors, dtype=torch.float32, device=n_tokens.device)
+            for divisors in (self.short_factor, self.long_factor)
+        )
+        return self._divided(d_rotary, base, torch.where(n_tokens > self.original_max_position_embeddings, long, short))
+
+    def alike(self, n_before: int, n_after: int) -> bool:
+        n_trained = self.original_max_position_embeddings
+        return (n_before > n_trained) == (n_after > n_trained)
+
+    @staticmethod
+    def _divided(d_rotary: int, base: float, divisors: Float[Tensor, "pairs"]) -> Float[Tensor, "pairs"]:
+        return 1.0 / (divisors * base ** _exponents(d_rotary, divisors.device))
 
 
 @dataclass(frozen=True)
@@ -129,10 +281,7 @@ class _ScaledByTurns(_Scaled):
 
     def __post_init__(self):
         super().__post_init__()
-        if not self.original_max_position_embeddings >= 1:
-            raise ValueError(
-                f"original_max_position_embeddings={self.original_max_position_embeddings} must be at least 1"
-            )
+        _check_length(self.original_max_position_embeddings)
         if not self.beta_fast > self.beta_slow > 0:
             raise ValueError(f"beta_fast={self.beta_fast} must be above beta_slow={self.beta_slow}, and that above 0")
 
@@ -150,8 +299,8 @@ class YaRNScaling(_ScaledByTurns):
         \ln\frac{n_\mathrm{trained}}{2\pi\,\mathrm{turns}}
 
     i(turns) is the index of the plane that makes this many full turns within the trained length, rounded down for fast
-    and up for slow. The paper blends by the number of turns. Its code and the models that use it blend by the index of
-    the plane, and so do we.
+    and up for slow unless ``truncate=False``, as in gpt-oss. The paper blends by the number of turns. Its code and the
+    models that use it blend by the index of the plane, and so do we.
 
     Args:
         factor: how many times longer than in training a text may be, at least 1.
@@ -160,6 +309,7 @@ class YaRNScaling(_ScaledByTurns):
             one with fewer than ``beta_slow`` is interpolated.
         attention_factor: :math:`\sqrt{1/t}`. It multiplies rotated queries and rotated keys, so that the scores are
             divided by the temperature t. By default :math:`0.1 \ln(\mathrm{factor}) + 1`.
+        truncate: whether i(fast) and i(slow) are rounded to whole planes.
 
     Source: Peng et al. (2023), "YaRN", sections 3.2 to 3.4.
 
@@ -170,6 +320,7 @@ class YaRNScaling(_ScaledByTurns):
     beta_fast: float = 32.0
     beta_slow: float = 1.0
     attention_factor: float | None = None
+    truncate: bool = True
 
     @property
     def attention_scaling(self) -> float:
@@ -183,8 +334,10 @@ class YaRNScaling(_ScaledByTurns):
                 / (2 * math.log(base))
             )
 
-        fast = max(math.floor(index(self.beta_fast)), 0)
-        slow = min(math.ceil(index(self.beta_slow)), d_rotary - 1)  # below fast for tiny bases and lengths, as there
+        fast, slow = index(self.beta_fast), index(self.beta_slow)
+        if self.truncate:
+            fast, slow = math.floor(fast), math.ceil(slow)
+        fast, slow = max(fast, 0), min(slow, d_rotary - 1)  # slow below fast for tiny bases and lengths, as there
         slow += 0.001 * (slow == fast)  # no division by zero
         kept = 1 - ((torch.arange(d_rotary // 2, device="cpu") - fast) / (slow - fast)).clamp(0, 1)
         return self.blend(super().__call__(d_rotary, base), kept)
@@ -370,6 +523,9 @@ class Rotary(PositionScheme):
     allowed. Angles are computed in float32 at least, whatever the dtype of the model; ``.to(dtype)`` does not touch the
     frequencies.
 
+    With frequencies that depend on the length of the text, the text is as long as its last position says, over the
+    whole batch, as in Hugging Face's code.
+
     Args:
         d_rotary: number of entries of a head that are rotated, the first ones; even, at most the width of a head.
         base: the larger, the lower the lowest frequency; above 1.
@@ -397,6 +553,7 @@ class Rotary(PositionScheme):
             raise ValueError(f"{base=} must be above 1")
         scheme = Frequencies() if frequencies is None else frequencies
         self.d_rotary, self.attention_scaling = d_rotary, scheme.attention_scaling
+        self.base, self.scaling, self.by_length = base, scheme, scheme.by_length
         self.register_buffer("frequencies", scheme(d_rotary, base), persistent=False)
 
     def rotate(
@@ -434,8 +591,13 @@ class Rotary(PositionScheme):
         """Rotate all entries of ``x``."""
         raise NotImplementedError
 
-    def _angles(self, positions: Tensor, frequencies: Tensor, dtype: torch.dtype) -> Tensor:
-        wide = _wide(dtype)
+    def reads_alike(self, n_before: int, n_after: int) -> bool:
+        return not self.by_length or self.scaling.alike(n_before, n_after)
+
+    def _angles(self, positions: Tensor, dtype: torch.dtype) -> Tensor:
+        wide, frequencies = _wide(dtype), self.frequencies
+        if self.by_length and positions.numel():
+            frequencies = self.scaling.at_length(self.d_rotary, self.base, positions.max() + 1)
         frequencies = frequencies.to(positions.device, wide)
         positions = positions[..., None] if positions.ndim == 1 else positions[:, None, :, None]
         return positions.to(wide) * frequencies  # (tokens, pairs) or (batch or 1, 1, tokens, pairs)
@@ -483,7 +645,7 @@ class InterleavedRotary(Rotary):
     """
 
     def tables(self, positions: Int[Tensor, "*batch tokens"], dtype: torch.dtype) -> tuple[Tensor, ...]:
-        angles = self._angles(positions, self.frequencies, dtype)
+        angles = self._angles(positions, dtype)
         return (torch.stack((angles.cos(), angles.sin()), -1) * self.attention_scaling,)  # (..., pairs, 2)
 
     def _rotate(self, x: Float[Tensor, "*leading tokens d_rotary"], *tables: Tensor) -> Tensor:
@@ -509,7 +671,7 @@ class HalfSplitRotary(Rotary):
     """
 
     def tables(self, positions: Int[Tensor, "*batch tokens"], dtype: torch.dtype) -> tuple[Tensor, ...]:
-        angles = self._angles(positions, self.frequencies, dtype)  # (..., tokens, pairs)
+        angles = self._angles(positions, dtype)  # (..., tokens, pairs)
         cos, sin = angles.cos() * self.attention_scaling, angles.sin() * self.attention_scaling
         return torch.cat((cos, cos), -1).to(dtype), torch.cat((-sin, sin), -1).to(dtype)
 

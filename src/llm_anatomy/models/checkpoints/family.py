@@ -24,7 +24,8 @@ LanguageModel = (
 )
 """The models that a config describes. Families of released weights have a ``Transformer`` or a ``MambaLM``."""
 
-FIELDS_OF_THE_HEAD = {"tie_word_embeddings", "scale_decoder_outputs", "final_logit_softcapping"}
+FIELDS_OF_THE_HEAD = {"tie_word_embeddings", "scale_decoder_outputs", "final_logit_softcapping", "logits_scaling"}
+FIELDS_OF_THE_HEAD |= {"logit_scale"}
 """Fields of ``config.json`` that do not affect hidden states."""
 
 TENSORS_OF_THE_HEAD = ("unembedding.", "token_head.")
@@ -74,6 +75,7 @@ class Family:
         prefix: of the tensors' names, which files of the bare model leave out.
         renamed: parts of names in older files, and their names today.
         ignored: names, with placeholders, of tensors that a file may hold and that are not read, besides ``DERIVED``.
+        bare: the class of the models without a head, if its name does not follow from the first of ``architectures``.
         copies: names of tensors that may repeat another one, and the name of that. If the head differs from the
             embedding, the model is loaded without tied embeddings.
         config_class: the class of our config.
@@ -98,13 +100,14 @@ class Family:
     renamed: Mapping[str, str] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     copies: Mapping[str, str] = field(default_factory=dict)
+    bare: str | None = None
     config_class: type[Config] = ModelConfig
     build: Callable[[Any], LanguageModel] = Transformer
 
     @property
     def bare_architecture(self) -> str:
         """The class of the models without a head, such as ``BertModel``."""
-        return re.sub("(For[A-Z][A-Za-z]+|LMHeadModel)$", "Model", self.architectures[0])
+        return self.bare or re.sub("(For[A-Z][A-Za-z]+|LMHeadModel)$", "Model", self.architectures[0])
 
     def without_head(self) -> "Family":
         """The family of the bare models. What the head consists of may be in their files, and is not read."""

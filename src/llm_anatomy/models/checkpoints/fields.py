@@ -321,8 +321,10 @@ class Rope:
     Raises:
         ValueError: from ``from_hf``, for a type of scaling that is not supported, and for unknown parameters.
 
-    Source: Su et al. (2021), section 3.4; Chen et al. (2023), section 3.2; Peng et al. (2023), section 3.4; code of
-    Llama 3.1; GT-35.
+    Dynamic scaling begins at ``max_position_embeddings``, and the model may then read longer texts.
+
+    Source: Su et al. (2021), section 3.4; Chen et al. (2023), section 3.2; Peng et al. (2023), sections 3.3 and 3.4;
+    code of Llama 3.1; GT-35.
 
     >>> old = {"rope_theta": 500.0, "rope_scaling": {"type": "linear", "factor": 2.0}}
     >>> Rope().from_hf(Record("config.json", old))
@@ -337,8 +339,16 @@ class Rope:
     options = {
         "default": (),
         "linear": ("factor",),
+        "dynamic": ("factor",),
         "llama3": ("factor", "original_max_position_embeddings", "low_freq_factor", "high_freq_factor"),
-        "yarn": ("factor", "original_max_position_embeddings", "beta_slow", "beta_fast", "attention_factor"),
+        "yarn": (
+            "factor",
+            "original_max_position_embeddings",
+            "beta_slow",
+            "beta_fast",
+            "attention_factor",
+            "truncate",
+        ),
     }
     ours = {"low_freq_factor": "beta_slow", "high_freq_factor": "beta_fast"}
     read_too: ClassVar[dict[str, tuple[str, ...]]] = {}
@@ -365,6 +375,9 @@ class Rope:
         hf = {self._ours(key): (key, value) for key, value in parameters.items()}
         hf |= {"rope.base": ("rope_theta", base), "rope.fraction": ("partial_rotary_factor", fraction)}
         values = {ours: of_right_type(record, name, ours, value, f"{key}=") for ours, (key, value) in hf.items()}
+        if kind == "dynamic":  # the longest text in training is no bound then
+            n_trained = at_least_one(record, "max_position_embeddings", NEEDED)
+            values |= {"rope.scaling.original_max_position_embeddings": n_trained, "n_ctx": None}
         return values if kind == "default" else {"rope.scaling.type": kind, **values}
 
     def to_hf(self, config: Config) -> dict[str, Any]:
@@ -375,6 +388,8 @@ class Rope:
         old = {self.base_name: base}
         if kind != "default":
             old["rope_scaling"] = {"rope_type": kind, "type": kind, **scaling}
+        if kind == "dynamic":
+            old["max_position_embeddings"] = config.get("rope.scaling.original_max_position_embeddings")
         if self.fraction_name:
             old[self.fraction_name] = config.get("rope.fraction")
             fraction = {"partial_rotary_factor": config.get("rope.fraction")}
@@ -383,7 +398,7 @@ class Rope:
     def _parameters(self, record: Record) -> tuple[str, dict[str, Any]]:
         """The field that holds the parameters, and all of them by their newer names, without null."""
         usual = {"rope_type": "default", "rope_theta": given(record, (self.base_name,), self.base)[1]}
-        usual["partial_rotary_factor"] = given(record, self.names[3:], self.fraction)[1]
+        usual["partial_rotary_factor"] = given(record, self.names[3:4], self.fraction)[1]
         found = {}
         for name in ("rope_scaling", "rope_parameters"):
             parameters = record.fields.get(name)
@@ -469,6 +484,29 @@ def of_right_type(record: Record, name: str, ours: str, value: Any, before: str 
             if isinstance(value, int | float) and not abs(value) <= largest:
                 record.refuse(name, f"{before}{value!r:.60} must be at most {largest}")
             return float(value) if base is float and value is not None else value
+    return value
+
+
+def at_least_one(record: Record, name: str, default: object) -> int:
+    """Read a number without fraction that is at least 1.
+
+    Args:
+        record: of ``config.json``.
+        name: of the field there.
+        default: for a field that is missing or null, or ``NEEDED``.
+
+    Raises:
+        ValueError: for anything else.
+
+    Source: as :class:`Field`.
+
+    >>> at_least_one(Record("config.json", {"decoder_sparse_step": 0}), "decoder_sparse_step", 1)
+    Traceback (most recent call last):
+    ValueError: config.json, key 'decoder_sparse_step': 0 must be a number without fraction, from 1
+    """
+    _, value = given(record, (name,), default)
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < 2**31:
+        record.refuse(name, f"{value!r:.60} must be a number without fraction, from 1")
     return value
 
 

@@ -20,8 +20,9 @@ MODELS = {
 }  # fmt: skip
 """The presets of the table in the order in which they appeared, and how they are called there."""
 POSITIONS = {
-    "none": "none", "sinusoidal": "sinusoidal", "learned": "learned", "rope": "RoPE", "alibi": "ALiBi", "t5": "T5 bias",
-    "shaw": "Shaw", "transformer_xl": "XL style", "deberta": "DeBERTa", "deberta_v2": "DeBERTa", "tupe": "TUPE",
+    "none": "none", "sinusoidal": "sinusoidal", "learned": "learned", "rope": "RoPE", "alibi": "ALiBi",
+    "falcon_alibi": "ALiBi", "t5": "T5 bias", "shaw": "Shaw", "transformer_xl": "XL style", "deberta": "DeBERTa",
+    "deberta_v2": "DeBERTa", "tupe": "TUPE",
 }  # fmt: skip
 SORTS = ("year", "parameters", "cache", "FLOPs", "price")
 ROWS = ("model", "year", "kind", "norm", "norm placement", "positions", "feed-forward", "experts", "block", "attention",

@@ -153,6 +153,7 @@ class LatentRope(Rope):
     (1.0, 0.114721)
     """
 
+    options: ClassVar = {kind: keys for kind, keys in Rope.options.items() if kind != "dynamic"}  # theirs misreads it
     read_too: ClassVar = {"yarn": ("mscale", "mscale_all_dim")}
 
     def from_hf(self, record: Record) -> dict[str, Any]:

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from llm_anatomy.config import FULL, SLIDING, ModelConfig
-from llm_anatomy.models.checkpoints import windows
+from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints.families import llama
 from llm_anatomy.models.checkpoints.family import Family
 from llm_anatomy.models.checkpoints.fields import Field, Must, OrNull, Rope, Shared, given
 from llm_anatomy.models.checkpoints.rules import Rule
+from llm_anatomy.models.checkpoints.windows import Windows
 
 
 def rules(config: ModelConfig) -> list[Rule]:
@@ -29,31 +29,6 @@ def rules(config: ModelConfig) -> list[Rule]:
         Rule(hf + "pre_feedforward_layernorm.weight", at + "feedforward_residual.norm_in.weight"),
         Rule(hf + "post_feedforward_layernorm.weight", at + "feedforward_residual.norm_out.weight"),
     ]
-
-
-class Windows:
-    """The windows of the layers that ``layer_types`` lists, and by default of every other layer from the first on.
-
-    Source: Gemma Team (2024b), section 2; UCL-13.
-
-    >>> from llm_anatomy.files import Record
-    >>> Windows().from_hf(Record("config.json", {"num_hidden_layers": 4, "sliding_window": 8}))
-    {'window': 8, 'layer_types': ('sliding_attention', 'full_attention')}
-    """
-
-    names = ("sliding_window", "layer_types")
-
-    def from_hf(self, record) -> dict[str, Any]:
-        """Convert Hugging Face's fields to ours."""
-        window = OrNull("sliding_window", "window", default=4096).from_hf(record)["window"]
-        n_layers = record.take("num_hidden_layers", int)
-        alternating = [(SLIDING, FULL)[layer % 2] for layer in range(n_layers)]
-        name, types = given(record, ("layer_types",), alternating)
-        return windows.window_of(record, name, types, window)
-
-    def to_hf(self, config: ModelConfig) -> dict[str, Any]:
-        """Convert our config to Hugging Face's fields. Their model wants a width even where no layer has a window."""
-        return {"sliding_window": config.window or 4096, "layer_types": windows.layer_types(config)}
 
 
 class QueryScale:
@@ -101,7 +76,7 @@ FAMILY = Family(
         OrNull("attn_logit_softcapping", "attn_logit_softcapping", default=50.0),
         OrNull("final_logit_softcapping", "final_logit_softcapping", default=30.0),
         QueryScale(),
-        Windows(),
+        Windows(4096, period=2),
         Must("use_bidirectional_attention", False),
         Rope(),
     ),

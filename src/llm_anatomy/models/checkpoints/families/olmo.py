@@ -2,7 +2,7 @@
 
 from llm_anatomy.models.checkpoints.families.llama import GATES, SIZES, rules
 from llm_anatomy.models.checkpoints.family import Family
-from llm_anatomy.models.checkpoints.fields import Field, Must, Rope, Shared
+from llm_anatomy.models.checkpoints.fields import Field, Rope, Shared
 
 FAMILY = Family(
     name="olmo",
@@ -14,7 +14,7 @@ FAMILY = Family(
         Field("tie_word_embeddings", "tie_embeddings", default=False),
         Shared("attention_bias", ("attention_bias", "output_bias"), default=False),
         Rope(),
-        Must("clip_qkv", None),  # bounds of queries, keys and values, in some models after the first
+        Field("clip_qkv", "clip_qkv", default=None),
     ),
     fixed={
         "position": "rope",

@@ -6,7 +6,7 @@ from llm_anatomy.config import FULL, SLIDING, ModelConfig
 from llm_anatomy.models.checkpoints import windows
 from llm_anatomy.models.checkpoints.families import llama
 from llm_anatomy.models.checkpoints.family import Family
-from llm_anatomy.models.checkpoints.fields import Field, Must, OrNull, Rope, given
+from llm_anatomy.models.checkpoints.fields import Field, Must, Rope, given
 
 
 class Windows:
@@ -26,11 +26,7 @@ class Windows:
 
     def from_hf(self, record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
-        window = OrNull("sliding_window", "window", default=4096).from_hf(record)["window"]
-        name, is_used = given(record, ("use_sliding_window",), False)
-        if not isinstance(is_used, bool):
-            record.refuse(name, f"{is_used!r:.60} must be true or false")
-        window = window if is_used else None
+        window = windows.window_if_used(record, default=4096)
         n_layers = record.take("num_hidden_layers", int)
         name, n_whole = given(record, ("max_window_layers",), 28)
         if not isinstance(n_whole, int) or isinstance(n_whole, bool) or n_whole < 0:

@@ -1,0 +1,213 @@
+r"""Linear layers that store their weights for products with few rows, as in decoding.
+
+A step of decoding multiplies one row for each sequence with every weight of a model, so its time is the time to read
+the weights. ``pack`` chooses the layout in which they are read fastest, or stores them with fewer bits. The layers are
+for inference: their weights are buffers without gradients.
+
+Legend of shapes: ``rows`` are tokens, ``d_in`` and ``d_out`` the widths before and after the product.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from llm_anatomy.layers.quantization import quantize_groups, quantize_rows
+from llm_anatomy.shapes import Float, Tensor
+
+GROUP = 32
+"""Number of neighbouring weights of a row that share a scale and a zero point in 4 bits."""
+
+WEIGHTS = (None, "bfloat16", "int8", "int4")
+"""How ``pack`` stores weights: in their own dtype, as bfloat16, or in 8 or 4 bits."""
+
+
+class PackedLinear(nn.Module):
+    r"""Linear layer with a weight in its own dtype, in the layout that is read fastest.
+
+    .. math:: y = x W^\top + b
+
+    On a CPU, the product of one row with a wide matrix, ``d_out > d_in``, takes about half the time if the columns of W
+    are contiguous in memory. With a tall matrix it takes twice the time, and its rows are kept contiguous. The values
+    are the same in both layouts, up to the order of the sums.
+
+    Args:
+        weight: (d_out, d_in), as in ``nn.Linear``. It is not copied if its layout does not change.
+        bias: (d_out,) or None.
+
+    Source: no paper; measured in ``benchmarks/generation.py``.
+
+    >>> layer = PackedLinear(torch.ones(3, 2))
+    >>> layer(torch.tensor([[1.0, 2.0]])).tolist(), layer.weight.stride()
+    ([[3.0, 3.0, 3.0]], (1, 3))
+    """
+
+    weight: Tensor
+    bias: Tensor | None
+
+    def __init__(self, weight: Float[Tensor, "d_out d_in"], bias: Float[Tensor, "d_out"] | None = None):
+        super().__init__()
+        weight = weight.detach()
+        if weight.device.type == "cpu" and weight.shape[0] > weight.shape[1]:
+            weight = weight.t().contiguous().t()
+        self.register_buffer("weight", weight, persistent=False)
+        self.register_buffer("bias", None if bias is None else bias.detach(), persistent=False)
+
+    def forward(self, x: Float[Tensor, "*rows d_in"]) -> Float[Tensor, "*rows d_out"]:
+        return F.linear(x, self.weight, self.bias)
+
+
+class BFloat16Linear(PackedLinear):
+    r"""Linear layer with a weight in bfloat16; the input is rounded to it, and the output has the dtype of the input.
+
+    Half the bytes are read. On a CPU with instructions for bfloat16 or AVX-512, the weight is packed for PyTorch's oneDNN
+    kernel; any other CPU converts the numbers first, and may gain nothing.
+
+    Args:
+        weight, bias: as in :class:`PackedLinear`.
+
+    Source: Kalamkar et al. (2019), "A Study of BFLOAT16 for Deep Learning Training".
+
+    >>> BFloat16Linear(torch.full((3, 2), 0.5))(torch.tensor([[1.0, 2.0]])).tolist()
+    [[1.5, 1.5, 1.5]]
+    """
+
+    def __init__(self, weight: Float[Tensor, "d_out d_in"], bias: Float[Tensor, "d_out"] | None = None):
+        nn.Module.__init__(self)
+        self.d_out, weight = weight.shape[0], weight.detach().bfloat16()
+        self.is_packed = weight.device.type == "cpu" and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+        if self.is_packed:
+            weight = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous())
+        self.register_buffer("weight", weight, persistent=False)
+        self.register_buffer("bias", None if bias is None else bias.detach().bfloat16(), persistent=False)
+
+    def forward(self, x: Float[Tensor, "*rows d_in"]) -> Float[Tensor, "*rows d_out"]:
+        rounded = x.bfloat16()
+        if self.is_packed:
+            output = torch.ops.mkldnn._linear_pointwise(rounded, self.weight, self.bias, "none", [], "")
+        else:
+            output = F.linear(rounded, self.weight, self.bias)
+        return output.to(x.dtype)
+
+
+class Int8Linear(nn.Module):
+    r"""Linear layer with a weight in 8 bits and one scale for each row of the matrix; the input is rounded to bfloat16.
+
+    .. math:: y_i = s_i \sum_j Q_{ij} x_j + b_i, \quad W_{ij} \approx s_i Q_{ij}
+
+    Args:
+        weight, bias: as in :class:`PackedLinear`; the weight must be on a CPU, and its columns a multiple of 32.
+
+    Raises:
+        ValueError: for a weight on another device, or of other sizes, which PyTorch's kernel does not check.
+
+    Source: Dettmers et al. (2022), "LLM.int8()", section 2.1, for weights alone; PyTorch's ``_weight_int8pack_mm``.
+
+    >>> layer = Int8Linear(torch.linspace(-1.27, 1.27, 64).view(2, 32))
+    >>> layer(torch.eye(32)[:2]).shape, layer.weight.dtype, layer.weight[1, -1].item()
+    (torch.Size([2, 2]), torch.int8, 127)
+    """
+
+    weight: Tensor
+    scales: Tensor
+    bias: Tensor | None
+
+    def __init__(self, weight: Float[Tensor, "d_out d_in"], bias: Float[Tensor, "d_out"] | None = None):
+        super().__init__()
+        _check_sizes(weight, rows=1)
+        integers, scales = quantize_rows(weight.detach())
+        self.d_out = len(weight)
+        self.register_buffer("weight", integers, persistent=False)
+        self.register_buffer("scales", scales.bfloat16(), persistent=False)
+        self.register_buffer("bias", None if bias is None else bias.detach(), persistent=False)
+
+    def forward(self, x: Float[Tensor, "*rows d_in"]) -> Float[Tensor, "*rows d_out"]:
+        rows = x.reshape(-1, x.shape[-1]).bfloat16()
+        output = torch._weight_int8pack_mm(rows, self.weight, self.scales).to(x.dtype)
+        output = output if self.bias is None else output + self.bias
+        return output.view(*x.shape[:-1], self.d_out)
+
+
+class Int4Linear(nn.Module):
+    r"""Linear layer with a weight in 4 bits, and a scale and a zero point for each group of 32 weights in a row.
+
+    .. math:: y_i = \sum_g \sum_{j \in g} (s_{ig} Q_{ij} + z_{ig})\, x_j + b_i, \quad Q_{ij} \in \{-8, \dots, 7\}
+
+    The input, the scales and the zero points are rounded to bfloat16.
+
+    Args:
+        weight, bias: as in :class:`PackedLinear`; the weight must be on a CPU, its rows a multiple of 16 and its columns
+            a multiple of 32.
+
+    Raises:
+        ValueError: for a weight on another device, or of other sizes.
+
+    Source: Frantar et al. (2023), "GPTQ", section 4 (groups), rounded to the nearest number; PyTorch's
+    ``_weight_int4pack_mm_for_cpu``.
+
+    >>> weight = torch.linspace(-8, 7, 16).repeat(16, 2)  # 16 values, which 4 bits can represent
+    >>> Int4Linear(weight)(torch.eye(32)[:1])[0, :3].tolist()
+    [-8.0, -8.0, -8.0]
+    """
+
+    weight: Tensor
+    scales_and_zeros: Tensor
+    bias: Tensor | None
+
+    def __init__(self, weight: Float[Tensor, "d_out d_in"], bias: Float[Tensor, "d_out"] | None = None):
+        super().__init__()
+        _check_sizes(weight, rows=16)
+        integers, scales, zeros = quantize_groups(weight.detach(), GROUP)
+        packed = torch._convert_weight_to_int4pack_for_cpu(integers.int() + 8, 1)
+        self.d_out = len(weight)
+        self.register_buffer("weight", packed, persistent=False)
+        both = torch.stack((scales, zeros), -1).transpose(0, 1).bfloat16().contiguous()  # (groups, d_out, 2)
+        self.register_buffer("scales_and_zeros", both, persistent=False)
+        self.register_buffer("bias", None if bias is None else bias.detach(), persistent=False)
+
+    def forward(self, x: Float[Tensor, "*rows d_in"]) -> Float[Tensor, "*rows d_out"]:
+        rows = x.reshape(-1, x.shape[-1]).bfloat16()
+        output = torch._weight_int4pack_mm_for_cpu(rows, self.weight, GROUP, self.scales_and_zeros).to(x.dtype)
+        output = output if self.bias is None else output + self.bias
+        return output.view(*x.shape[:-1], self.d_out)
+
+
+def pack(
+    weight: Float[Tensor, "d_out d_in"], bias: Float[Tensor, "d_out"] | None = None, weights: str | None = None
+) -> nn.Module:
+    """Make the linear layer that stores a weight as ``weights`` says, or as nearly as its sizes allow.
+
+    PyTorch's kernels for 8 bits take rows of a multiple of 32 weights, and those for 4 bits also a multiple of 16 rows.
+
+    Args:
+        weight: (d_out, d_in), as in ``nn.Linear``.
+        bias: (d_out,) or None.
+        weights: None for the dtype of the weight, ``"bfloat16"``, ``"int8"``, where a weight whose sizes do not fit
+            keeps its dtype, or ``"int4"``, where such a weight is stored in 8 bits if those fit.
+
+    Raises:
+        ValueError: for any other value of ``weights``, and for 8 or 4 bits on another device than a CPU.
+
+    Source: Pope et al. (2022), section 2 (the bytes of the weights decide the time of a decoding step); GT-43.
+
+    >>> type(pack(torch.ones(16, 32), weights="int4")).__name__, type(pack(torch.ones(5, 32), weights="int4")).__name__
+    ('Int4Linear', 'Int8Linear')
+    """
+    if weights not in WEIGHTS:
+        raise ValueError(f"{weights=} must be one of {', '.join(map(repr, WEIGHTS))}")
+    if weights in ("int8", "int4") and weight.device.type != "cpu":
+        raise ValueError(f"{weights=} must be None or 'bfloat16' on device {weight.device}: its kernels need a CPU")
+    d_out, d_in = weight.shape
+    if weights == "int4" and d_out % 16:
+        weights = "int8"
+    if weights in ("int8", "int4") and d_in % GROUP:
+        weights = None
+    layer = {None: PackedLinear, "bfloat16": BFloat16Linear, "int8": Int8Linear, "int4": Int4Linear}[weights]
+    return layer(weight, bias)
+
+
+def _check_sizes(weight: Tensor, rows: int) -> None:
+    if weight.device.type != "cpu":
+        raise ValueError(f"weight is on device {weight.device}; it must be on a CPU")
+    if weight.shape[0] % rows or weight.shape[1] % GROUP:
+        multiples = f"{GROUP} columns" if rows == 1 else f"{rows} rows and {GROUP} columns"
+        raise ValueError(f"weight has shape {tuple(weight.shape)}; it must have multiples of {multiples}")

@@ -1,0 +1,549 @@
+r"""The inference form of a model: the same function, laid out for decoding.
+
+The classes of ``models.transformer`` keep apart what a reader wants to see apart. A step of decoding reads one row for
+each sequence, and spends its time on reading weights and on starting operations. The inference form has fewer of both:
+queries, keys and values come from one product, RoPE is one complex product in place, the tables of positions are made
+once for a cache, and weights lie in memory as they are read fastest, or in fewer bits.
+
+.. math:: t_\mathrm{step} \geq \frac{\text{bytes of the weights}}{\text{bandwidth}}
+
+Legend of shapes: ``batch``, ``tokens``, ``slots`` (tokens that a cache has room for), ``heads``, ``kv_heads``.
+"""
+
+import copy
+from collections.abc import Callable
+from typing import Any, cast
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from torch import nn
+
+from llm_anatomy.config import ModelConfig
+from llm_anatomy.layers._precision import _wide
+from llm_anatomy.layers.attention import SelfAttention
+from llm_anatomy.layers.feedforward import FeedForward, GatedFeedForward
+from llm_anatomy.layers.kv_cache import KVCache, RollingKVCache
+from llm_anatomy.layers.masks import Mask
+from llm_anatomy.layers.packed_linear import pack
+from llm_anatomy.layers.positions.base import PositionContext, PositionScheme
+from llm_anatomy.layers.positions.relative import ALiBi, alibi_slopes
+from llm_anatomy.layers.positions.rotary import HalfSplitRotary, InterleavedRotary, Rotary, multiply_pairs
+from llm_anatomy.layers.residual import Residual
+from llm_anatomy.models.block import Block, EncoderOutput, ParallelBlock
+from llm_anatomy.models.transformer import Transformer
+from llm_anatomy.shapes import Bool, Float, Int, Tensor
+
+CHUNK = 512
+"""Number of tokens that a prefill reads at once, by default."""
+
+
+def for_inference(model: Transformer, *, weights: str | None = None, chunk: int = CHUNK) -> "InferenceTransformer":
+    """Make the inference form of a model, with which :func:`~llm_anatomy.models.generation.stream`, ``generate`` and
+    ``beam_search`` work as with the model itself.
+
+    The form has copies of the weights that it lays out anew, and refers to the others, so it takes up to twice the
+    memory until the model is let go. It does not follow later changes of the model. Attention whose scores are changed
+    (softcapping, T5's and other biases but ALiBi), latent attention, mixtures of experts and cross-attention are those
+    of the model, with their own caches.
+
+    Args:
+        model: a decoder or an encoder-decoder.
+        weights: None for the dtype of the model; ``"bfloat16"``; ``"int8"``, one scale for each row; or ``"int4"``,
+            one scale and zero point for 32 weights, with the unembedding in 8 bits. The last two need a CPU. Fewer
+            bits are faster and change the logits.
+        chunk: number of tokens that a prefill reads at once, at least 1; it bounds the memory of a long prompt.
+
+    Raises:
+        ValueError: for an encoder, which does not generate; for ``weights`` that are not allowed or need another
+            device; for a chunk below 1.
+
+    Source: Pope et al. (2022), "Efficiently scaling Transformer inference", sections 2 and 3; CMU-10.
+
+    >>> from llm_anatomy.models.generation import generate
+    >>> config = ModelConfig(d_model=24, n_layers=2, n_heads=3, d_ff=64, n_vocab=101, position="rope", norm="rmsnorm")
+    >>> model = Transformer(config)
+    >>> fast = for_inference(model)
+    >>> prompts = [[1, 2, 3], [4, 5]]
+    >>> generate(fast, prompts, max_new_tokens=4).ids == generate(model, prompts, max_new_tokens=4).ids
+    True
+    """
+    if model.config.kind == "encoder":
+        raise ValueError("kind='encoder' of the model must be 'decoder' or 'encoder-decoder': an encoder writes nothing")
+    if chunk < 1:
+        raise ValueError(f"{chunk=} must be at least 1")
+    return InferenceTransformer(model, weights=weights, chunk=chunk)
+
+
+class InferenceCache:
+    """What the inference form keeps of the tokens that it has read.
+
+    A layer with a window keeps all tokens, and attends to the last ones.
+
+    Args:
+        layers: for each layer, its keys and values, or the cache of an attention that is that of the model.
+        cross_attention: caches of the cross-attention of each layer, for an encoder-decoder.
+        batch, n_slots: number of sequences, and of tokens that fit.
+        device: of the positions.
+
+    Source: Pope et al. (2022), section 3; CMU-10.
+
+    >>> config = ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5, position="rope")
+    >>> cache = for_inference(Transformer(config)).new_cache(batch=1, n_slots=4)
+    >>> cache.length, cache.n_bytes
+    (0, 256)
+    """
+
+    def __init__(
+        self,
+        layers: "list[_KeysAndValues | KVCache]",
+        cross_attention: list[KVCache] | None,
+        batch: int,
+        n_slots: int,
+        device: torch.device,
+    ):
+        self.layers, self.cross_attention = layers, cross_attention
+        self.n_slots, self.length = n_slots, 0
+        self.contiguous = True
+        """Whether the tokens of every sequence are at positions 0, 1, 2, … without padding: those of their slots."""
+        with torch.inference_mode(False):
+            self.slots = torch.arange(n_slots, device=device)[None]
+            self.positions = self.slots.repeat(batch, 1)
+        self._tables: dict[PositionScheme, Tensor | None] = {}
+
+    def table(self, scheme: PositionScheme, make: Callable[[Tensor], Tensor | None]) -> Tensor | None:
+        """What ``make`` returns for all positions, made once for all layers that share a scheme."""
+        if scheme not in self._tables:
+            with torch.inference_mode(False):
+                self._tables[scheme] = make(self.slots[0])
+        return self._tables[scheme]
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of all buffers in bytes, without positions and tables."""
+        return sum(cache.n_bytes for cache in [*self.layers, *(self.cross_attention or [])])
+
+    def reorder(self, rows: Int[Tensor, "rows"]) -> None:
+        """Let row i continue from what row ``rows[i]`` holds; the two have the same source."""
+        with torch.inference_mode(False):
+            self.positions = self.positions[rows]
+        for layer in self.layers:
+            layer.reorder(rows)
+
+    def repeat_interleave(self, repeats: int) -> None:
+        """Repeat each row, with its copies next to each other."""
+        rows = torch.arange(len(self.positions), device=self.positions.device).repeat_interleave(repeats)
+        self.reorder(rows)
+        for cache in self.cross_attention or []:
+            cache.reorder(rows)
+
+    def next_positions(self, attention_mask: Tensor | None, n_tokens: int) -> Tensor:
+        """The positions of the next tokens (batch or 1, tokens), -1 for padding."""
+        if attention_mask is None and self.contiguous:
+            return self.slots[:, self.length : self.length + n_tokens]
+        first = torch.full_like(self.positions[:, :1], -1)
+        last = torch.cat((first, self.positions[:, : self.length]), 1).amax(1, keepdim=True)
+        if attention_mask is None:
+            return last + 1 + self.slots[:, :n_tokens]
+        return (last + attention_mask.cumsum(1)).masked_fill(~attention_mask, -1)
+
+
+class _KeysAndValues:
+    """The keys and values of one layer."""
+
+    def __init__(self, batch: int, n_slots: int, attention: "FusedSelfAttention"):
+        sizes, dtype = (batch, attention.n_kv_heads, n_slots), attention.dtype
+        with torch.inference_mode(False):
+            self.keys = torch.zeros(*sizes, attention.d_head, dtype=dtype, device=attention.device)
+            self.values = torch.zeros_like(self.keys)
+
+    @property
+    def n_bytes(self) -> int:
+        return self.keys.nbytes + self.values.nbytes
+
+    def reorder(self, rows: Tensor) -> None:
+        with torch.inference_mode(False):
+            self.keys, self.values = self.keys[rows], self.values[rows]
+
+
+class _Reading:
+    """One pass over new tokens: where they are, and what all layers share."""
+
+    def __init__(self, cache: InferenceCache, n_tokens: int, attention_mask: Tensor | None):
+        self.cache, self.start, self.end = cache, cache.length, cache.length + n_tokens
+        if self.end > cache.n_slots:
+            raise ValueError(f"{self.end} tokens do not fit into a cache of {cache.n_slots} slots")
+        self.contiguous = attention_mask is None and cache.contiguous
+        self.positions = cache.next_positions(attention_mask, n_tokens)
+        if not self.contiguous:
+            cache.positions[:, self.start : self.end] = self.positions
+        cache.length, cache.contiguous = self.end, self.contiguous
+        self._made: dict[Any, Any] = {}
+
+    @property
+    def key_positions(self) -> Tensor:
+        """The positions of all tokens so far (batch or 1, keys), -1 for padding."""
+        return (self.cache.slots if self.contiguous else self.cache.positions)[:, : self.end]
+
+    @property
+    def context(self) -> PositionContext:
+        """The positions as the layers of the model want them."""
+        return self.once("context", lambda: PositionContext(self.positions, contiguous=self.contiguous))
+
+    def rows(self, table: Tensor) -> Tensor:
+        """The rows of a table (slots, …) at the positions of the new tokens: (batch or 1, tokens, …)."""
+        if self.contiguous:
+            return table[None, self.start : self.end]
+        return self.once(table, lambda: table[self.positions.clamp(min=0)])
+
+    def keys(self, rule: Mask, window: int | None) -> tuple[int, Tensor | None, bool]:
+        """The first key that the new tokens attend to, the mask of the keys from there (batch or 1, 1, tokens, keys) or
+        None, and whether the kernel's causal mode stands for the mask."""
+        if self.contiguous and self.end - self.start == 1:  # the usual step: the window alone hides keys
+            return 0 if window is None else max(0, self.end - window), None, False
+        if self.contiguous and not self.start and (window is None or self.end <= window):
+            return 0, None, True
+        return 0, self.once(rule, lambda: rule(self.positions, self.key_positions)), False
+
+    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What ``make`` returns, made for the first layer that needs it."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+
+class FusedSelfAttention(nn.Module):
+    r"""Self-attention whose queries, keys and values come from one product, and are rotated in place.
+
+    .. math:: [Q, K, V] = X\, [W^Q, W^K, W^V]
+
+    With half-split RoPE, the entries of each head are reordered in queries and keys alike, so that the two entries of a
+    plane are neighbours and one complex product rotates them. Scalar products do not depend on the order.
+
+    Args:
+        attention: of the model, one for which :meth:`fits` holds.
+        rule, window: which keys a query attends to.
+        weights: as in :func:`for_inference`.
+
+    Source: Pope et al. (2022), section 3; Su et al. (2021), equation 12; CMU-10, IITD-25.
+
+    >>> from llm_anatomy.layers.softcapping import Softcapping
+    >>> plain, capped = SelfAttention(8, n_heads=2), SelfAttention(8, n_heads=2, score_mod=Softcapping(2.0))
+    >>> FusedSelfAttention.fits(plain), FusedSelfAttention.fits(capped)
+    (True, False)
+    """
+
+    def __init__(self, attention: SelfAttention, rule: Mask, window: int | None, weights: str | None):
+        super().__init__()
+        self.rule, self.window, self.scale, self.clip_qkv = rule, window, attention.scale, attention.clip_qkv
+        self.n_heads, self.n_kv_heads, self.d_head = attention.n_heads, attention.n_kv_heads, attention.d_head
+        self.position, projections = attention.position, (attention.w_query, attention.w_key, attention.w_value)
+        self.dtype, self.device = attention.w_key.weight.dtype, attention.w_key.weight.device
+        self.d_rotary = self.position.d_rotary if isinstance(self.position, Rotary) else 0
+        order = torch.arange(self.d_head, device=self.device)
+        if isinstance(self.position, HalfSplitRotary):  # entry i and entry i of the second half become neighbours
+            order[: self.d_rotary] = rearrange(order[: self.d_rotary], "(two planes) -> (planes two)", two=2)
+        orders = (order, order, torch.arange(self.d_head, device=self.device))
+        tensors = [(_reordered(w.weight, 0, o), _reordered(w.bias, 0, o)) for w, o in zip(projections, orders, strict=True)]
+        biases = [bias for _, bias in tensors if bias is not None]
+        self.w_qkv = pack(torch.cat([w for w, _ in tensors]), torch.cat(biases) if biases else None, weights)
+        self.w_output = pack(attention.w_output.weight, attention.w_output.bias, weights)
+        self.query_norm = _reordered_norm(attention.query_norm, order)
+        self.key_norm = _reordered_norm(attention.key_norm, order)
+
+    @staticmethod
+    def fits(attention: nn.Module) -> bool:
+        """Whether an attention layer has a fused form."""
+        return (
+            type(attention) is SelfAttention
+            and type(attention.position) in (PositionScheme, HalfSplitRotary, InterleavedRotary, ALiBi)
+            and not (isinstance(attention.position, Rotary) and attention.position.by_length)
+            and attention.score_mod is None
+            and attention.sinks is None
+            and attention.d_head == attention.d_value
+        )
+
+    def table(self, slots: Int[Tensor, "slots"]) -> Float[Tensor, "slots pairs 2"] | None:
+        """Cosines and sines of the rotation at all positions, None without RoPE."""
+        if not isinstance(self.position, Rotary):
+            return None
+        return InterleavedRotary.tables(self.position, slots, self.dtype)[0]
+
+    def forward(self, x: Tensor, reading: _Reading, cache: _KeysAndValues, table: Tensor | None) -> Tensor:
+        batch, n_tokens, _ = x.shape
+        qkv = self.w_qkv(x)
+        if self.clip_qkv is not None:
+            qkv = qkv.clamp(-self.clip_qkv, self.clip_qkv)
+        qkv = qkv.view(batch, n_tokens, self.n_heads + 2 * self.n_kv_heads, self.d_head)
+        if self.query_norm is None or self.key_norm is None:
+            if table is not None:
+                _rotate(qkv[:, :, : -self.n_kv_heads], reading.rows(table)[:, :, None], 2 * table.shape[-2])
+            query, key, value = qkv.transpose(1, 2).split((self.n_heads, self.n_kv_heads, self.n_kv_heads), 1)
+        else:
+            query, key, value = qkv.transpose(1, 2).split((self.n_heads, self.n_kv_heads, self.n_kv_heads), 1)
+            query, key = self.query_norm(query), self.key_norm(key)
+            if table is not None:
+                rows = reading.rows(table)[:, None]
+                _rotate(query, rows, 2 * table.shape[-2])
+                _rotate(key, rows, 2 * table.shape[-2])
+        cache.keys[:, :, reading.start : reading.end] = key
+        cache.values[:, :, reading.start : reading.end] = value
+        first, mask, causal = reading.keys(self.rule, self.window)
+        keys, values = cache.keys[:, :, first : reading.end], cache.values[:, :, first : reading.end]
+        if isinstance(self.position, ALiBi):
+            mask, causal = reading.once((self.position, self.rule), lambda: self._bias(reading, first, mask)), False
+        grouped = self.n_heads != self.n_kv_heads
+        if grouped and n_tokens == 1 and (mask is None or mask.shape[1] == 1):
+            query = query.reshape(batch, self.n_kv_heads, -1, self.d_head)  # heads that share keys: queries of one head
+            grouped = False
+        output = F.scaled_dot_product_attention(
+            query, keys, values, attn_mask=mask, scale=self.scale, is_causal=causal, enable_gqa=grouped
+        )
+        if output.shape[2] != n_tokens:
+            output = output.view(batch, self.n_heads, 1, self.d_head)
+        return self.w_output(output.transpose(1, 2).reshape(batch, n_tokens, -1))
+
+    def _bias(self, reading: _Reading, first: int, mask: Tensor | None) -> Tensor:
+        """ALiBi's bias and the mask in one tensor, (batch or 1, heads, tokens, keys)."""
+        position = cast(ALiBi, self.position)
+        slopes = alibi_slopes(self.n_heads, self.device, _wide(self.dtype), bias_max=position.bias_max)
+        distances = reading.positions[:, None, :, None] - reading.key_positions[:, None, None, first:]
+        bias = (-slopes[:, None, None] * distances.abs()).to(self.dtype)
+        if mask is None and distances.shape[2] > 1:
+            mask = distances >= 0
+        return bias if mask is None else bias.masked_fill(~mask, -torch.inf)
+
+
+class FusedFeedForward(nn.Module):
+    r"""A feed-forward layer, plain or gated, with packed weights.
+
+    .. math:: \mathrm{FFN}(x) = f(x W_1 + b_1)\, W_2 + b_2 \quad \text{or} \quad
+        \left(f(x W + b) \otimes (x V + c)\right) W_2 + b_2
+
+    Args:
+        layer: of the model.
+        weights: as in :func:`for_inference`.
+
+    Source: CMU-03, CMU-05, UCL-26.
+
+    >>> layer, x = FeedForward(8, 9, nn.GELU()), torch.randn(2, 1, 8)
+    >>> torch.allclose(FusedFeedForward(layer, None)(x), layer(x), atol=1e-6)
+    True
+    """
+
+    def __init__(self, layer: FeedForward | GatedFeedForward, weights: str | None):
+        super().__init__()
+        self.gated = isinstance(layer, GatedFeedForward)
+        up = layer.w_gate_up if isinstance(layer, GatedFeedForward) else layer.w_up
+        self.w_up, self.activation = pack(up.weight, up.bias, weights), layer.activation
+        self.w_down = pack(layer.w_down.weight, layer.w_down.bias, weights)
+
+    def forward(self, x: Float[Tensor, "*tokens d_model"]) -> Float[Tensor, "*tokens d_model"]:
+        hidden = self.w_up(x)
+        if not self.gated:
+            return self.w_down(self.activation(hidden))
+        gate, up = hidden.chunk(2, -1)
+        return self.w_down(self.activation(gate).mul_(up))
+
+
+class _InferenceBlock(nn.Module):
+    """A block of the model with its residual connections, and with fused sublayers where they fit."""
+
+    def __init__(self, block: Block | ParallelBlock, rule: Mask, window: int | None, weights: str | None):
+        super().__init__()
+        self.block, self.rule, self.window = block, rule, window
+        self.parallel = isinstance(block, ParallelBlock)
+        self.fused = FusedSelfAttention.fits(block.attention)
+        self.attention: nn.Module = block.attention
+        if self.fused:
+            self.attention = FusedSelfAttention(cast(SelfAttention, block.attention), rule, window, weights)
+        self.feedforward = block.feedforward
+        if type(block.feedforward) in (FeedForward, GatedFeedForward):
+            self.feedforward = FusedFeedForward(block.feedforward, weights)
+
+    def new_cache(self, batch: int, n_slots: int) -> "_KeysAndValues | KVCache":
+        if self.fused:
+            return _KeysAndValues(batch, n_slots, cast(FusedSelfAttention, self.attention))
+        if self.window is None or self.window >= n_slots:
+            return self.block.attention.new_cache(batch, n_slots)
+        return self.block.attention.new_cache(batch, self.window, RollingKVCache)
+
+    def forward(self, x: Tensor, reading: _Reading, cache, table: Tensor | None, cross: dict[str, Any]) -> Tensor:
+        if self.parallel:
+            block = cast(ParallelBlock, self.block)
+            normed = block.attention_norm(x)
+            attended = self._attend(normed, reading, cache, table)
+            if block.feedforward_norm is not block.attention_norm:
+                normed = block.feedforward_norm(x)
+            return x + attended + self._feed_forward(normed)
+        block = cast(Block, self.block)
+        residual: Residual = block.attention_residual
+        x = residual.after_sublayer(x, self._attend(residual.before_sublayer(x), reading, cache, table))
+        if cross:
+            x, _ = block.cross_attention_residual(x, block.cross_attention.attend, **cross)
+        residual = block.feedforward_residual
+        return residual.after_sublayer(x, self._feed_forward(residual.before_sublayer(x)))
+
+    def _attend(self, x: Tensor, reading: _Reading, cache, table: Tensor | None) -> Tensor:
+        if self.fused:
+            return self.attention(x, reading, cache, table)
+        return self.block.attention.attend(x, self.rule, reading.context, cache=cache)[0]
+
+    def _feed_forward(self, x: Tensor) -> Tensor:
+        output = self.feedforward(x)
+        return output[0] if isinstance(output, tuple) else output  # a mixture of experts also returns its routing
+
+
+class InferenceTransformer(nn.Module):
+    """The inference form of a :class:`~llm_anatomy.models.transformer.Transformer`; :func:`for_inference` makes it.
+
+    Args:
+        model: a decoder or an encoder-decoder.
+        weights, chunk: as in :func:`for_inference`.
+
+    Source: Pope et al. (2022), sections 2 and 3; CMU-10.
+
+    >>> model = Transformer(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5))
+    >>> ids = torch.tensor([[1, 2, 3]])
+    >>> torch.allclose(for_inference(model)(ids), model(ids), atol=1e-6)
+    True
+    """
+
+    def __init__(self, model: Transformer, *, weights: str | None = None, chunk: int = CHUNK):
+        super().__init__()
+        self.config, self.chunk, self.weights = model.config, chunk, weights
+        self.model, stack = model, model.stack
+        blocks = [
+            _InferenceBlock(block, rule, window, weights)
+            for block, rule, window in zip(stack.blocks, stack.masks, stack.windows, strict=True)
+        ]
+        self.blocks = cast("list[_InferenceBlock]", nn.ModuleList(blocks))
+        self.unembedding: nn.Module | None = None
+        if model.unembedding is not None:
+            head, in_bits = model.unembedding, "int8" if weights == "int4" else weights
+            self.unembedding = pack(head.embedding.weight, head.bias, in_bits)
+
+    def new_cache(self, batch: int, n_slots: int, n_source: int | None = None) -> InferenceCache:
+        """Make an empty cache.
+
+        Args:
+            batch, n_slots: number of sequences, and of tokens of each.
+            n_source: number of tokens of the source, for an encoder-decoder.
+        """
+        self.model._check_length(n_slots)
+        if (self.model.encoder is None) != (n_source is None):
+            raise ValueError(f"{n_source=} must be given for an encoder-decoder, and only then")
+        layers = [block.new_cache(batch, n_slots) for block in self.blocks]
+        cross = None
+        if n_source is not None:
+            attentions = [cast(Block, block.block).cross_attention for block in self.blocks]
+            cross = [attention.new_cache(batch, n_source) for attention in attentions]
+        return InferenceCache(layers, cross, batch, n_slots, self.model.embedding.weight.device)
+
+    @torch.no_grad()
+    def forward(
+        self,
+        ids: Int[Tensor, "batch tokens"],
+        *,
+        attention_mask: Bool[Tensor, "batch tokens"] | None = None,
+        source: EncoderOutput | Int[Tensor, "batch source"] | None = None,
+        cache: InferenceCache | None = None,
+    ) -> Float[Tensor, "batch tokens n_vocab"]:
+        """Compute the logits of the token that follows each token; the arguments are those of ``Transformer``."""
+        source = self.encode(source) if isinstance(source, Tensor) else source
+        if cache is None:
+            n_source = None if source is None else source.hidden_states.shape[1]
+            cache = self.new_cache(len(ids), ids.shape[1], n_source)
+        return self.logits(self.hidden_states(ids, attention_mask=attention_mask, source=source, cache=cache)[0])
+
+    @torch.no_grad()
+    def encode(self, ids: Int[Tensor, "batch source"], attention_mask: Tensor | None = None) -> EncoderOutput:
+        """Run the encoder on a source, as the model does."""
+        return self.model.encode(ids, attention_mask)
+
+    @torch.no_grad()
+    def hidden_states(
+        self,
+        ids: Int[Tensor, "batch tokens"],
+        *,
+        attention_mask: Bool[Tensor, "batch tokens"] | None = None,
+        source: EncoderOutput | None = None,
+        cache: InferenceCache,
+    ) -> tuple[Float[Tensor, "batch tokens d_model"], list]:
+        """Read tokens into a cache, ``chunk`` at a time; the first result is the hidden states after the final norm,
+        and the second, for the records of the model, is empty."""
+        if ids.shape[1] <= self.chunk:
+            return self._read(ids, attention_mask, source, cache), []
+        parts = ids.split(self.chunk, 1)
+        masks = [None] * len(parts) if attention_mask is None else attention_mask.split(self.chunk, 1)
+        parts = [self._read(part, mask, source, cache) for part, mask in zip(parts, masks, strict=True)]
+        return torch.cat(parts, 1), []
+
+    @torch.no_grad()
+    def logits(self, x: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens n_vocab"]:
+        """Compute a score for every token of the vocabulary from the hidden states after the last block."""
+        head = self.model.unembedding
+        if self.unembedding is None or head is None:
+            raise ValueError("unembedding=False: this model has hidden states and no logits")
+        x = self.model.token_head(x)
+        return head.softcapping(self.unembedding(x if head.scale == 1 else x * head.scale))
+
+    def _read(self, ids: Tensor, attention_mask: Tensor | None, source: EncoderOutput | None, cache: InferenceCache):
+        reading = _Reading(cache, ids.shape[1], attention_mask)
+        x = F.embedding(ids, self.model.embedding.weight)
+        x = x if self.model.embedding.scale == 1 else x * self.model.embedding.scale
+        if (table := cache.table(self.model.position, self._embedded)) is not None:
+            x = x + reading.rows(table)
+        if self.model.segment_embedding is not None:
+            x = x + self.model.segment_embedding(torch.zeros_like(ids))
+        x = self.model.embedding_norm(x)
+        crosses: list[dict[str, Any]] = [{}] * len(self.blocks)
+        if source is not None and cache.cross_attention is not None:
+            shared = dict(
+                context=source.hidden_states,
+                mask=source.mask,
+                position_context=PositionContext(reading.positions, source.key_positions),
+            )
+            crosses = [shared | dict(cache=cross) for cross in cache.cross_attention]
+        for block, layer, cross in zip(self.blocks, cache.layers, crosses, strict=True):
+            table = cache.table(block.attention.position, block.attention.table) if block.fused else None
+            x = block(x, reading, layer, table, cross)
+        return self.model.stack.norm(x)
+
+    def _embedded(self, slots: Int[Tensor, "slots"]) -> Float[Tensor, "slots d_model"] | None:
+        """What the position scheme of the embeddings adds at each position, None if it adds nothing."""
+        if type(self.model.position) is PositionScheme:
+            return None
+        config, weight = self.config, self.model.embedding.weight
+        offset = config.learned.offset if config.learned else 0
+        nothing = torch.zeros(1, len(slots), config.d_model, dtype=weight.dtype, device=weight.device)
+        return self.model.position.embed(nothing, slots[None] + offset)[0]
+
+
+def _rotate(x: Float[Tensor, "*leading d_head"], factors: Float[Tensor, "*#leading pairs 2"], d_rotary: int) -> None:
+    """Rotate neighbours among the first ``d_rotary`` entries, in place."""
+    x = x[..., :d_rotary]
+    if x.dtype == factors.dtype and not torch.compiler.is_compiling():
+        torch.view_as_complex(x.unflatten(-1, (-1, 2))).mul_(torch.view_as_complex(factors))
+    else:
+        x.copy_(multiply_pairs(x, factors))
+
+
+def _reordered(tensor: Tensor | None, axis: int, order: Int[Tensor, "d_head"]) -> Tensor | None:
+    """A tensor with the entries of each head, of which there are several along an axis, in another order."""
+    if tensor is None:
+        return None
+    n_heads = tensor.shape[axis] // len(order)
+    heads = torch.arange(n_heads, device=order.device)[:, None] * len(order)
+    return tensor.detach().index_select(axis, (heads + order).flatten())
+
+
+def _reordered_norm(norm: nn.Module, order: Int[Tensor, "d_head"]) -> nn.Module | None:
+    """A norm of queries or keys for entries in another order, None for one that does nothing. Its statistics do not
+    depend on the order."""
+    if isinstance(norm, nn.Identity):
+        return None
+    norm = copy.deepcopy(norm)
+    for parameter in norm.parameters():
+        parameter.data = cast(Tensor, _reordered(parameter, -1, order))
+    return norm.requires_grad_(False)

@@ -1,0 +1,239 @@
+"""The inference form computes what its model computes, whatever it is made of and however it is read."""
+
+import pytest
+import torch
+from randomness import randomize
+
+from llm_anatomy.config import ModelConfig
+from llm_anatomy.layers.packed_linear import GROUP
+from llm_anatomy.layers.quantization import quantize_groups, quantize_rows
+from llm_anatomy.models.generation import beam_search, generate, next_logits
+from llm_anatomy.models.inference import FusedSelfAttention, for_inference
+from llm_anatomy.models.presets import presets, tiny
+from llm_anatomy.models.sampling import Sampler, Temperature
+from llm_anatomy.models.transformer import Transformer
+
+BATCH, TOKENS, VOCAB = 3, 13, 101
+SIZES = dict(d_model=24, n_layers=3, n_heads=4, d_ff=36, n_vocab=VOCAB)
+BIASES = dict(attention_bias=True, output_bias=True, ff_bias=True)
+ALTERNATING = ("sliding_attention", "full_attention")
+LATENT = {"attention": "latent", "latent.d_latent": 8, "latent.d_rotary": 4, "d_value": 5}
+VARIETIES = {
+    "plain": {},
+    "learned": {"position": "learned", "n_ctx": 40, "learned.offset": 2, "tie_embeddings": True, **BIASES},
+    "sinusoidal, post-norm": dict(position="sinusoidal", scale_embeddings=True, norm_placement="post"),
+    "rope, grouped": dict(position="rope", n_kv_heads=2, norm="rmsnorm", feedforward="swiglu", d_head=10),
+    "rope, multi-query, biases": dict(position="rope", n_kv_heads=1, **BIASES),
+    "rope, part of a head": {"position": "rope", "rope.fraction": 0.5, "d_head": 8},
+    "rope, interleaved, parallel": {"position": "rope", "rope.pairing": "interleaved", "parallel_block": True},
+    "rope, parallel with two norms": dict(position="rope", parallel_block=True, n_parallel_norms=2, n_kv_heads=2),
+    "rope in some layers": {"position": "rope", "rope.layers": (True, False)},
+    "rope, norm of each head": dict(position="rope", qk_norm="per_head", n_kv_heads=2, norm="rmsnorm"),
+    "rope, norm across heads": dict(
+        position="rope", qk_norm="across_heads", n_kv_heads=2, norm_placement="post_sublayer", norm="rmsnorm"
+    ),
+    "rope, norm with weights of each head": dict(position="rope", qk_norm="per_head_weights", n_kv_heads=2),
+    "norms without positions": dict(qk_norm="per_head"),
+    "clipped": dict(position="rope", clip_qkv=0.5),
+    "alibi": dict(position="alibi", embedding_norm=True, tie_embeddings=True),
+    "alibi, grouped, window": dict(position="alibi", n_kv_heads=2, window=4),
+    "windows": dict(position="rope", window=4, layer_types=ALTERNATING, n_kv_heads=2),
+    "t5": dict(position="t5", norm="rmsnorm", scale_logits=True),
+    "shaw": {"position": "shaw", "clipping.max_distance": 3, "norm_placement": "rezero"},
+    "transformer-xl": dict(position="transformer_xl"),
+    "tupe": dict(position="tupe", n_ctx=40),
+    "soft-capped": dict(
+        position="rope", window=4, layer_types=ALTERNATING, attn_logit_softcapping=2.0, final_logit_softcapping=3.0
+    ),
+    "latent": dict(position="rope", **LATENT),
+    "wide values": dict(position="rope", d_value=7),
+    "multipliers": dict(embedding_multiplier=3.0, residual_multiplier=0.4, logit_multiplier=0.2, attention_scale=0.2),
+    "experts": {
+        "feedforward": "swiglu",
+        "moe.n_experts": 4,
+        "moe.n_experts_per_token": 2,
+        "moe.n_shared_experts": 1,
+        "moe.n_dense_layers": 1,
+    },
+    "sandwich": dict(feedforward="squared_relu", norm_placement="sandwich", norm="unit_offset_rmsnorm"),
+    "segments, a head": dict(n_segments=2, token_head=True, unembedding_bias=True),
+}
+DECODERS = [name for name, preset in presets().items() if preset.known and preset.values.get("kind") is None]
+WITHOUT_FUSED_ATTENTION = {"t5", "shaw", "transformer-xl", "tupe", "soft-capped", "latent", "wide values"}
+
+
+def build(name="rope, grouped", **more):
+    return randomize(Transformer(ModelConfig.of(SIZES | VARIETIES[name] | more))).double().eval()
+
+
+def ids(tokens=TOKENS, batch=BATCH, n_vocab=VOCAB):
+    return torch.randint(0, n_vocab, (batch, tokens), generator=torch.Generator().manual_seed(1))
+
+
+def padding(*ranges):
+    mask = torch.ones(BATCH, TOKENS, dtype=torch.bool)
+    for row, tokens in ranges:
+        mask[row, tokens] = False
+    return mask
+
+
+MASKS = {
+    "no padding": None,
+    "left": padding((0, slice(3)), (2, slice(1))),
+    "left and right": padding((0, slice(5)), (1, slice(9, None)), (2, slice(1))),
+}
+
+
+@pytest.mark.syllabus("CMU-10")
+@pytest.mark.parametrize("parts", [[TOKENS], [5, 1, 1, 1, 1, 1, 1, 1, 1], [4, 3, 6]], ids=["at once", "steps", "parts"])
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("name", VARIETIES)
+def test_it_is_the_model(name, mask, parts):
+    model, tokens, attention_mask = build(name), ids(), MASKS[mask]
+    form, expected = for_inference(model), model(tokens, attention_mask=MASKS[mask])
+    assert any(block.fused for block in form.blocks) == (name not in WITHOUT_FUSED_ATTENTION)
+    cache, masks = form.new_cache(BATCH, TOKENS + 2), [None] * len(parts)
+    if attention_mask is not None:
+        masks = attention_mask.split(parts, 1)
+    with torch.inference_mode():
+        pairs = zip(tokens.split(parts, 1), masks, strict=True)
+        found = torch.cat([form(part, attention_mask=m, cache=cache) for part, m in pairs], 1)
+    real = torch.ones(BATCH, TOKENS, dtype=torch.bool) if attention_mask is None else attention_mask
+    torch.testing.assert_close(found[real], expected[real], rtol=1e-9, atol=1e-9)
+    assert cache.length == TOKENS and not found.requires_grad
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_presets_in_float32(name):
+    model = randomize(Transformer(tiny(name))).eval()
+    tokens = ids(n_vocab=model.config.n_vocab)
+    form = for_inference(model)
+    cache = form.new_cache(BATCH, TOKENS)
+    with torch.inference_mode():
+        expected = model(tokens)
+        found = torch.cat([form(part, cache=cache) for part in tokens.split([6] + [1] * (TOKENS - 6), 1)], 1)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5 * expected.abs().max().item())
+    prompts = [[3, 1, 4], [1, 5], [9, 2, 6, 5]]
+    assert generate(form, prompts, max_new_tokens=5).ids == generate(model, prompts, max_new_tokens=5).ids
+
+
+@pytest.mark.parametrize("name", ["rope, grouped", "alibi", "windows", "t5"])
+def test_a_prefill_in_chunks_is_the_same(name):
+    model, tokens = build(name), ids()
+    whole, chunked = for_inference(model), for_inference(model, chunk=4)
+    for mask in MASKS.values():
+        real = torch.ones(BATCH, TOKENS, dtype=torch.bool) if mask is None else mask
+        found, expected = chunked(tokens, attention_mask=mask), whole(tokens, attention_mask=mask)
+        torch.testing.assert_close(found[real], expected[real], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["rope, grouped", "alibi", "latent"])
+def test_beams_stop_strings_and_probabilities(name):
+    model = build(name)
+    form, prompts = for_inference(model), [[3, 1, 4], [1, 5], [9, 2, 6, 5]]
+    found, expected = (beam_search(m, prompts, n_beams=3, max_new_tokens=5) for m in (form, model))
+    assert [[h.ids for h in row] for row in found] == [[h.ids for h in row] for row in expected]
+    settings = dict(max_new_tokens=6, log_probs=True, stop_strings=["7"], decode=lambda new: " ".join(map(str, new)))
+    samplers = [Sampler(Temperature(0.8), generator=torch.Generator().manual_seed(5)) for _ in range(2)]
+    found, expected = (generate(m, prompts, sampler=s, **settings) for m, s in zip((form, model), samplers, strict=True))
+    assert found.ids == expected.ids and found.finish_reason == expected.finish_reason
+    for row, other in zip(found.log_probs, expected.log_probs, strict=True):
+        torch.testing.assert_close(row, other, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("position", [{"position": "t5", "buckets.n_buckets": 6}, {"position": "sinusoidal"}])
+def test_an_encoder_decoder(position):
+    model = randomize(Transformer(ModelConfig.of(SIZES | {"kind": "encoder-decoder", "n_encoder_layers": 2} | position)))
+    model.double().eval()
+    sources, prompts = [[7, 7, 1], [2, 9, 9, 4, 4], [5]], [[0], [0], [0]]
+    settings = dict(max_new_tokens=6, sources=sources, log_probs=True)
+    found, expected = generate(for_inference(model), prompts, **settings), generate(model, prompts, **settings)
+    assert found.ids == expected.ids
+    torch.testing.assert_close(found.log_probs, expected.log_probs, rtol=1e-6, atol=1e-6)
+
+
+def rounded_like(weight, weights):
+    """A weight as the packed layers read it."""
+    if weights == "bfloat16":
+        return weight.bfloat16().float()
+    if weights == "int8":
+        integers, scales = quantize_rows(weight)
+        return integers * scales.bfloat16().float()[:, None]
+    integers, *rest = quantize_groups(weight, GROUP)
+    scales, zeros = (x.bfloat16().float()[..., None] for x in rest)
+    return (integers.unflatten(1, (-1, GROUP)) * scales + zeros).flatten(1)
+
+
+@pytest.mark.parametrize("weights", ["bfloat16", "int8", "int4"])
+def test_fewer_bits_are_those_of_rounded_weights(weights):
+    """What is left is the rounding of the inputs to bfloat16; in 4 bits, the unembedding has 8."""
+    sizes = dict(d_model=64, n_heads=4, d_ff=96, n_vocab=112, feedforward="swiglu", **BIASES)
+    model, tokens = build("plain", **sizes).float(), ids(n_vocab=112)
+    exact, found = model(tokens).detach(), for_inference(model, weights=weights)(tokens)
+    with torch.no_grad():
+        for module in model.stack.modules():
+            if isinstance(module, torch.nn.Linear):
+                module.weight.copy_(rounded_like(module.weight, weights))
+        head = model.unembedding.embedding
+        head.weight.copy_(rounded_like(head.weight, "int8" if weights == "int4" else weights))
+        expected = model(tokens)
+    assert (found - expected).norm() < 0.04 * expected.norm()
+    if weights == "int4":  # rounding the weights changes more than that
+        assert (exact - expected).norm() > 0.1 * expected.norm()
+
+
+def test_what_it_refuses():
+    encoder = Transformer(ModelConfig.of(SIZES | dict(kind="encoder")))
+    with pytest.raises(ValueError, match="kind='encoder'.* must be 'decoder'"):
+        for_inference(encoder)
+    with pytest.raises(ValueError, match="weights='int3' must be one of None, 'bfloat16', 'int8', 'int4'"):
+        for_inference(build(), weights="int3")
+    with pytest.raises(ValueError, match="chunk=0 must be at least 1"):
+        for_inference(build(), chunk=0)
+    form = for_inference(build())
+    with pytest.raises(ValueError, match="6 tokens do not fit into a cache of 5 slots"):
+        form(ids(6), cache=form.new_cache(BATCH, 5))
+    with pytest.raises(ValueError, match="41 tokens are more than n_ctx=40"):
+        for_inference(build("learned")).new_cache(1, 41)
+    with pytest.raises(ValueError, match="n_source=3 must be given for an encoder-decoder"):
+        form.new_cache(1, 5, 3)
+
+
+def test_it_does_not_follow_the_model_and_needs_no_gradient():
+    model, tokens = build(), ids()
+    form, before = for_inference(model), model(tokens).detach()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "w_query" in name or "w_gate_up" in name:
+                parameter.mul_(3)
+    torch.testing.assert_close(form(tokens), before, rtol=1e-9, atol=1e-9)
+
+
+def test_unknown_attention_is_left_as_it_is():
+    class Another(type(build().stack.blocks[0].attention)):
+        pass
+
+    model = build()
+    model.stack.blocks[1].attention.__class__ = Another
+    form = for_inference(model)
+    assert [block.fused for block in form.blocks] == [True, False, True]
+    assert not FusedSelfAttention.fits(model.stack.blocks[1].attention)
+    torch.testing.assert_close(form(ids()), model(ids()), rtol=1e-9, atol=1e-9)
+
+
+def test_compiled_steps_are_one_graph_without_recompilation():
+    from torch._dynamo.utils import counters
+
+    model = build().float()
+    form, tokens = for_inference(model), ids(1, batch=1)
+    torch._dynamo.reset()
+    counters.clear()
+    step = torch.compile(next_logits, dynamic=True, fullgraph=True, backend="aot_eager")
+    cache = form.new_cache(1, 64)
+    other = model.new_cache(1, 64)
+    with torch.inference_mode():
+        next_logits(form, ids(5, batch=1), cache), next_logits(model, ids(5, batch=1), other)
+        for _ in range(40):
+            found, expected = step(form, tokens, cache), next_logits(model, tokens, other)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    assert counters["stats"]["unique_graphs"] == 1 and not counters["graph_break"]

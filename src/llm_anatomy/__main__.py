@@ -87,9 +87,8 @@ def show(args: argparse.Namespace) -> None:
     record = find(args.name)
     if args.json:
         return _print_json(_summary(record))
-    print(
-        f"{record.title} ({record.name}), {record.year}\n{record.paper}\nin the lectures: {', '.join(record.items) or 'no'}\n"
-    )
+    mentioned = ", ".join(record.items) or "no"
+    print(f"{record.title} ({record.name}), {record.year}\n{record.paper}\nin the lectures: {mentioned}\n")
     _print_table(["field", "value", "source"], [[f, str(v), record.sources[f]] for f, v in record.values.items()])
     sentences = [record.notes, record.difference]
     if record.unknown:

@@ -1,5 +1,7 @@
 """The inference form computes what its model computes, whatever it is made of and however it is read."""
 
+import shutil
+
 import pytest
 import torch
 from randomness import randomize
@@ -13,6 +15,7 @@ from llm_anatomy.models.presets import presets, tiny
 from llm_anatomy.models.sampling import Sampler, Temperature
 from llm_anatomy.models.transformer import Transformer
 
+NEEDS_COMPILER = pytest.mark.skipif(not shutil.which("c++"), reason="the default backend needs a compiler")
 BATCH, TOKENS, VOCAB = 3, 13, 101
 SIZES = dict(d_model=24, n_layers=3, n_heads=4, d_ff=36, n_vocab=VOCAB)
 BIASES = dict(attention_bias=True, output_bias=True, ff_bias=True)
@@ -184,8 +187,12 @@ def test_fewer_bits_are_those_of_rounded_weights(weights):
 
 def test_what_it_refuses():
     encoder = Transformer(ModelConfig.of(SIZES | dict(kind="encoder")))
-    with pytest.raises(ValueError, match="kind='encoder'.* must be 'decoder'"):
+    with pytest.raises(ValueError, match="no inference form: kind='encoder' must be 'decoder'"):
         for_inference(encoder)
+    scaling = {"rope.scaling.type": "dynamic", "rope.scaling.factor": 2.0}
+    scaling["rope.scaling.original_max_position_embeddings"] = 8
+    with pytest.raises(ValueError, match="no inference form: with rope.scaling.type='dynamic', what is cached"):
+        for_inference(build(**scaling))
     with pytest.raises(ValueError, match="weights='int3' must be one of None, 'bfloat16', 'int8', 'int4'"):
         for_inference(build(), weights="int3")
     with pytest.raises(ValueError, match="chunk=0 must be at least 1"):
@@ -221,19 +228,26 @@ def test_unknown_attention_is_left_as_it_is():
     torch.testing.assert_close(form(ids()), model(ids()), rtol=1e-9, atol=1e-9)
 
 
-def test_compiled_steps_are_one_graph_without_recompilation():
-    from torch._dynamo.utils import counters
-
-    model = build().float()
-    form, tokens = for_inference(model), ids(1, batch=1)
-    torch._dynamo.reset()
-    counters.clear()
-    step = torch.compile(next_logits, dynamic=True, fullgraph=True, backend="aot_eager")
-    cache = form.new_cache(1, 64)
-    other = model.new_cache(1, 64)
-    with torch.inference_mode():
-        next_logits(form, ids(5, batch=1), cache), next_logits(model, ids(5, batch=1), other)
-        for _ in range(40):
-            found, expected = step(form, tokens, cache), next_logits(model, tokens, other)
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
-    assert counters["stats"]["unique_graphs"] == 1 and not counters["graph_break"]
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=[pytest.mark.slow, NEEDS_COMPILER])])
+def test_compiled_steps_are_one_graph_without_recompilation(backend, run_without_shape_checks):
+    run_without_shape_checks(f"""
+import torch
+from torch._dynamo.utils import counters
+from llm_anatomy.config import ModelConfig
+from llm_anatomy.models.generation import next_logits
+from llm_anatomy.models.inference import for_inference
+from llm_anatomy.models.transformer import Transformer
+sizes = dict(d_model=24, n_layers=2, n_heads=4, n_kv_heads=2, d_ff=36, n_vocab=101)
+model = Transformer(ModelConfig(position="rope", norm="rmsnorm", feedforward="swiglu", **sizes))
+form, step = for_inference(model), torch.compile(next_logits, dynamic=True, fullgraph=True, backend={backend!r})
+cache, other, prompt = form.new_cache(1, 600), model.new_cache(1, 600), torch.tensor([[3, 1, 4]])
+with torch.inference_mode():
+    next_logits(form, prompt, cache), next_logits(model, prompt, other)
+    for new in range(500):
+        ids = torch.tensor([[new % 101]])
+        found, expected = step(form, ids, cache), next_logits(model, ids, other)
+        if new == 1:
+            n_graphs = counters["stats"]["unique_graphs"]
+torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+assert counters["stats"]["unique_graphs"] == n_graphs and not counters["graph_break"], counters
+""")

@@ -333,7 +333,8 @@ def _of_parameters(config: ModelConfig, text: _Reading, source: _Reading) -> _Ro
             one, k = n // config.moe.n_experts, config.moe.n_experts_per_token
             n_active, n_read = k * one, min(config.moe.n_experts, tokens * k) * one
         n_read = n_read if tokens or path[0] in looked_up else 0
-        is_matrix = parameter.ndim > 1 and path[-1] not in ("b_up", "b_down")  # of experts: a bias each
+        # biases have a row for each expert, and weights of norms may have one for each head
+        is_matrix = parameter.ndim > 1 and not {"b_up", "b_down", "query_norm", "key_norm"} & {*path}
         flops = 2 * tokens * n_active if is_matrix and "position" not in path else 0
         yield row, dict(n_parameters=n, n_active=n_active, n_read=n_read) | _flops(flops)
 

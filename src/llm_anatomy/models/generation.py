@@ -9,7 +9,7 @@ import math
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 import torch
 from einops import rearrange
@@ -160,8 +160,7 @@ class _CachedModel:
         self.n_free_slots = 0
         self.source = None
         if sources is not None:
-            assert isinstance(model, Transformer)  # the only model with an encoder
-            self.source = model.encode(*_left_pad(sources, self.device))
+            self.source = cast(Any, model).encode(*_left_pad(sources, self.device))
 
     def prefill(self, texts: Sequence[Sequence[int]], n_more: int) -> Float[Tensor, "batch n_vocab"]:
         """Read all texts into a new cache, with space for ``n_more`` tokens or as many as the context allows."""

@@ -55,8 +55,8 @@ def for_inference(model: Transformer, *, weights: str | None = None, chunk: int 
         chunk: number of tokens that a prefill reads at once, at least 1; it bounds the memory of a long prompt.
 
     Raises:
-        ValueError: for an encoder, which does not generate; for ``weights`` that are not allowed or need another
-            device; for a chunk below 1.
+        ValueError: for a model that has no such form (see :func:`no_inference_form`); for ``weights`` that are not
+            allowed or need another device; for a chunk below 1.
 
     Source: Pope et al. (2022), "Efficiently scaling Transformer inference", sections 2 and 3; CMU-10.
 
@@ -68,11 +68,34 @@ def for_inference(model: Transformer, *, weights: str | None = None, chunk: int 
     >>> generate(fast, prompts, max_new_tokens=4).ids == generate(model, prompts, max_new_tokens=4).ids
     True
     """
-    if model.config.kind == "encoder":
-        raise ValueError("kind='encoder' of the model must be 'decoder' or 'encoder-decoder': an encoder writes nothing")
+    if reason := no_inference_form(model):
+        raise ValueError(f"this model has no inference form: {reason}")
     if chunk < 1:
         raise ValueError(f"{chunk=} must be at least 1")
     return InferenceTransformer(model, weights=weights, chunk=chunk)
+
+
+def no_inference_form(model: nn.Module) -> str | None:
+    """Say why a model has no inference form; None if it has one.
+
+    Args:
+        model: any model.
+
+    Source: Pope et al. (2022), section 2.
+
+    >>> sizes = dict(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5)
+    >>> no_inference_form(Transformer(ModelConfig(**sizes)))
+    >>> no_inference_form(Transformer(ModelConfig(kind="encoder", **sizes)))
+    "kind='encoder' must be 'decoder' or 'encoder-decoder', since an encoder generates nothing"
+    """
+    if not isinstance(model, Transformer):
+        return f"a {type(model).__name__} is not a Transformer"
+    if model.config.kind == "encoder":
+        return "kind='encoder' must be 'decoder' or 'encoder-decoder', since an encoder generates nothing"
+    if model._by_length:
+        scaling = model.config.get("rope.scaling.type")
+        return f"with rope.scaling.type={scaling!r}, what is cached depends on the length of the text"
+    return None
 
 
 class InferenceCache:

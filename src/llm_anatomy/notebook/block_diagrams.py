@@ -67,8 +67,8 @@ ACTIVATIONS = {
 
 NOT_DRAWN = (
     "norm_eps", "attention_scale", "d_value", "layer_types", "rope.base", "rope.local_base", "rope.pairing",
-    "rope.scaling", "alibi", "learned.offset", "clipping", "buckets", "latent.d_rotary", "latent.d_query_latent", "moe.router",
-    "moe.routed_scaling_factor", "moe.n_groups", "clamped_swiglu",
+    "rope.scaling", "alibi", "learned.offset", "clipping", "buckets", "latent.d_rotary", "latent.d_query_latent",
+    "moe.router", "moe.routed_scaling_factor", "moe.n_groups", "clamped_swiglu",
 )  # fmt: skip
 """Fields, or nested configs, that no part of the drawing shows; they are named below it where they differ."""
 

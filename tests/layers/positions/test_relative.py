@@ -387,7 +387,8 @@ def test_slopes_of_another_largest_bias_equal_mpts(n_heads, bias_max):
     expected = -build_mpt_alibi_tensor(n_heads, 3, alibi_bias_max=bias_max)[:, 0, 0] / 2
     torch.testing.assert_close(alibi_slopes(n_heads, bias_max=bias_max), expected, rtol=1e-6, atol=0)
     query, key = torch.zeros(1, n_heads, 1, 2), torch.zeros(1, 1, 3, 2)
-    added = ALiBi(n_heads, bias_max=bias_max).bias(query, key, PositionContext(torch.tensor([[2]]), torch.arange(3)[None]))
+    context = PositionContext(torch.tensor([[2]]), torch.arange(3)[None])
+    added = ALiBi(n_heads, bias_max=bias_max).bias(query, key, context)
     torch.testing.assert_close(added[0, :, 0, 0], -2 * expected, rtol=1e-6, atol=0)
 
 

@@ -309,7 +309,7 @@ HOSTILE = {
     "a config that is a list": (lambda s: s.update(config=[]), "key 'config': it must be of type dict"),
     "an unknown field beside": (lambda s: s.update(auto_run="a"), "key 'auto_run': it is unknown in a model of llm_an"),
     "a name of two lines": (lambda s: s.update({"a\nb\x1b[2J": 1}), "key 'ab.2J': it is unknown"),
-    "an unknown field": (changed(alibi=True), "key 'config': 'alibi' is no field of ModelConfig"),
+    "an unknown field": (changed(warp=True), "key 'config': 'warp' is no field of ModelConfig"),
     "an unknown field of two lines": (changed(**{"a\nb": True}), r"'a\\nb' is no field of ModelConfig"),
     "an unknown option": (changed(rope__color=3), "'color' is no field of RopeConfig"),
     "a dotted name": (changed(**{"rope.base": 3.0}), "'rope.base' is no field of ModelConfig"),

@@ -136,8 +136,8 @@ CHANGES = {
     "norm_placement": "post", "embedding_norm": True, "parallel_block": True, "feedforward": "swiglu",
     "attention_bias": True, "output_bias": True, "ff_bias": True, "unembedding_bias": True, "tie_embeddings": True,
     "scale_embeddings": True, "scale_logits": True, "final_logit_softcapping": 7.0, "n_segments": 2,
-    "embedding_multiplier": 3.0, "residual_multiplier": 0.5, "logit_multiplier": 0.25,
-    "attention_sinks": True, "token_head": True, "unembedding": False, "layernorm": LayerNormConfig(bias=False), "position": "rope",
+    "embedding_multiplier": 3.0, "residual_multiplier": 0.5, "logit_multiplier": 0.25, "attention_sinks": True,
+    "token_head": True, "unembedding": False, "layernorm": LayerNormConfig(bias=False), "position": "rope",
     "moe": MoEConfig(n_experts=4, n_experts_per_token=2), "norm_eps": 1e-3, "attention_scale": 0.7, "d_value": 4,
 }  # fmt: skip
 

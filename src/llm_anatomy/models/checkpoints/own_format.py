@@ -16,7 +16,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from llm_anatomy.config import Config, ModelConfig, nested_config
 from llm_anatomy.files import Record
@@ -137,8 +137,24 @@ def _check_values(record: Record, kind: type[Config], values: dict[str, Any]) ->
             record.refuse("config", f"{full}={value!r:.60} must be at most {largest}")
         elif isinstance(value, str) and len(value) > 60:
             record.refuse("config", f"{full}={value!r:.60}… is too long")
-        elif isinstance(value, dict) or isinstance(value, list) and not all(isinstance(one, str) for one in value):
-            record.refuse("config", f"{full}={value!r:.60} must be a value or a list of texts")
+        elif isinstance(value, dict | list):
+            item = _type_of_items(fields[name].type)
+            if item is None or isinstance(value, dict):
+                record.refuse("config", f"{full}={value!r:.60} must be {'one value' if item is None else 'a list'}")
+            if not all(type(one) is item or item is float and type(one) is int for one in value):
+                record.refuse("config", f"{full}={value!r:.60} must be a list of {ITEMS[item]}")
+            if any(isinstance(one, int | float) and not abs(one) <= largest for one in value):
+                record.refuse("config", f"{full}={value!r:.60} must hold at most {largest} each")
+
+
+ITEMS = {str: "texts", bool: "true and false", int: "numbers without fraction", float: "numbers"}
+"""How messages call the values of a list, by their type."""
+
+
+def _type_of_items(kind: Any) -> type | None:
+    """The type of the values that a field holds as a list; None for a field that holds one value."""
+    tuples = [one for one in (kind, *get_args(kind)) if get_origin(one) is tuple]
+    return get_args(tuples[0])[0] if tuples else None
 
 
 FAMILY = OwnFormat(

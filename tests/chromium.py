@@ -1,10 +1,17 @@
-"""A browser that sees nothing but this machine: one for all tests of a process, since Playwright starts only once."""
+"""A browser that sees nothing but this machine: one for all tests of a process, since Playwright starts only once.
+
+A script that a page never finishes would be waited for without end. So a browser that a test has used for ``PATIENCE``
+seconds is killed, which fails the test, and the next test gets a new one.
+"""
 
 import os
 import shutil
+import threading
+from contextlib import contextmanager
 from importlib.resources import files
 from urllib.parse import urlsplit
 
+import psutil
 import pytest
 
 HOW_TO_GET_IT = (
@@ -13,11 +20,32 @@ HOW_TO_GET_IT = (
 
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 ACCEPTED: dict[str, str] = {}  # rule: why the theme's breach of it is borne with; none at present
+PATIENCE = 300.0
+
+
+@contextmanager
+def watched():
+    """Kill the browser of this process if what is done with it takes too long."""
+
+    def kill():
+        for child in psutil.Process().children(recursive=True):
+            if "chrom" in child.name():
+                child.kill()
+
+    timer = threading.Timer(PATIENCE, kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 @pytest.fixture(scope="session")
 def browser():
-    """Headless Chromium, or a skip that says how to get it. It reaches this machine and no other."""
+    """``browser()``: headless Chromium, a new one if the last has ended. It reaches this machine and no other.
+
+    Where there is none, the test is skipped with a sentence that says how to get it.
+    """
     names = ("chromium", "chromium-browser", "google-chrome")
     program = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
     if program is None:
@@ -25,10 +53,17 @@ def browser():
     sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install -r requirements.txt")
     flags = ["disable-gpu", "disable-background-networking", "disable-component-update", "disable-sync", "no-first-run"]
     flags += ["no-sandbox", "disable-dev-shm-usage", "proxy-server=127.0.0.1:9"]  # nobody listens on port 9
+    options = dict(executable_path=program, args=[f"--{flag}" for flag in flags])
     with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=program, args=[f"--{flag}" for flag in flags])
-        yield chromium
-        chromium.close()
+        started = [playwright.chromium.launch(**options)]
+
+        def running():
+            if not started[-1].is_connected():
+                started.append(playwright.chromium.launch(**options))
+            return started[-1]
+
+        yield running
+        started[-1].close()
 
 
 @pytest.fixture(scope="session")
@@ -37,9 +72,9 @@ def profile(browser):
     made = {}
 
     def of(**options):
-        key = tuple(sorted(options.items()))
+        key = browser(), *sorted(options.items())
         if key not in made:
-            made[key] = browser.new_context(**options)
+            made[key] = key[0].new_context(**options)
             made[key].set_default_timeout(60_000)
             made[key].new_page()  # kept open, and with it what the browser has compiled and stored
         return made[key]
@@ -70,6 +105,8 @@ class Tab:
 
     def close(self):
         """Close it and forget what its pages have stored."""
+        if not self.page.context.browser.is_connected():
+            return
         session = self.page.context.new_cdp_session(self.page)
         for origin in self.origins:
             session.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})

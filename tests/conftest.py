@@ -6,9 +6,33 @@ Run-time shape checks and compilation with fullgraph do not go together.
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import pytest
-from chromium import breaches, browser, profile, visit  # noqa: F401  (fixtures)
+from chromium import breaches, browser, profile, visit, watched  # noqa: F401  (fixtures)
+
+
+def uses_the_browser(item):
+    return "browser" in getattr(item, "fixturenames", ())
+
+
+def pytest_collection_modifyitems(items):
+    """Run a test in the browser once more if it fails: on a busy machine, a page may come too late."""
+    for item in filter(uses_the_browser, items):
+        item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    with watched() if uses_the_browser(item) else nullcontext():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item):
+    with watched() if uses_the_browser(item) else nullcontext():
+        return (yield)
+
 
 SERVER = """
 import json, sys, traceback

@@ -38,10 +38,10 @@ def look(site, profile):
         shown.clear()
 
     def page(docname, width=1280, color_scheme="light"):
-        wanted = docname, width, color_scheme
+        wanted = docname, width, color_scheme, profile()
         if wanted not in shown:
             close()
-            shown[wanted] = tab = Tab(profile())
+            shown[wanted] = tab = Tab(wanted[-1])
             tab.open(f"{site}/{docname}.html", width, color_scheme, "localStorage.setItem('la-answers', 'true')")
             tab.page.evaluate("window.MathJax?.startup?.promise")
         return shown[wanted].page

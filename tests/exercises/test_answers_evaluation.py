@@ -118,12 +118,82 @@ def other(name, **entries):
     return lambda: solution(name)() | {entry.replace("_", " "): value for entry, value in entries.items()}
 
 
+def crossed_off(translation, references, n):
+    """Counts by crossing off a pool of n-grams, whose counts are the largest ones of the references."""
+
+    def runs(words):
+        return [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
+
+    pool = Counter()
+    for reference in references:
+        pool |= Counter(runs(reference))
+    n_found = 0
+    for run in runs(translation):
+        n_found += pool[run] > 0
+        pool[run] -= 1
+    return [n_found, max(0, len(translation) - n + 1)]
+
+
+def errors_of_pairs(scores, texts):
+    """The clustered error from a matrix that says which questions share a text."""
+    d, n_texts = scores - scores.mean(), len(set(texts.tolist()))
+    same = (texts[:, None] == texts).to(d.dtype)
+    return scores.std() / len(d) ** 0.5, (n_texts / (n_texts - 1) * (d @ same @ d)).clamp(min=0).sqrt() / len(d)
+
+
+def kappa_of_moments(first, second, n_levels):
+    """The quadratic kappa from means and variances."""
+    a, b = torch.tensor(first).double(), torch.tensor(second).double()
+    chance = sum((a == i).double().mean() * (b == i).double().mean() for i in range(1, n_levels + 1))
+    spread = a.var(unbiased=False) + b.var(unbiased=False) + (a.mean() - b.mean()) ** 2
+    return torch.stack([((a == b).double().mean() - chance) / (1 - chance), 1 - ((a - b) ** 2).mean() / spread])
+
+
+def sorted_ranks(score, plus, minus):
+    """Ranks by searching in the sorted lower ends."""
+    low = (score - minus).sort().values
+    return len(low) - torch.searchsorted(low, (score + plus).contiguous(), right=True) + 1
+
+
+def softmax_of_outcomes(rating_a, rating_b, nu):
+    d = (rating_a - rating_b) / 800 * math.log(10)
+    win, tie, loss = torch.tensor([d, math.log(nu) if nu else -math.inf, -d], dtype=torch.float64).softmax(0).tolist()
+    return win, tie, loss, win + tie / 2
+
+
+def bleu_of_logarithms(translations, references, max_n):
+    counts = np.zeros((max_n, 2))
+    for translation, reference in zip(translations, references, strict=True):
+        for n in range(max_n):
+            counts[n] += crossed_off(translation, [reference], n + 1)
+    if not counts[:, 0].all():
+        return 0
+    n_words, n_reference = (sum(map(len, texts)) for texts in (translations, references))
+    return math.exp(min(0, 1 - n_reference / n_words) + np.log(counts[:, 0] / counts[:, 1]).mean())
+
+
+def found_as_strings(questions, texts, is_right, n):
+    def words(text):
+        return [word for word in (piece.strip(string.punctuation).lower() for piece in text.split()) if word]
+
+    def hit(own):
+        k = min(n, len(own))
+        runs = [f" {' '.join(own[i : i + k])} " for i in range(len(own) - k + 1)]
+        return any(run in f" {' '.join(words(text))} " for run in runs for text in texts)
+
+    right, hits = np.array(is_right, float), np.array([hit(words(question)) for question in questions])
+    return [int(hits.sum()), right.mean(), right[~hits].mean() if not hits.all() else 0.0]
+
+
 RIGHT = {
     "perplexities_on_paper": [
         lambda: {"A": 1, "B": Fraction(5, 6), "C": "1.000", "best": "model B", "needed": np.float32(10.08)},
         other("perplexities_on_paper", best="B."),
     ],
-    "clipped_precision": [lambda *given: np.array(solution("clipped_precision")(*given), dtype=float)],
+    "clipped_precision": [
+        lambda *given: np.array(solution("clipped_precision")(*given), dtype=float),
+        crossed_off,
+    ],
     "squad_f1": [lambda *given: np.float32(solution("squad_f1")(*given))],
     "choose_by_likelihood": [
         lambda *given: {name: np.float64(i) for name, i in reversed(solution("choose_by_likelihood")(*given).items())},
@@ -132,16 +202,19 @@ RIGHT = {
         lambda: {name: str(value).upper() for name, value in solution("thirteen_against_175")().items()},
         lambda: solution("thirteen_against_175")() | {"PIQA": "noise", "questions for OBQA": "13,000"},
     ],
-    "clustered_error": [lambda *given: torch.tensor(solution("clustered_error")(*given))],
-    "weighted_kappa": [exact_kappas],
+    "clustered_error": [lambda *given: torch.tensor(solution("clustered_error")(*given)), errors_of_pairs],
+    "weighted_kappa": [exact_kappas, kappa_of_moments],
     "leaking_elo": [
         lambda *given: solution("leaking_elo")(*given).float(),
         lambda *given: [*PACKAGE["leaking_elo"](*given)],
     ],
     "bradley_terry_gradient": [autograd],
-    "rank_upper_bound": [lambda *given: solution("rank_upper_bound")(*given).to(torch.int16).numpy()],
-    "davidson_probabilities": [lambda *given: [Fraction(p) for p in solution("davidson_probabilities")(*given)]],
-    "averaged_bleu": [lambda *given: np.float32(solution("averaged_bleu")(*given))],
+    "rank_upper_bound": [lambda *given: solution("rank_upper_bound")(*given).to(torch.int16).numpy(), sorted_ranks],
+    "davidson_probabilities": [
+        lambda *given: [Fraction(p) for p in solution("davidson_probabilities")(*given)],
+        softmax_of_outcomes,
+    ],
+    "averaged_bleu": [lambda *given: np.float32(solution("averaged_bleu")(*given)), bleu_of_logarithms],
     "too_narrow": [simulated],
     "read_the_board": [
         other("read_the_board", sure_pair="C and D", B_against_D="60%"),
@@ -149,7 +222,7 @@ RIGHT = {
         other("read_the_board", sure_pair="D/C", B_against_D=torch.tensor(0.6)),
     ],
     "clean_votes": [tensors_of("clean_votes")],
-    "contaminated": [lambda *given: torch.tensor(solution("contaminated")(*given))],
+    "contaminated": [lambda *given: torch.tensor(solution("contaminated")(*given)), found_as_strings],
 }
 
 
@@ -227,6 +300,32 @@ def drawn_with(text_shape=lambda *sizes: (*sizes[:2], 1), spread=math.sqrt):
         scores = parts + spread(1 - shared) * torch.randn(*sizes, generator=torch.Generator().manual_seed(2))
         inside = scores.mean((1, 2)).abs() <= 1.96 / (n_texts * n_questions) ** 0.5
         return inside.double().mean(), (scores[..., 0].mean(1).abs() <= 1.96 / n_texts**0.5).double().mean()
+
+    return answer
+
+
+def words_of(strip):
+    return lambda text: [word for word in map(strip, text.lower().split()) if word]
+
+
+STRIPPED = words_of(lambda piece: piece.strip(string.punctuation))
+
+
+def contaminated_by(is_hit, length=lambda n: n, words=STRIPPED):
+    """Counts a question if so many of its runs stand in the texts as ``is_hit`` says."""
+
+    def answer(questions, texts, is_right, n):
+        def runs(text, k):
+            own = words(text)
+            return [tuple(own[i : i + k]) for i in range(len(own) - k + 1)]
+
+        def hit(question):
+            k = min(length(n), len(words(question)))
+            return is_hit(run in {run for text in texts for run in runs(text, k)} for run in runs(question, k))
+
+        clean = [right for right, question in zip(is_right, questions, strict=True) if not hit(question)]
+        n_hits = len(questions) - len(clean)
+        return n_hits, sum(is_right) / len(is_right), sum(clean) / len(clean) if clean else 0
 
     return answer
 
@@ -322,6 +421,50 @@ WRONG = [
     ("contaminated", contaminated_with(lambda text: re.findall(r"\w+", text)), "such as a hyphen"),
     ("contaminated", contaminated_with(lambda text: bare(text).split()), "You delete punctuation inside"),
     ("contaminated", found_in_text, "inside of a word"),
+    ("contaminated", contaminated_by(any, words=words_of(lambda p: p.rstrip(string.punctuation))), "right end"),
+    ("contaminated", contaminated_by(any, words=words_of(lambda p: p.strip(".,;:!?"))), "more characters, such as"),
+    ("contaminated", contaminated_by(all), "that all runs of a question stand"),
+    ("contaminated", contaminated_by(any, lambda n: n + 1), "runs of n + 1 words"),
+    (
+        "squad_f1",
+        lambda prediction, answers: (
+            solution("squad_f1")(prediction, answers[:1])[0],
+            solution("squad_f1")(prediction, answers)[1],
+        ),
+        "Your exact match compares with the first accepted answer only",
+    ),
+    (
+        "clean_votes",
+        lambda rows: {pair.replace(" ", "_"): values for pair, values in solution("clean_votes")(rows).items()},
+        "a value for 'a_b', which should not be there",
+    ),
+    (
+        "clustered_error",
+        lambda s, t: (solution("clustered_error")(s, t)[0], solution("clustered_error")(s, t)[1] ** 2),
+        "If every text has one question",
+    ),
+    (
+        "clustered_error",
+        lambda s, t: solution("clustered_error")(s, torch.cat([t[:1], t[1:] != t[:-1]]).cumsum(0)),
+        "where the number changes",
+    ),
+    (
+        "bradley_terry_gradient",
+        lambda wins, theta: (
+            solution("bradley_terry_gradient")(wins, theta)[0],
+            (wins * torch.sigmoid(theta - theta[:, None])).sum(1),
+        ),
+        "only contains the battles that a model has won",
+    ),
+    ("rank_upper_bound", lambda score, plus, minus: (-score).argsort().argsort() + 1, "the order of the scores"),
+    ("leaking_elo", lambda n, pairs, scores, *more: solution("leaking_elo")(n, pairs, scores.long(), *more), "a tie"),
+    (
+        "averaged_bleu",
+        lambda translations, references, max_n: solution("averaged_bleu")(
+            [sum(translations, [])], [sum(references, [])], max_n
+        ),
+        "twice, BLEU should stay",
+    ),
 ]
 
 

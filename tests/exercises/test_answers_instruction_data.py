@@ -109,7 +109,7 @@ def test_targets_that_do_not_count_are_those_that_the_loss_leaves_out():
 
 RIGHT = {
     "next_prompt": [
-        lambda instructions, n_new: np.array(solution("next_prompt")(instructions, n_new)).tolist(),
+        lambda instructions, n_new: np.array(solution("next_prompt")(instructions, n_new)),
         lambda instructions, n_new: (
             solution("next_prompt")(instructions, n_new)[0],
             ["\nTask " + str(len(instructions) + n_new + 1)],
@@ -118,11 +118,14 @@ RIGHT = {
     "read_tasks": [
         lambda text, cut_off: np.array(solution("read_tasks")(text, cut_off), dtype=str).tolist(),
         lambda text, cut_off: np.array(solution("read_tasks")(text, cut_off), dtype=object),
+        lambda text, cut_off: every_part("\n" + text, cut_off, r"\nTask [0-9]+:"),
+        lambda text, cut_off: every_part(text.strip(), cut_off),
     ],
     "rouge_l_score": [
         lambda one, other: np.float32(rouge_l(words_of(one), words_of(other))),
         lambda one, other: Fraction(rouge_l(words_of(one), words_of(other))),
         lambda one, other: torch.tensor([rouge_l(words_of(one), words_of(other))]),
+        lambda one, other: by_positions(words_of(one), words_of(other)),
     ],
     "pairs_left": [
         lambda texts, threshold: np.array(solution("pairs_left")(texts, threshold), dtype=float),
@@ -139,16 +142,31 @@ RIGHT = {
     "label_balance": [
         lambda labels: torch.tensor(solution("label_balance")(labels)),
         lambda labels: [Fraction(number) for number in solution("label_balance")(labels)],
+        lambda labels: balance(labels, lambda label: label.casefold().strip()),
     ],
     "alpaca_bill": [
         lambda: {"cents": 0.9615, "tokens": 481.0, "single": "1747 $", "batch": np.float32(166.4), "filtered": "208"},
+        lambda: {
+            "cents": "0.96",
+            "tokens": 480.77,
+            "single": "$1,747",
+            "batch": "166.40",
+            "filtered": torch.tensor(208),
+        },
     ],
-    "what_follows": [lambda: {letter: word.upper() for letter, word in solution("what_follows")().items()}],
-    "repaired_tasks": [lambda rows: tuple(dict(reversed(row.items())) for row in solution("repaired_tasks")(rows))],
+    "what_follows": [
+        lambda: {letter: word.upper() for letter, word in solution("what_follows")().items()},
+        lambda: {letter.lower(): f" {word}" for letter, word in solution("what_follows")().items()},
+    ],
+    "repaired_tasks": [
+        lambda rows: repaired_by(rows),
+        lambda rows: tuple(dict(reversed(row.items())) for row in solution("repaired_tasks")(rows)),
+    ],
     "verbs_and_nouns": [lambda *given: np.array(solution("verbs_and_nouns")(*given))],
     "paid_twice": [lambda *given: np.array(solution("paid_twice")(*given), dtype=int)],
     "wrong_settings": [
         lambda: {letter.lower(): f" {field.upper()}" for letter, field in solution("wrong_settings")().items()},
+        lambda: {letter: f"`{field.replace('_', ' ')}`" for letter, field in solution("wrong_settings")().items()},
     ],
     "read_the_pool": [lambda: {"refused": 230, "stricter": 250, "half": np.float32(0.5), "new": "88"}],
 }
@@ -173,6 +191,16 @@ def every_part(text, cut_off, start=r"(?m)^Task \d+:"):
 
 def up_to_the_last_line(text, cut_off):
     return every_part(text.rpartition("\n")[0] if cut_off else text, False)
+
+
+def by_positions(one, other):
+    """ROUGE-L from the longest increasing list of positions, in place of a table."""
+    ends = []
+    for word in one:
+        for j in reversed([j for j, each in enumerate(other) if each == word]):
+            k = sum(end < j for end in ends)
+            ends[k : k + 1] = [j]
+    return 2 * len(ends) / max(1, len(one) + len(other))
 
 
 def score(one, other, pattern):
@@ -233,7 +261,49 @@ def blocks(one, other):
     return 2 * n / max(1, len(a) + len(b))
 
 
+def joined_nouns(instructions, n_top):
+    """All nouns of an instruction as one."""
+    joined = []
+    for words in instructions:
+        nouns = " ".join(word for word, tag in words if tag == "noun")
+        joined.append([pair for pair in words if pair[1] != "noun"] + [(nouns, "noun")] * bool(nouns))
+    return solution("verbs_and_nouns")(joined, n_top)
+
+
 WRONG = [
+    (
+        "next_prompt",
+        lambda instructions, n_new: (solution("next_prompt")(instructions, n_new)[0], b"Task"),
+        "stop text",
+    ),
+    ("next_prompt", lambda i, n: (solution("next_prompt")(i, n)[0], f"\nTask {n + 9}"), "'\\nTask 11' instead of"),
+    ("read_tasks", lambda text, cut_off: every_part(text, cut_off, r"\nTask \d+:"), "'Task 9: Go.' instead of 'Go.'"),
+    ("read_tasks", lambda text, cut_off: every_part(text, cut_off, r"(?m)^Task\s+\d+:"), "Task  8: no start"),
+    ("read_tasks", lambda text, cut_off: every_part(text, cut_off, r"(?m)^Task \d+[.:]"), "Task 8. No start"),
+    ("read_tasks", lambda text, cut_off: every_part(text, cut_off, r"(?m)^Task .*?:"), "read_tasks"),
+    ("read_tasks", lambda text, cut_off: [*dict.fromkeys(every_part(text, cut_off))], "Task 10: Go."),
+    (
+        "read_tasks",
+        lambda text, cut_off: [e for e in every_part(text, False) if not cut_off or e[-1] in ".?"],
+        "read_tasks",
+    ),
+    ("rouge_l_score", lambda one, other: score(one, other, "[a-z0-9-]+"), "well-known"),
+    ("rouge_l_score", lambda one, other: score(one, other, r"[^\W_]+"), "café"),
+    ("rouge_l_score", lambda one, other: 100 * rouge_l(words_of(one), words_of(other)), "75 instead of 0.75"),
+    ("label_balance", lambda labels: tuple(2 * each for each in solution("label_balance")(labels)), "label_balance"),
+    ("verbs_and_nouns", joined_nouns, "in case"),
+    ("verbs_and_nouns", lambda instructions, n_top: solution("verbs_and_nouns")(instructions, n_top + 1), "in case"),
+    ("paid_twice", lambda *given: sent(*given, lambda r: (r["prompt"], r["max_tokens"] + r["seed"])), "paid_twice"),
+    ("paid_twice", lambda *given: sent(*given, lambda r: (r["prompt"][:5], r["max_tokens"], r["seed"])), "paid_twice"),
+    (
+        "repaired_tasks",
+        lambda rows: repaired_by(rows, output=lambda text: re.sub(r"(?i)^Output:\s*", "", text)),
+        "'a' instead of 'output: a'",
+    ),
+    ("repaired_tasks", lambda rows: repaired_by(rows, echo=lambda a, b: b in a if a else a == b), "repaired_tasks"),
+    ("what_follows", lambda: solution("what_follows")() | dict.fromkeys("BFG", "shown"), "'B', 'F' and 'G'"),
+    ("wrong_settings", lambda: solution("wrong_settings")() | {"F": "threshold"}, "your value for 'F'"),
+    ("alpaca_bill", lambda: solution("alpaca_bill")() | {"tokens": 2083}, "your number for 'tokens'"),
     ("rouge_l_score", blocks, "rouge_l_score"),
     ("rouge_l_score", lambda one, other: score(one, other, r"\w+"), "underscore"),
     ("rouge_l_score", lambda one, other: score(one, other, "[a-z0-9']+"), "apostrophe"),

@@ -96,6 +96,8 @@ def cases(generator):
             2,
         ),
         (["k j", "i h g f", "j"], ["j k g", "f h i"], [True, False, False], 3),
+        (["m n o p", "r s t", "u v"], ["l m n o", "r s"], [True, False, True], 2),
+        (["(so) deep", "'how far'", "too far"], ["so deep", "how *far* it is"], [True, False, False], 2),
     ]
     return [dict(zip(NAMES, row, strict=True)) for row in rows]
 
@@ -117,7 +119,8 @@ def hidden_cases(generator):
     def drawn(n_questions, n_texts, length, n):
         questions = [text(2 + i % length) for i in range(n_questions)] + ["Q r s", "t u v", "w x", "y", "k l m n o"]
         questions += ["o-n z", "f g h i", "f's g's h's i's", "j j j j"]
-        more = ["x o n z", "f\ng\nh\ni", "f s g s h s", "jj j j j", "on z"]
+        questions += ["v u z y x", "(k 'l"]
+        more = ["v u z y", "k l q", "x o n z", "f\ng\nh\ni", "f s g s h s", "jj j j j", "on z"]
         texts = (
             [text(6) for _ in range(n_texts)] + ["q, R S", "t u", "v", "x w", "Y!", "o n m l k", "k l z m n o"] + more
         )
@@ -129,6 +132,8 @@ def hidden_cases(generator):
             True,
             False,
             True,
+            True,
+            False,
             True,
             False,
         ]

@@ -59,6 +59,44 @@ def first_words_alone(questions, texts, is_right, n):
     return _result(questions, texts, is_right, n, hit=lambda own, seen, n: _overlap(own[:n], seen, n))
 
 
+def all_runs(questions, texts, is_right, n):
+    """You ask that all runs of a question stand in the training text. One of them is enough."""
+
+    def hit(own, seen, n):
+        length = min(n, len(own))
+        return _runs(own, length) <= set().union(*(_runs(text, length) for text in seen))
+
+    return _result(questions, texts, is_right, n, hit=hit)
+
+
+def one_word_more(questions, texts, is_right, n):
+    """You look for runs of n + 1 words."""
+    return _result(questions, texts, is_right, n + 1)
+
+
+def right_end_alone(questions, texts, is_right, n):
+    """You strip punctuation from the right end of a piece only. A bracket or a quotation mark may stand on the left."""
+    return _result(
+        questions,
+        texts,
+        is_right,
+        n,
+        split=lambda text: [p for p in (p.rstrip(string.punctuation) for p in text.lower().split()) if p],
+    )
+
+
+def some_punctuation_kept(questions, texts, is_right, n):
+    """You strip full stops, commas and the like. `string.punctuation` has more characters, such as brackets,
+    quotation marks and dashes."""
+    return _result(
+        questions,
+        texts,
+        is_right,
+        n,
+        split=lambda text: [p for p in (p.strip(".,;:!?") for p in text.lower().split()) if p],
+    )
+
+
 def words_in_any_order(questions, texts, is_right, n):
     """You ignore the order of the words. A run has to stand in the text as it is."""
 

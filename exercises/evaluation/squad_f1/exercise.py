@@ -89,6 +89,7 @@ def cases(generator):
         ("new york city", ["York", "New York of the east"]),
         ("Pelé", ["Pel", "pele"]),
         ("cat dog", ["bird", "dog cat dog", "cat bird cow"]),
+        ("grey wolf", ["fox", "Grey wolf."]),
     ]
     return [{"prediction": prediction, "answers": answers} for prediction, answers in rows]
 
@@ -123,6 +124,7 @@ def hidden_cases(generator):
         ("cold  lake", ["cold lake blue"]),
         ("Chloé", ["chlo"]),
         ("old blue lake", ["lake", "old blue house by a sea"]),
+        ("deep lake", ["sea", "Deep lake."]),
     ]
     drawn = [(text(5), [text(4), text(6)]) for _ in range(4)]
     return [{"prediction": prediction, "answers": answers} for prediction, answers in fixed + drawn]

@@ -165,6 +165,11 @@ def match_if_contained(prediction, answers):
     return _scores(prediction, answers, match=lambda a, b: " ".join(b) in " ".join(a))
 
 
+def match_of_the_first_answer(prediction, answers):
+    """Your exact match compares with the first accepted answer only. Any of them will do."""
+    return _scores(prediction, answers[:1])[0], _scores(prediction, answers)[1]
+
+
 def f1_of_the_first_answer(prediction, answers):
     """Your F1 compares with the first accepted answer only. The best one counts."""
     return _scores(prediction, answers)[0], _scores(prediction, answers[:1])[1]

@@ -49,6 +49,8 @@ def cases(generator):
 
 def observe(returned, instructions, n_new):
     """the prompt and the stop text, character by character"""
+    if hasattr(returned, "tolist"):
+        returned = returned.tolist()
     assert isinstance(returned, tuple | list) and len(returned) == 2, "return two strings, the prompt and the stop text"
     prompt, stop = returned
     if isinstance(stop, tuple | list) and len(stop) == 1:

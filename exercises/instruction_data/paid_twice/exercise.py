@@ -75,6 +75,8 @@ def cases(generator):
         _case([("b", 3, 1, 1, 5)], [("a", 3, 1, 1, 5)]),
         _case([("a", 3, 2, 1, 5)], [("a", 4, 2, 1, 5), ("a", 3, 1, 1, 5), ("b", 3, 2, 1, 5)]),
         _case([("4", 12, 1, 1, 5), ("41", 2, 1, 1, 5)], []),
+        _case([("a", 3, 2, 1, 5), ("a", 2, 3, 1, 5)], []),
+        _case([("Is it an ant?", 3, 1, 1, 5)], [("Is it an axe?", 3, 1, 1, 5)]),
         _case([("A", 3, 1, 1, 5), ("a", 3, 1, 1, 5), ("A", 3, 1, 2, 7), ("b", 3, 1, 1, 5)], [("b", 3, 1, 3, 9)]),
     ]
 
@@ -92,4 +94,5 @@ def hidden_cases(generator):
         return [(("Ab", "ab", "cB")[p], 3 + 57 * m, s, 1 + a, 30 + 30 * t) for p, m, s, a, t in rows]
 
     drawn_ones = [_case(drawn(n), drawn(k)) for n, k in ((12, 5), (20, 4), (9, 9), (16, 0))]
+    drawn_ones.append(_case([("Name a bird of prey.", 9, 4, 1, 30), ("Name a bird of the sea.", 4, 9, 1, 30)] * 2, []))
     return drawn_ones + [_case([("7", 31, 2, 1, 30), ("73", 1, 2, 1, 30), ("7", 31, 2, 2, 60)], [])]

@@ -50,6 +50,12 @@ def cases(generator):
         ("Go.\ntask 3: no start", False),
         ("Go.\n Task 3: no start", False),
         ("Go.\nTask 10: Run\nfast", True),
+        ("Task 9: Go.\nTask 10: Run.", False),
+        ("Go.\nTask  8: no start", False),
+        ("Go.\nTask 8. No start", False),
+        ("Go.\nTask list: run", False),
+        ("Go.\nTask 10: Go.", False),
+        ("Go\nTask 10: Run.", True),
     ]
     return [dict(zip(NAMES, each, strict=True)) for each in texts]
 
@@ -78,5 +84,7 @@ def hidden_cases(generator):
         (" Do\n  Task 8: twice.\ntask 9: Go  on.\nTask 10: Sort\tit", False),
         ("Rhyme.\nTask 10: Write a poem\nabout the", True),
         ("Go.\nTask 10: Run.\nTask: none.\nTask 10: Stop.\nTask 16 is long.\nTask 12: Try", True),
+        ("Task 9: Add them.\nTask  4: twice.\nTask 5. More.\nTask name: sum.\nTask 11: Add them.", False),
+        ("Spell it\nTask 10: Spell it\nTask 11: Add them.", True),
     ]
     return [dict(zip(NAMES, each, strict=True)) for each in texts]

@@ -98,6 +98,8 @@ def cases(generator):
         _rows(("Say it twice.", "ha", "ha ha")),
         _rows(("Go.", "", "A"), ("Go.", "", "a")),
         _rows(("5. Go.", "", "a"), ("6. Go.", "", "a")),
+        _rows(("Write the form.", "", "output: a")),
+        _rows(("Which comes last?", "dog, ant", "ant")),
     ]
 
 
@@ -128,5 +130,7 @@ def hidden_cases(generator):
         ("Say it again. ", "a b", "a b a b"),
         ("Say it again.", "a b", "a b A b"),
         ("8: Count.", "n/a.", "put it down"),
+        ("Give the first word.", "a b", "a"),
+        ("Write the form.", "a", "output: b"),
     )
     return [drawn(25), drawn(40), drawn(60), chosen]

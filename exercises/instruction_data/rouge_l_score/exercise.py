@@ -57,6 +57,8 @@ def cases(generator):
         ("...", "Rhyme."),
         ("Don't sing.", "Don sings"),
         ("Add_it up.", "add 2"),
+        ("A well-known fish", "a known fish"),
+        ("Go to the café", "the caf"),
     ]
     return [dict(zip(NAMES, pair, strict=True)) for pair in pairs]
 
@@ -86,5 +88,6 @@ def hidden_cases(generator):
         ("Name it: the 3rd one", "Is the 3rd one it? Name it"),
         ("Is it 12 or 13 in 2024?", "In 1912, is it 12?"),
         ("Write the word's plural_form", "the word in its plural, not it's form"),
+        ("Is the so-called résumé long?", "The r sum: is the so called one long?"),
     ]
     return [dict(zip(NAMES, pair, strict=True)) for pair in pairs]

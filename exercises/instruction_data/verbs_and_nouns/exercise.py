@@ -77,6 +77,7 @@ def cases(generator):
         _case(["Sing_v a song_n", "Name_v a song_n"], 1),
         _case(["Poems_n write_v no poet_n", "Sing_v it", "Sing_v"], 2),
         _case(["Add_v the numbers_n", "List_v a noun_n", "add_v numbers_n", "Please sort_v words_n"], 5),
+        _case(["Name_v birds_n of the sea_n", "Name_v fish_n of the sea_n"], 1),
         _case(lecture[2:] + lecture[:5], 2),
         _case(lecture + ["Sort_v words_n by length_n", "Sort_v the Words_n", "Is it spam_n"], 3),
     ]

@@ -128,6 +128,8 @@ def difference(found: dict, right: dict, verb: str = "returns") -> str:
     if "items" in right:
         if len(found.get("items", ())) != len(right["items"]):
             return f"{verb} something other than what is expected"
+        if strange := [name for name in found.get("names", ()) if name not in right.get("names", ())]:
+            return f"{verb} a value for {strange[0]!r}, which should not be there"
         entries = zip(_locations(right), found["items"], right["items"], strict=True)
         location, value, expected = next(entry for entry in entries if not agree(*entry[1:]))
         within = difference(value, expected, verb)

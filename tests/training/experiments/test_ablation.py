@@ -117,6 +117,7 @@ def test_a_command_that_is_killed_goes_on_and_gives_the_same_tables(tmp_path, mo
         (["--task", "3/2"], "task=3/2 must be one of 1/2 to 2/2"),
         (["--task", "3"], "'3' must be I/N, such as 2/13"),
         (["--workers", "0"], "n_workers=0 must be at least 1"),
+        (["--device", "gpu"], "device='gpu' is not there"),
         (["--seeds", "1", "1"], "seeds=(1, 1) different"),
     ],
 )
@@ -130,6 +131,30 @@ def test_what_cannot_be_run_is_refused_in_one_sentence(tmp_path, capsys, words, 
         code = leaving.code
     assert code == 2 and sentence in capsys.readouterr().err.splitlines()[-1]
     assert not list(tmp_path.glob("runs/*"))
+
+
+def test_a_device_that_is_not_there_leaves_no_plan(tmp_path):
+    """A plan names its device, so that the folder would be of no use for another one."""
+    with pytest.raises(ValueError, match="device='gpu' is not there"):
+        experiment(tmp_path / "out", device="gpu")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}"])
+@pytest.mark.parametrize("name", ["plan", "runs/baseline-100-0.003-2", "speed/baseline"])
+def test_a_damaged_file_is_named_with_the_remedy_and_stays(tmp_path, capsys, name, content):
+    plan, damaged = Plan("small", 6, (0,)), tmp_path / f"{name}.json"
+    ablation.check_plan(tmp_path, plan)
+    damaged.parent.mkdir(exist_ok=True)
+    damaged.write_text(content)
+    (tmp_path / "runs").mkdir(exist_ok=True)
+    words = ["--tables", "--seeds", "0", "--steps", "6", "--out", str(tmp_path)]
+    assert main(["experiment", "ablation", *words]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    is_another_plan = name == "plan" and content == "{}"
+    assert said.startswith(damaged.name)
+    assert ("take another folder" if is_another_plan else f"remove {damaged}, and the same command") in said
+    assert damaged.read_text() == content
 
 
 def test_the_plan_says_how_all_is_run_and_judged():

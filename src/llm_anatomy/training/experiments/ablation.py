@@ -24,7 +24,8 @@ is started again, and any number of processes and machines may share the folder.
 ``FOLDER/plan.json`` before the first run, and a command with another plan is refused. The tables are made from the
 files that are there.
 
-A run is repeated to the digit on the same processor. On another, rounding grows from step to step.
+A run is repeated to the digit on the same kind of processor with one thread. On another, rounding grows from step to
+step; the tests allow 0.05 nats there.
 """
 
 import json
@@ -44,8 +45,9 @@ from torch import nn
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.data import table
 from llm_anatomy.evaluation.significance import TTest, holm, kendall_tau, kendall_tau_interval, paired_t_test
-from llm_anatomy.files import write_atomically
+from llm_anatomy.files import Record, write_atomically
 from llm_anatomy.layers.embeddings import TokenEmbedding
+from llm_anatomy.models.checkpoints.engine import _device
 from llm_anatomy.models.modifications import MODIFICATIONS
 from llm_anatomy.models.modifications.base import T5_BASE, auxiliary_loss, baseline, target_log_probs
 from llm_anatomy.models.modifications.costs import flops_ratios
@@ -172,7 +174,21 @@ class Job(NamedTuple):
 
     def read(self) -> dict[str, Any]:
         """What the file says."""
-        return json.loads(self.path.read_text(encoding="utf-8"))
+        return _read(self.path, "loss")
+
+
+def _read(path: Path, *keys: str) -> dict[str, Any]:
+    """What a file of the experiment says; if it is damaged, what to do about it."""
+    try:
+        fields = Record.read(path).fields
+    except ValueError as error:
+        raise ValueError(f"{error}; remove {path}, and the same command writes it again") from None
+    missing = [key for key in keys if key not in fields]
+    if missing:
+        raise ValueError(
+            f"{path.name}: key {missing[0]!r} is missing; remove {path}, and the same command writes it again"
+        )
+    return fields
 
 
 def versions() -> dict[str, str]:
@@ -566,7 +582,7 @@ def check_plan(out: Path, plan: Plan) -> None:
     path, fields = out / "plan.json", plan.fields()
     if not path.exists():
         write_atomically(path, json.dumps(fields, indent=1) + "\n")
-    planned = json.loads(path.read_text(encoding="utf-8"))
+    planned = _read(path)
     for field in {**fields, **planned}:
         if planned.get(field) != fields.get(field):
             raise ValueError(
@@ -602,7 +618,7 @@ def experiment(
         is_run: False to run nothing, and write the tables of what is there.
 
     Raises:
-        ValueError: if an argument is not what it must be, or the folder holds runs of another plan.
+        ValueError: if an argument is not what it must be, or the folder holds runs of another plan or a damaged file.
 
     Source: Narang et al. (2021), section 3; GT-19, GT-51.
 
@@ -623,6 +639,8 @@ def experiment(
         raise ValueError(f"n_steps={plan.n_steps} must be at least 1, and seeds={plan.seeds} different")
     if n_workers < 1:
         raise ValueError(f"{n_workers=} must be at least 1")
+    if is_run:
+        _device(device)  # before the plan is written, which names it
     (out / "runs").mkdir(parents=True, exist_ok=True)
     check_plan(out, plan)
     if is_run:
@@ -691,7 +709,7 @@ def finish(run_all: Any, jobs: Sequence[Job | SpeedJob], what: str) -> None:
     left, began = [job for job in jobs if not job.path.exists()], time.monotonic()
     for n_done, (job, _) in enumerate(zip(left, run_all(_run, left), strict=True), 1):
         seconds = (time.monotonic() - began) / n_done * (len(left) - n_done)
-        found = json.loads(job.path.read_text(encoding="utf-8"))
+        found = _read(job.path)
         said = f"loss {found['loss']}" if isinstance(job, Job) else f"{1000 * found['seconds']:.0f} ms a step"
         print(
             f"{what} {n_done}/{len(left)}: {job.path.stem}, {said}; {_left(seconds)} left", file=sys.stderr, flush=True
@@ -772,7 +790,9 @@ def write_tables(out: Path, plan: Plan) -> None:
             if found:
                 runs[name] = found
     speeds = {
-        name: json.loads(path.read_text()) for name in MODIFICATIONS if (path := SpeedJob(out, name).path).exists()
+        name: _read(path, "parameters", "flops", "seconds", "baseline_seconds")
+        for name in MODIFICATIONS
+        if (path := SpeedJob(out, name).path).exists()
     }
     costs = {name: _costs(name, speeds) for name in runs}
     for name, speed in speeds.items():
@@ -791,7 +811,7 @@ def write_tables(out: Path, plan: Plan) -> None:
         tables.rows[f"{NAME}_results"] = results_rows(runs, costs, plan)
     for name, rows in tables.rows.items():
         tables.write(name, COLUMNS[name], rows)
-    seconds = math.fsum(json.loads(path.read_text())["cpu_seconds"] for path in sorted(out.glob("runs/*.json")))
+    seconds = math.fsum(_read(path, "cpu_seconds")["cpu_seconds"] for path in sorted(out.glob("runs/*.json")))
     command = f"python -m llm_anatomy experiment {NAME} --size {plan.size}"
     fields = {key: value for key, value in plan.fields().items() if key != "seeds"}
     settings = [["command", command], *map(list, fields.items()), *agreement(tables.rows[f"{NAME}_results"])]

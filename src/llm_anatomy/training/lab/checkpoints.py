@@ -468,7 +468,8 @@ class _Writer(FileSystemWriter):
         """Called on rank 0 alone, after all ranks have written and synced their files."""
         super().finish(metadata, results)
         self.about["files"] = {path.name: path.stat().st_size for path in sorted(self.draft.iterdir())}
-        missing = {info.relative_path for info in metadata.storage_data.values()} - self.about["files"].keys()
+        written = {result.storage_data.relative_path for of_rank in results for result in of_rank}
+        missing = written - self.about["files"].keys()
         if missing:
             raise FileNotFoundError(f"{min(missing)} is not in {self.draft.parent}: do all ranks share this folder?")
         with open(self.draft / ABOUT, "w", encoding="utf-8") as file:

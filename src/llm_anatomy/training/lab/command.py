@@ -153,6 +153,13 @@ def _sentence(message: str) -> str:
     unknown = re.search(r"Option '([^']+)' is not accepted", message)
     if unknown:
         return f"there is no field {unknown[1]}; {_hint(unknown[1], list(kinds))}"
+    absent = re.search(r'[Pp]arser key "config": (File does not exist|Path is not a file): (.*)$', message)
+    if absent:
+        what = "does not exist" if absent[1] == "File does not exist" else "is a folder"
+        return f"the file of the config {what}: {absent[2].strip(chr(39))}"
+    if message.startswith("Problems parsing config:"):
+        found = message.partition(":")[2].replace(' in "<unicode string>",', ",").strip()
+        return f"the file of the config is not valid YAML: {found}"
     if message.startswith("Unexpected config:"):
         found = message.partition(":")[2].strip()
         return f"the file of the config must hold fields, such as n_steps: 100, not {found[:80] or 'nothing'}"

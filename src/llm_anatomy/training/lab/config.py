@@ -204,7 +204,7 @@ class WatchConfig(Config):
             next; 0 for none.
         tensorboard: whether metrics are also written for TensorBoard.
         wandb: whether they are also sent to Weights & Biases.
-        quiet: whether there is no progress line.
+        quiet: whether neither the progress line nor the events are shown; both files are written all the same.
 
     Source: Zhang et al. (2022), "OPT", section 2.5; GT-03.
 
@@ -232,7 +232,7 @@ class SpikeConfig(Config):
     Args:
         action: none; stop the run; skip the step; or rewind: go back to a checkpoint, and go on with data after the
             spike. A loss that is not finite stops a run whose action is none.
-        window: number of the last steps with which a step is compared.
+        window: number of the last steps with which a step is compared, at least 4.
         loss_threshold: a loss is a spike if it is more than so many standard deviations above their median.
         gradient_factor: a gradient norm is one if it is more than so many times their median.
         rewind_steps: the checkpoint must be at least so many steps older than the spike, where there is one.
@@ -258,7 +258,7 @@ class SpikeConfig(Config):
     def __post_init__(self):
         super().__post_init__()
         self._require(self.action in ACTIONS, "action", f"be one of {', '.join(ACTIONS)}")
-        self._require(self.window >= 2, "window", "be at least 2")
+        self._require(self.window >= 4, "window", "be at least 4")
         self._require(self.gradient_factor > 1, "gradient_factor", "be above 1")
 
 

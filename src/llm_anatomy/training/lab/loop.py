@@ -319,15 +319,19 @@ class _Run:
 
     def _resume(self) -> None:
         if self._load():
-            self._event("resume", f"the run goes on after step {self.step} on {self.ranks.world_size} ranks")
+            self._event("resume", f"the run goes on after step {self.step} on {self._ranks_in_words()}")
             self._report_changes()
         else:
             if self.metrics:
                 self.metrics.rewind(0)  # a run that was killed before its first checkpoint begins again
-            self._event("start", f"the run begins on {self.ranks.world_size} ranks")
+            self._event("start", f"the run begins on {self._ranks_in_words()}")
         if self.ranks.is_first:
             self.config.save(self.folder)
             self.model.config.save(self.folder / "model_config.json")
+
+    def _ranks_in_words(self) -> str:
+        n = self.ranks.world_size
+        return f"{n} ranks" if n > 1 else "one rank"
 
     def _report_changes(self) -> None:
         """Write down which fields of the config have changed since the run was last started."""

@@ -95,10 +95,12 @@ class Int8Linear(nn.Module):
     .. math:: y_i = s_i \sum_j Q_{ij} x_j + b_i, \quad W_{ij} \approx s_i Q_{ij}
 
     Args:
-        weight, bias: as in :class:`PackedLinear`; the weight must be on a CPU, and its columns a multiple of 32.
+        weight, bias: as in :class:`PackedLinear`. On a CPU, the columns must be a multiple of 32. On a GPU,
+            ``torch.compile`` makes one kernel of the conversion and the product, which reads the 8 bits; without it, the
+            weight is converted first.
 
     Raises:
-        ValueError: for a weight on another device, or of other sizes, which PyTorch's kernel does not check.
+        ValueError: for a weight of other sizes, which PyTorch's kernel does not check.
 
     Source: Dettmers et al. (2022), "LLM.int8()", section 2.1, for weights alone; PyTorch's ``_weight_int8pack_mm``.
 
@@ -113,7 +115,8 @@ class Int8Linear(nn.Module):
 
     def __init__(self, weight: Float[Tensor, "d_out d_in"], bias: Float[Tensor, "d_out"] | None = None):
         super().__init__()
-        _check_sizes(weight, rows=1)
+        if weight.device.type == "cpu":
+            _check_sizes(weight, rows=1)
         integers, scales = quantize_rows(weight.detach())
         self.d_out = len(weight)
         self.register_buffer("weight", integers, persistent=False)
@@ -121,6 +124,9 @@ class Int8Linear(nn.Module):
         self.register_buffer("bias", None if bias is None else bias.detach(), persistent=False)
 
     def forward(self, x: Float[Tensor, "*rows d_in"]) -> Float[Tensor, "*rows d_out"]:
+        if self.weight.device.type != "cpu":
+            output = F.linear(x, self.weight.to(x.dtype)) * self.scales.to(x.dtype)
+            return output if self.bias is None else output + self.bias
         rows = x.reshape(-1, x.shape[-1]).bfloat16()
         output = torch._weight_int8pack_mm(rows, self.weight, self.scales).to(x.dtype)
         output = output if self.bias is None else output + self.bias
@@ -185,7 +191,7 @@ def pack(
             keeps its dtype, or ``"int4"``, where such a weight is stored in 8 bits if those fit.
 
     Raises:
-        ValueError: for any other value of ``weights``, and for 8 or 4 bits on another device than a CPU.
+        ValueError: for any other value of ``weights``, and for 4 bits on another device than a CPU.
 
     Source: Pope et al. (2022), section 2 (the bytes of the weights decide the time of a decoding step); GT-43.
 
@@ -194,12 +200,13 @@ def pack(
     """
     if weights not in WEIGHTS:
         raise ValueError(f"{weights=} must be one of {', '.join(map(repr, WEIGHTS))}")
-    if weights in ("int8", "int4") and weight.device.type != "cpu":
-        raise ValueError(f"{weights=} must be None or 'bfloat16' on device {weight.device}: its kernels need a CPU")
+    on_cpu = weight.device.type == "cpu"
+    if weights == "int4" and not on_cpu:
+        raise ValueError(f"{weights=} must be None, 'bfloat16' or 'int8' on device {weight.device}: it needs a CPU")
     d_out, d_in = weight.shape
     if weights == "int4" and d_out % 16:
         weights = "int8"
-    if weights in ("int8", "int4") and d_in % GROUP:
+    if weights in ("int8", "int4") and d_in % GROUP and on_cpu:
         weights = None
     layer = {None: PackedLinear, "bfloat16": BFloat16Linear, "int8": Int8Linear, "int4": Int4Linear}[weights]
     return layer(weight, bias)

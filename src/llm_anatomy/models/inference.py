@@ -132,6 +132,7 @@ class InferenceCache:
         with torch.inference_mode(False):
             self.slots = torch.arange(n_slots, device=device)[None]
             self.positions = self.slots.repeat(batch, 1)
+        self.is_static = False
         self._tables: dict[PositionScheme, Tensor | None] = {}
 
     def table(self, scheme: PositionScheme, make: Callable[[Tensor], Tensor | None]) -> Tensor | None:
@@ -140,6 +141,20 @@ class InferenceCache:
             with torch.inference_mode(False):
                 self._tables[scheme] = make(self.slots[0])
         return self._tables[scheme]
+
+    def make_static(self) -> None:
+        """Let ``next_slot`` and ``positions`` say what the next step reads and writes, in place of numbers of Python."""
+        if self.is_static:
+            return
+        if not all(isinstance(layer, _KeysAndValues) for layer in self.layers) or self.cross_attention:
+            raise ValueError("the cache must hold the keys and values of fused self-attention alone")
+        with torch.inference_mode(False):
+            self.next_slot = torch.full((1,), self.length, device=self.slots.device)
+            self.positions[:, self.length :] = -1
+        buffers = [tensor for layer in self.layers for tensor in (layer.keys, layer.values)]
+        for tensor in [self.next_slot, self.positions, *buffers]:
+            torch._dynamo.mark_static_address(tensor)
+        self.is_static = True
 
     @property
     def n_bytes(self) -> int:
@@ -219,20 +234,46 @@ class _Reading:
             return table[None, self.start : self.end]
         return self.once(table, lambda: table[self.positions.clamp(min=0)])
 
-    def keys(self, rule: Mask, window: int | None) -> tuple[int, Tensor | None, bool]:
-        """The first key that the new tokens attend to, the mask of the keys from there (batch or 1, 1, tokens, keys) or
-        None, and whether the kernel's causal mode stands for the mask."""
+    def store(self, layer: "_KeysAndValues", key: Tensor, value: Tensor) -> None:
+        """Write the keys and values of the new tokens."""
+        layer.keys[:, :, self.start : self.end] = key
+        layer.values[:, :, self.start : self.end] = value
+
+    def keys(self, rule: Mask, window: int | None) -> tuple[slice, Tensor | None, bool]:
+        """The slots that the new tokens attend to, their mask (batch or 1, 1, tokens, keys) or None, and whether the
+        kernel's causal mode stands for the mask."""
         if self.contiguous and self.end - self.start == 1:  # the usual step: the window alone hides keys
-            return 0 if window is None else max(0, self.end - window), None, False
+            return slice(0 if window is None else max(0, self.end - window), self.end), None, False
         if self.contiguous and not self.start and (window is None or self.end <= window):
-            return 0, None, True
-        return 0, self.once(rule, lambda: rule(self.positions, self.key_positions)), False
+            return slice(self.end), None, True
+        return slice(self.end), self.once(rule, lambda: rule(self.positions, self.key_positions)), False
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
         """What ``make`` returns, made for the first layer that needs it."""
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]
+
+
+class _StaticReading(_Reading):
+    """One pass over one token of each row, in which nothing but the content of tensors differs from step to step."""
+
+    def __init__(self, cache: InferenceCache):
+        self.cache, self.contiguous = cache, False
+        self.positions = cache.positions.amax(1, keepdim=True) + 1
+        cache.positions.index_copy_(1, cache.next_slot, self.positions)
+        self._made: dict[Any, Any] = {}
+
+    @property
+    def key_positions(self) -> Tensor:
+        return self.cache.positions
+
+    def store(self, layer: "_KeysAndValues", key: Tensor, value: Tensor) -> None:
+        layer.keys.index_copy_(2, self.cache.next_slot, key)
+        layer.values.index_copy_(2, self.cache.next_slot, value)
+
+    def keys(self, rule: Mask, window: int | None) -> tuple[slice, Tensor | None, bool]:
+        return slice(None), self.once(rule, lambda: rule(self.positions, self.key_positions)), False
 
 
 class FusedSelfAttention(nn.Module):
@@ -309,12 +350,11 @@ class FusedSelfAttention(nn.Module):
                 rows = reading.rows(table)[:, None]
                 _rotate(query, rows, 2 * table.shape[-2])
                 _rotate(key, rows, 2 * table.shape[-2])
-        cache.keys[:, :, reading.start : reading.end] = key
-        cache.values[:, :, reading.start : reading.end] = value
-        first, mask, causal = reading.keys(self.rule, self.window)
-        keys, values = cache.keys[:, :, first : reading.end], cache.values[:, :, first : reading.end]
+        reading.store(cache, key, value)
+        slots, mask, causal = reading.keys(self.rule, self.window)
+        keys, values = cache.keys[:, :, slots], cache.values[:, :, slots]
         if isinstance(self.position, ALiBi):
-            mask, causal = reading.once((self.position, self.rule), lambda: self._bias(reading, first, mask)), False
+            mask, causal = reading.once((self.position, self.rule), lambda: self._bias(reading, slots, mask)), False
         grouped = self.n_heads != self.n_kv_heads
         if grouped and n_tokens == 1 and (mask is None or mask.shape[1] == 1):
             query = query.reshape(batch, self.n_kv_heads, -1, self.d_head)  # heads that share keys: queries of one head
@@ -326,11 +366,11 @@ class FusedSelfAttention(nn.Module):
             output = output.view(batch, self.n_heads, 1, self.d_head)
         return self.w_output(output.transpose(1, 2).reshape(batch, n_tokens, -1))
 
-    def _bias(self, reading: _Reading, first: int, mask: Tensor | None) -> Tensor:
+    def _bias(self, reading: _Reading, slots: slice, mask: Tensor | None) -> Tensor:
         """ALiBi's bias and the mask in one tensor, (batch or 1, heads, tokens, keys)."""
         position = cast(ALiBi, self.position)
         slopes = alibi_slopes(self.n_heads, self.device, _wide(self.dtype), bias_max=position.bias_max)
-        distances = reading.positions[:, None, :, None] - reading.key_positions[:, None, None, first:]
+        distances = reading.positions[:, None, :, None] - reading.key_positions[:, None, None, slots]
         bias = (-slopes[:, None, None] * distances.abs()).to(self.dtype)
         if mask is None and distances.shape[2] > 1:
             mask = distances >= 0
@@ -415,6 +455,57 @@ class _InferenceBlock(nn.Module):
     def _feed_forward(self, x: Tensor) -> Tensor:
         output = self.feedforward(x)
         return output[0] if isinstance(output, tuple) else output  # a mixture of experts also returns its routing
+
+
+class CompiledStep:
+    """A step of decoding in one compiled graph, whose shapes are the same in all steps, so that a GPU replays it.
+
+    It reads all slots of the cache and hides those that are not filled; so its time depends on ``n_slots``.
+
+    Args:
+        options: of ``torch.compile``; by default, on a GPU, those that record CUDA graphs and read weights in 8 bits as
+            such.
+
+    Raises:
+        ValueError: in a step, if the model is no inference form, or has attention that is not fused.
+
+    Source: the documentation of PyTorch, ``torch.compile`` and "CUDAGraph Trees"; Pope et al. (2022), section 2.
+
+    >>> step = CompiledStep(backend="eager")
+    >>> model = for_inference(Transformer(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5)))
+    >>> from llm_anatomy.models.generation import generate
+    >>> generate(model, [[1, 2]], max_new_tokens=3, step=step) == generate(model, [[1, 2]], max_new_tokens=3)
+    True
+    """
+
+    def __init__(self, **options: Any):
+        self._options, self._compiled = options, None
+
+    def __call__(
+        self,
+        model: "InferenceTransformer",
+        ids: Int[Tensor, "batch one"],
+        cache: InferenceCache,
+        source: EncoderOutput | None = None,
+    ) -> Float[Tensor, "batch n_vocab"]:
+        """Read one token of each row, and compute the logits of the next; the parameter of generation for steps."""
+        if not isinstance(model, InferenceTransformer) or source is not None:
+            raise ValueError(f"a {type(model).__name__} must be the inference form of a decoder")
+        if cache.length == cache.n_slots:
+            raise ValueError(f"{cache.length + 1} tokens do not fit into a cache of {cache.n_slots} slots")
+        cache.make_static()
+        if self._compiled is None:
+            graphs = {"options": {"triton.cudagraphs": True, "coordinate_descent_tuning": True}}
+            options = self._options or (graphs if ids.device.type == "cuda" else {})
+            self._compiled = torch.compile(_static_step, fullgraph=True, dynamic=False, **options)
+        cache.length, cache.contiguous = cache.length + 1, False
+        return self._compiled(model, ids, cache).clone()  # the graph writes into the same memory in the next step
+
+
+def _static_step(model: "InferenceTransformer", ids: Tensor, cache: InferenceCache) -> Tensor:
+    logits = model.logits(model._run(ids, _StaticReading(cache)))[:, 0]
+    cache.next_slot.add_(1)
+    return logits
 
 
 class InferenceTransformer(nn.Module):
@@ -512,7 +603,10 @@ class InferenceTransformer(nn.Module):
         return head.softcapping(self.unembedding(x if head.scale == 1 else x * head.scale))
 
     def _read(self, ids: Tensor, attention_mask: Tensor | None, source: EncoderOutput | None, cache: InferenceCache):
-        reading = _Reading(cache, ids.shape[1], attention_mask)
+        return self._run(ids, _Reading(cache, ids.shape[1], attention_mask), source)
+
+    def _run(self, ids: Tensor, reading: _Reading, source: EncoderOutput | None = None):
+        cache = reading.cache
         x = F.embedding(ids, self.model.embedding.weight)
         x = x if self.model.embedding.scale == 1 else x * self.model.embedding.scale
         if (table := cache.table(self.model.position, self._embedded)) is not None:

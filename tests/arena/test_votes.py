@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sqlite3
 import stat
 import subprocess
@@ -46,8 +47,12 @@ def postgres(tmp_path_factory):
             if "ready to accept connections" in line:
                 break
         yield f"postgresql://arena@/postgres?host={folder}"
-        server.terminate()
-        server.communicate()
+        server.send_signal(signal.SIGINT)  # SIGTERM would wait for clients that are still connected
+        try:
+            server.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.communicate()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

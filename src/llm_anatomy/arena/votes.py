@@ -118,6 +118,7 @@ class Votes:
                 _TABLES.create_all(connection)
             found = self._setting("format", FORMAT)
         if found != FORMAT:
+            self.close()
             raise ValueError(f"{self.url} holds votes in format {found}; this version reads format {FORMAT}")
         self.secret = bytes.fromhex(self._setting("secret", secrets.token_hex(32)))
         """The key that signs what voters show, made with the database."""

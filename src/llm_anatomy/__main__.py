@@ -7,12 +7,13 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from inspect import signature
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 import torch
 
@@ -30,13 +31,15 @@ from llm_anatomy.evaluation.evaluate import evaluate, items_file
 from llm_anatomy.evaluation.tasks import read_task
 from llm_anatomy.evaluation.text_model import read_checkpoint
 from llm_anatomy.files import first_line
-from llm_anatomy.models.checkpoints import Checkpoint, load, storage
+from llm_anatomy.layers.packed_linear import WEIGHTS
+from llm_anatomy.models.checkpoints import load, storage
 from llm_anatomy.models.checkpoints.conversation import Conversation
 from llm_anatomy.models.checkpoints.description import changed, describe
 from llm_anatomy.models.checkpoints.engine import open_checkpoint
 from llm_anatomy.models.checkpoints.texts import Texts
 from llm_anatomy.models.costs import costs
 from llm_anatomy.models.generation import GenerativeModel
+from llm_anatomy.models.inference import fastest_form
 from llm_anatomy.models.presets import Preset, find, preset, presets
 from llm_anatomy.models.sampling import LogitsProcessor, Sampler, Temperature, TopK, TopP, greedy
 from llm_anatomy.tokenizers.base import Tokenizer
@@ -197,22 +200,22 @@ def _encoder(args: argparse.Namespace, source: DocumentSource) -> Encoder:
 
 
 def generate(args: argparse.Namespace) -> None:
-    checkpoint, settings = _ready_to_write(args)
-    model = cast(GenerativeModel, checkpoint.model)  # every family builds one
-    for piece in checkpoint.texts.write(model, args.prompt, **settings):
+    model, texts, settings = _ready_to_write(args)
+    for piece in texts.write(model, args.prompt, **settings):
         print(piece, end="", flush=True)
     print()
+    if sys.stderr.isatty():
+        _note(settings["sampler"].summary())
 
 
 def chat(args: argparse.Namespace) -> None:
-    checkpoint, settings = _ready_to_write(args)
-    if checkpoint.texts.chat_template is None:
+    model, texts, settings = _ready_to_write(args)
+    if texts.chat_template is None:
         raise ValueError(
             f"{args.name} has no chat template, so it was not made for conversations; "
             "the command generate continues a text with it"
         )
-    model = cast(GenerativeModel, checkpoint.model)
-    conversation = Conversation(model, checkpoint.texts, system=args.system, **settings)
+    conversation = Conversation(model, texts, system=args.system, **settings)
     interactive = sys.stdin.isatty()
     for line in _typed_lines() if interactive else sys.stdin:
         message = line.strip()
@@ -226,6 +229,8 @@ def chat(args: argparse.Namespace) -> None:
                 _note(f"{message} is no command; there are /reset and /quit")
             elif message:
                 _answer(conversation, message)
+                if interactive:
+                    _note(settings["sampler"].summary())
         except (ValueError, KeyboardInterrupt) as error:  # this answer ends, and the conversation goes on
             if not interactive:
                 raise
@@ -262,8 +267,29 @@ def _note(text: str) -> None:
     print(f"({text})", file=sys.stderr, flush=True)
 
 
-def _ready_to_write(args: argparse.Namespace) -> tuple[Checkpoint, dict[str, Any]]:
-    """Check the options for generated texts, load the model, and return it with the settings for it."""
+class _Timed:
+    """A sampler that takes the time of its tokens."""
+
+    def __init__(self, sampler: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]):
+        self.sampler, self.times = sampler, list[float]()
+
+    def __call__(self, logits: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
+        chosen = self.sampler(logits, seen)
+        self.times.append(time.perf_counter())
+        return chosen
+
+    def summary(self) -> str:
+        """Tokens per second of what was generated since the last summary, without the first token: before that, the
+        prompt is read."""
+        times, self.times = self.times, []
+        number = f"{len(times)} token{'s' * (len(times) != 1)}"
+        if len(times) < 2 or times[-1] == times[0]:
+            return number
+        return f"{number}, {(len(times) - 1) / (times[-1] - times[0]):,.1f} tokens per second"
+
+
+def _ready_to_write(args: argparse.Namespace) -> tuple[GenerativeModel, Texts, dict[str, Any]]:
+    """Check the options for generated texts, load the model, and return it with its texts and the settings for both."""
     if args.seed is not None and not 0 <= args.seed < 2**63:
         raise ValueError(f"seed={args.seed} must be from 0 to below 2**63")
     if args.max_new_tokens < 1:
@@ -272,19 +298,24 @@ def _ready_to_write(args: argparse.Namespace) -> tuple[Checkpoint, dict[str, Any
     processors += [TopK(args.top_k)] if args.top_k is not None else []
     processors += [TopP(args.top_p)] if args.top_p is not None else []
     checkpoint = load(args.name, dtype=args.dtype, device=args.device)
+    model = fastest_form(checkpoint.model, weights=args.weights)
     generator = torch.Generator(args.device)
     generator = generator.manual_seed(generator.seed() if args.seed is None else args.seed)
-    return checkpoint, {
-        "max_new_tokens": args.max_new_tokens,
-        "sampler": greedy if args.temperature == 0 else Sampler(*processors, generator=generator),
-        "overflow": args.overflow,
-        "allowed_special": "all" if "all" in args.allowed_special else args.allowed_special,
-    }
+    return (
+        model,
+        checkpoint.texts,
+        {
+            "max_new_tokens": args.max_new_tokens,
+            "sampler": _Timed(greedy if args.temperature == 0 else Sampler(*processors, generator=generator)),
+            "overflow": args.overflow,
+            "allowed_special": "all" if "all" in args.allowed_special else args.allowed_special,
+        },
+    )
 
 
 def serve(args: argparse.Namespace) -> None:
     name = args.name or Path(args.checkpoint).name
-    model = LocalModel.open(args.checkpoint, dtype=args.dtype, device=args.device)
+    model = LocalModel.open(args.checkpoint, dtype=args.dtype, device=args.device, weights=args.weights)
     with CompletionServer(model, name, host=args.host, port=args.port, quiet=args.quiet) as server:
         print(f"{name} is served at {server.url}; Ctrl-C stops it", flush=True)
         server.serve_forever()
@@ -535,7 +566,16 @@ def _add_options_of_texts(
         help="a special token that you may type, such as '<s>', or all; may be given several times",
     )
     command.add_argument("--dtype", choices=storage.NAMES.values(), help="of the weights; by default that of the file")
+    _add_weights(command)
     command.add_argument("--device", default="cpu", help="such as cuda; default: %(default)s")
+
+
+def _add_weights(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--weights",
+        choices=[kind for kind in WEIGHTS if kind],
+        help="store the weight matrices with fewer bits, which makes generation faster and changes its texts",
+    )
 
 
 def _add_tokenize(commands: Any) -> None:
@@ -604,6 +644,7 @@ def _add_serve(commands: Any) -> None:
     command.add_argument("--host", default="127.0.0.1", help="the address to listen at; default: %(default)s")
     command.add_argument("--port", type=int, default=8000, help="0 takes a free one; default: %(default)s")
     command.add_argument("--dtype", help="such as bfloat16; default: that of the files")
+    _add_weights(command)
     command.add_argument("--device", default="cpu", help="such as cuda; default: %(default)s")
     command.add_argument("--quiet", action="store_true", help="do not log requests")
     command.set_defaults(action=serve)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from llm_anatomy.layers.quantization import dequantize_rows, quantize_rows
+from llm_anatomy.layers.quantization import dequantize_rows, quantize_groups, quantize_rows
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
@@ -35,3 +35,39 @@ def test_a_quantized_matrix_is_quantized_to_itself():
 def test_numbers_that_are_not_finite_are_refused(number):
     with pytest.raises(ValueError, match="matrix holds numbers that are not finite"):
         quantize_rows(torch.tensor([[1.0, number]], dtype=torch.float64))
+
+
+# --- Groups of 4 bits ---
+
+
+def groups_of(integers, scales, zeros, group):
+    return (integers.unflatten(1, (-1, group)) * scales[..., None] + zeros[..., None]).flatten(1)
+
+
+@pytest.mark.parametrize("group", [2, 5, 30])
+def test_the_error_of_groups_is_at_most_half_a_step(group):
+    matrix = (torch.randn(7, 30, generator=torch.Generator().manual_seed(0)) + 3) * torch.logspace(-5, 5, 7)[:, None]
+    integers, scales, zeros = quantize_groups(matrix, group)
+    assert integers.dtype == torch.int8 and scales.shape == zeros.shape == (7, 30 // group)
+    found = integers.unflatten(1, (-1, group))
+    assert (found.amin(-1) == -8).all() and (found.amax(-1) == 7).all()
+    error = (groups_of(integers, scales, zeros, group) - matrix).abs().unflatten(1, (-1, group)).amax(-1)
+    assert (error <= 0.501 * scales).all() and (error > 0.3 * scales).any() == (group > 2)
+
+
+def test_equal_numbers_stay_as_they_are():
+    matrix = torch.tensor([[3.0, 3.0, 0.0, 0.0]])
+    assert torch.equal(groups_of(*quantize_groups(matrix, 2), 2), matrix)
+
+
+@pytest.mark.parametrize(
+    "matrix, group, message",
+    [
+        (torch.ones(2, 6), 4, "group=4 must be at least 1 and divide the 6 columns"),
+        (torch.ones(2, 6), 0, "group=0 must be at least 1"),
+        (torch.tensor([[1.0, torch.nan]]), 2, "matrix holds numbers that are not finite"),
+    ],
+)
+def test_what_does_not_divide_into_groups_is_refused(matrix, group, message):
+    with pytest.raises(ValueError, match=message):
+        quantize_groups(matrix, group)

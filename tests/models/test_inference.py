@@ -9,8 +9,8 @@ from randomness import randomize
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.layers.packed_linear import GROUP
 from llm_anatomy.layers.quantization import quantize_groups, quantize_rows
-from llm_anatomy.models.generation import beam_search, generate, next_logits
-from llm_anatomy.models.inference import FusedSelfAttention, for_inference
+from llm_anatomy.models.generation import beam_search, generate
+from llm_anatomy.models.inference import CompiledStep, FusedSelfAttention, for_inference
 from llm_anatomy.models.presets import presets, tiny
 from llm_anatomy.models.sampling import Sampler, Temperature
 from llm_anatomy.models.transformer import Transformer
@@ -61,7 +61,9 @@ VARIETIES = {
     "sandwich": dict(feedforward="squared_relu", norm_placement="sandwich", norm="unit_offset_rmsnorm"),
     "segments, a head": dict(n_segments=2, token_head=True, unembedding_bias=True),
 }
-DECODERS = [name for name, preset in presets().items() if preset.known and preset.values.get("kind") is None]
+DECODERS = [
+    name for name, preset in presets().items() if preset.known and preset.values.get("kind", "decoder") == "decoder"
+]
 WITHOUT_FUSED_ATTENTION = {"t5", "shaw", "transformer-xl", "tupe", "soft-capped", "latent", "wide values"}
 
 
@@ -138,7 +140,9 @@ def test_beams_stop_strings_and_probabilities(name):
     assert [[h.ids for h in row] for row in found] == [[h.ids for h in row] for row in expected]
     settings = dict(max_new_tokens=6, log_probs=True, stop_strings=["7"], decode=lambda new: " ".join(map(str, new)))
     samplers = [Sampler(Temperature(0.8), generator=torch.Generator().manual_seed(5)) for _ in range(2)]
-    found, expected = (generate(m, prompts, sampler=s, **settings) for m, s in zip((form, model), samplers, strict=True))
+    found, expected = (
+        generate(m, prompts, sampler=s, **settings) for m, s in zip((form, model), samplers, strict=True)
+    )
     assert found.ids == expected.ids and found.finish_reason == expected.finish_reason
     for row, other in zip(found.log_probs, expected.log_probs, strict=True):
         torch.testing.assert_close(row, other, rtol=1e-6, atol=1e-6)
@@ -146,7 +150,9 @@ def test_beams_stop_strings_and_probabilities(name):
 
 @pytest.mark.parametrize("position", [{"position": "t5", "buckets.n_buckets": 6}, {"position": "sinusoidal"}])
 def test_an_encoder_decoder(position):
-    model = randomize(Transformer(ModelConfig.of(SIZES | {"kind": "encoder-decoder", "n_encoder_layers": 2} | position)))
+    model = randomize(
+        Transformer(ModelConfig.of(SIZES | {"kind": "encoder-decoder", "n_encoder_layers": 2} | position))
+    )
     model.double().eval()
     sources, prompts = [[7, 7, 1], [2, 9, 9, 4, 4], [5]], [[0], [0], [0]]
     settings = dict(max_new_tokens=6, sources=sources, log_probs=True)
@@ -226,6 +232,48 @@ def test_unknown_attention_is_left_as_it_is():
     assert [block.fused for block in form.blocks] == [True, False, True]
     assert not FusedSelfAttention.fits(model.stack.blocks[1].attention)
     torch.testing.assert_close(form(ids()), model(ids()), rtol=1e-9, atol=1e-9)
+
+
+def test_static_steps_are_one_graph_and_the_model(run_without_shape_checks):
+    """A graph for each model and batch; a GPU would replay it."""
+    run_without_shape_checks("""
+import torch
+from torch._dynamo.utils import counters
+from llm_anatomy.config import ModelConfig
+from llm_anatomy.models.generation import generate
+from llm_anatomy.models.inference import CompiledStep, for_inference
+from llm_anatomy.models.transformer import Transformer
+sizes = dict(d_model=24, n_layers=2, n_heads=4, d_ff=36, n_vocab=101, n_ctx=64)
+for parts in (
+    dict(position="rope", norm="rmsnorm", feedforward="swiglu", n_kv_heads=2),
+    dict(position="rope", window=5, qk_norm="per_head"),
+    dict(position="alibi"),
+    dict(position="learned", parallel_block=True),
+):
+    model = Transformer(ModelConfig.of(sizes | parts)).double().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    form = for_inference(model)
+    for prompts in ([[1, 2, 3]], [[1, 2, 3], [4], [5, 6, 7, 8, 9, 10, 11]]):
+        torch._dynamo.reset(), counters.clear()
+        step = CompiledStep(backend="aot_eager")
+        found, expected = (
+            generate(m, prompts, max_new_tokens=20, log_probs=True, **more)
+            for m, more in ((form, dict(step=step)), (model, {}))
+        )
+        assert found.ids == expected.ids, parts
+        torch.testing.assert_close(found.log_probs, expected.log_probs, rtol=1e-9, atol=1e-9)
+        assert counters["stats"]["unique_graphs"] == 1 and not counters["graph_break"], counters
+""")
+
+
+def test_static_steps_refuse_what_is_not_fused():
+    model = build("t5")
+    with pytest.raises(ValueError, match="must hold the keys and values of fused self-attention alone"):
+        generate(for_inference(model), [[1, 2]], max_new_tokens=3, step=CompiledStep(backend="eager"))
+    with pytest.raises(ValueError, match="a Transformer must be the inference form of a decoder"):
+        generate(model, [[1, 2]], max_new_tokens=3, step=CompiledStep(backend="eager"))
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=[pytest.mark.slow, NEEDS_COMPILER])])

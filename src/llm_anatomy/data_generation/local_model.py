@@ -12,6 +12,7 @@ from llm_anatomy.data_generation.generators import Completion, FinishReason
 from llm_anatomy.models.checkpoints import load
 from llm_anatomy.models.checkpoints.texts import Texts
 from llm_anatomy.models.generation import GenerativeModel, generate, stream
+from llm_anatomy.models.inference import fastest_form
 from llm_anatomy.models.sampling import Sampler, Temperature, TopP, greedy
 from llm_anatomy.models.stored import stored
 
@@ -52,13 +53,16 @@ class LocalModel:
         self._tokenizer, self._lock = texts.tokenizer, threading.Lock()
 
     @classmethod
-    def open(cls, name_or_path: str | os.PathLike[str], **settings: Any) -> "LocalModel":
+    def open(cls, name_or_path: str | os.PathLike[str], *, weights: str | None = None, **settings: Any) -> "LocalModel":
         """Load a checkpoint, or one of the small trained models that ship with the package.
 
         Args:
             name_or_path: a folder, a file or a name on the hub, as for
                 :func:`~llm_anatomy.models.checkpoints.engine.load`; or the name of a stored model, such as
                 ``story_rope``, or its file.
+            weights: None, ``"bfloat16"``, ``"int8"`` or ``"int4"``, as for
+                :func:`~llm_anatomy.models.inference.for_inference`; the inference form of the model is used if it has
+                one.
             settings: of ``load``, such as ``dtype`` and ``device``.
         """
         is_name = not Path(name_or_path).exists() and str(name_or_path).isidentifier()
@@ -68,9 +72,9 @@ class LocalModel:
             dtype = getattr(torch, dtype) if isinstance(dtype, str) else dtype
             model = model.to(device=settings.get("device", "cpu"), dtype=dtype)
             texts = Texts(tokenizer=metadata.get("tokenizer"), note="no tokenizer was stored with the model")
-            return cls(cast(GenerativeModel, model), texts)
+            return cls(fastest_form(model.eval(), weights=weights), texts)
         checkpoint = load(name_or_path, **settings)
-        return cls(cast(GenerativeModel, checkpoint.model), checkpoint.texts)
+        return cls(fastest_form(checkpoint.model, weights=weights), checkpoint.texts)
 
     def complete(
         self,

@@ -26,9 +26,9 @@ class PackedLinear(nn.Module):
 
     .. math:: y = x W^\top + b
 
-    On a CPU, the product of one row with a wide matrix, ``d_out > d_in``, takes about half the time if the columns of W
-    are contiguous in memory. With a tall matrix it takes twice the time, and its rows are kept contiguous. The values
-    are the same in both layouts, up to the order of the sums.
+    On a CPU, the product of one row with a wide matrix in float32, ``d_out > d_in``, takes about half the time if the
+    columns of W are contiguous in memory. With a tall matrix it takes twice the time, and its rows are kept contiguous.
+    The values are the same in both layouts, up to the order of the sums.
 
     Args:
         weight: (d_out, d_in), as in ``nn.Linear``. It is not copied if its layout does not change.
@@ -47,7 +47,7 @@ class PackedLinear(nn.Module):
     def __init__(self, weight: Float[Tensor, "d_out d_in"], bias: Float[Tensor, "d_out"] | None = None):
         super().__init__()
         weight = weight.detach()
-        if weight.device.type == "cpu" and weight.shape[0] > weight.shape[1]:
+        if weight.device.type == "cpu" and weight.dtype == torch.float32 and weight.shape[0] > weight.shape[1]:
             weight = weight.t().contiguous().t()
         self.register_buffer("weight", weight, persistent=False)
         self.register_buffer("bias", None if bias is None else bias.detach(), persistent=False)
@@ -59,8 +59,8 @@ class PackedLinear(nn.Module):
 class BFloat16Linear(PackedLinear):
     r"""Linear layer with a weight in bfloat16; the input is rounded to it, and the output has the dtype of the input.
 
-    Half the bytes are read. On a CPU with instructions for bfloat16 or AVX-512, the weight is packed for PyTorch's oneDNN
-    kernel; any other CPU converts the numbers first, and may gain nothing.
+    Half the bytes are read. On a CPU with instructions for bfloat16 or AVX-512, the weight is packed for PyTorch's
+    oneDNN kernel; any other CPU converts the numbers first, and may gain nothing.
 
     Args:
         weight, bias: as in :class:`PackedLinear`.
@@ -96,8 +96,8 @@ class Int8Linear(nn.Module):
 
     Args:
         weight, bias: as in :class:`PackedLinear`. On a CPU, the columns must be a multiple of 32. On a GPU,
-            ``torch.compile`` makes one kernel of the conversion and the product, which reads the 8 bits; without it, the
-            weight is converted first.
+            ``torch.compile`` makes one kernel of the conversion and the product, which reads the 8 bits; without it,
+            the weight is converted first.
 
     Raises:
         ValueError: for a weight of other sizes, which PyTorch's kernel does not check.
@@ -128,7 +128,7 @@ class Int8Linear(nn.Module):
             output = F.linear(x, self.weight.to(x.dtype)) * self.scales.to(x.dtype)
             return output if self.bias is None else output + self.bias
         rows = x.reshape(-1, x.shape[-1]).bfloat16()
-        output = torch._weight_int8pack_mm(rows, self.weight, self.scales).to(x.dtype)
+        output = torch.ops.aten._weight_int8pack_mm(rows, self.weight, self.scales).to(x.dtype)
         output = output if self.bias is None else output + self.bias
         return output.view(*x.shape[:-1], self.d_out)
 
@@ -141,8 +141,8 @@ class Int4Linear(nn.Module):
     The input, the scales and the zero points are rounded to bfloat16.
 
     Args:
-        weight, bias: as in :class:`PackedLinear`; the weight must be on a CPU, its rows a multiple of 16 and its columns
-            a multiple of 32.
+        weight, bias: as in :class:`PackedLinear`; the weight must be on a CPU, its rows a multiple of 16 and its
+            columns a multiple of 32.
 
     Raises:
         ValueError: for a weight on another device, or of other sizes.
@@ -163,7 +163,7 @@ class Int4Linear(nn.Module):
         super().__init__()
         _check_sizes(weight, rows=16)
         integers, scales, zeros = quantize_groups(weight.detach(), GROUP)
-        packed = torch._convert_weight_to_int4pack_for_cpu(integers.int() + 8, 1)
+        packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(integers.int() + 8, 1)
         self.d_out = len(weight)
         self.register_buffer("weight", packed, persistent=False)
         both = torch.stack((scales, zeros), -1).transpose(0, 1).bfloat16().contiguous()  # (groups, d_out, 2)
@@ -172,7 +172,7 @@ class Int4Linear(nn.Module):
 
     def forward(self, x: Float[Tensor, "*rows d_in"]) -> Float[Tensor, "*rows d_out"]:
         rows = x.reshape(-1, x.shape[-1]).bfloat16()
-        output = torch._weight_int4pack_mm_for_cpu(rows, self.weight, GROUP, self.scales_and_zeros).to(x.dtype)
+        output = torch.ops.aten._weight_int4pack_mm_for_cpu(rows, self.weight, GROUP, self.scales_and_zeros).to(x.dtype)
         output = output if self.bias is None else output + self.bias
         return output.view(*x.shape[:-1], self.d_out)
 

@@ -12,14 +12,13 @@ Legend of shapes: ``batch``, ``tokens``, ``slots`` (tokens that a cache has room
 
 import copy
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import torch
 import torch.nn.functional as F
 from einops import rearrange
 from torch import nn
 
-from llm_anatomy.config import ModelConfig
 from llm_anatomy.layers._precision import _wide
 from llm_anatomy.layers.attention import SelfAttention
 from llm_anatomy.layers.feedforward import FeedForward, GatedFeedForward
@@ -34,6 +33,8 @@ from llm_anatomy.models.block import Block, EncoderOutput, ParallelBlock
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
 
+M = TypeVar("M", bound=nn.Module)
+
 CHUNK = 512
 """Number of tokens that a prefill reads at once, by default."""
 
@@ -42,10 +43,10 @@ def for_inference(model: Transformer, *, weights: str | None = None, chunk: int 
     """Make the inference form of a model, with which :func:`~llm_anatomy.models.generation.stream`, ``generate`` and
     ``beam_search`` work as with the model itself.
 
-    The form has copies of the weights that it lays out anew, and refers to the others, so it takes up to twice the
-    memory until the model is let go. It does not follow later changes of the model. Attention whose scores are changed
-    (softcapping, T5's and other biases but ALiBi), latent attention, mixtures of experts and cross-attention are those
-    of the model, with their own caches.
+    The form has copies of the weights that it lays out anew, and shares the others with the model: together they take
+    up to twice the memory, so let the model go if you do not need it. The form does not follow later changes of the
+    model. Attention whose scores are changed (softcapping, T5's and other biases but ALiBi), latent attention, mixtures
+    of experts and cross-attention are those of the model, with their own caches.
 
     Args:
         model: a decoder or an encoder-decoder.
@@ -98,6 +99,28 @@ def no_inference_form(model: nn.Module) -> str | None:
     return None
 
 
+def fastest_form(model: nn.Module, *, weights: str | None = None) -> Any:
+    """The inference form of a model; the model itself, if it has none and keeps its weights as they are.
+
+    Args:
+        model: any model.
+        weights: as in :func:`for_inference`.
+
+    Raises:
+        ValueError: for ``weights`` that the model cannot have.
+
+    Source: Pope et al. (2022), section 2.
+
+    >>> sizes = dict(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5)
+    >>> encoder = Transformer(ModelConfig(kind="encoder", **sizes))
+    >>> type(fastest_form(Transformer(ModelConfig(**sizes)))).__name__, fastest_form(encoder) is encoder
+    ('InferenceTransformer', True)
+    """
+    if weights is None and no_inference_form(model):
+        return model
+    return for_inference(cast(Transformer, model), weights=weights)
+
+
 class InferenceCache:
     """What the inference form keeps of the tokens that it has read.
 
@@ -143,15 +166,16 @@ class InferenceCache:
         return self._tables[scheme]
 
     def make_static(self) -> None:
-        """Let ``next_slot`` and ``positions`` say what the next step reads and writes, in place of numbers of Python."""
+        """Let ``next_slot`` and ``positions`` say what the next step reads and writes, in place of Python's numbers."""
         if self.is_static:
             return
-        if not all(isinstance(layer, _KeysAndValues) for layer in self.layers) or self.cross_attention:
+        layers = [layer for layer in self.layers if isinstance(layer, _KeysAndValues)]
+        if len(layers) < len(self.layers) or self.cross_attention:
             raise ValueError("the cache must hold the keys and values of fused self-attention alone")
         with torch.inference_mode(False):
             self.next_slot = torch.full((1,), self.length, device=self.slots.device)
             self.positions[:, self.length :] = -1
-        buffers = [tensor for layer in self.layers for tensor in (layer.keys, layer.values)]
+        buffers = [tensor for layer in layers for tensor in (layer.keys, layer.values)]
         for tensor in [self.next_slot, self.positions, *buffers]:
             torch._dynamo.mark_static_address(tensor)
         self.is_static = True
@@ -308,9 +332,10 @@ class FusedSelfAttention(nn.Module):
         if isinstance(self.position, HalfSplitRotary):  # entry i and entry i of the second half become neighbours
             order[: self.d_rotary] = rearrange(order[: self.d_rotary], "(two planes) -> (planes two)", two=2)
         orders = (order, order, torch.arange(self.d_head, device=self.device))
-        tensors = [(_reordered(w.weight, 0, o), _reordered(w.bias, 0, o)) for w, o in zip(projections, orders, strict=True)]
-        biases = [bias for _, bias in tensors if bias is not None]
-        self.w_qkv = pack(torch.cat([w for w, _ in tensors]), torch.cat(biases) if biases else None, weights)
+        both = list(zip(projections, orders, strict=True))
+        biases = [_reordered(projection.bias, 0, o) for projection, o in both if projection.bias is not None]
+        weight = torch.cat([_reordered(projection.weight, 0, o) for projection, o in both])
+        self.w_qkv = pack(weight, torch.cat(biases) if biases else None, weights)
         self.w_output = pack(attention.w_output.weight, attention.w_output.bias, weights)
         self.query_norm = _reordered_norm(attention.query_norm, order)
         self.key_norm = _reordered_norm(attention.key_norm, order)
@@ -325,13 +350,14 @@ class FusedSelfAttention(nn.Module):
             and attention.score_mod is None
             and attention.sinks is None
             and attention.d_head == attention.d_value
+            and len({p.bias is None for p in (attention.w_query, attention.w_key, attention.w_value)}) == 1
         )
 
     def table(self, slots: Int[Tensor, "slots"]) -> Float[Tensor, "slots pairs 2"] | None:
         """Cosines and sines of the rotation at all positions, None without RoPE."""
         if not isinstance(self.position, Rotary):
             return None
-        return InterleavedRotary.tables(self.position, slots, self.dtype)[0]
+        return InterleavedRotary.tables(cast(InterleavedRotary, self.position), slots, self.dtype)[0]
 
     def forward(self, x: Tensor, reading: _Reading, cache: _KeysAndValues, table: Tensor | None) -> Tensor:
         batch, n_tokens, _ = x.shape
@@ -414,7 +440,7 @@ class _InferenceBlock(nn.Module):
 
     def __init__(self, block: Block | ParallelBlock, rule: Mask, window: int | None, weights: str | None):
         super().__init__()
-        self.block, self.rule, self.window = block, rule, window
+        self.rule, self.window = rule, window
         self.parallel = isinstance(block, ParallelBlock)
         self.fused = FusedSelfAttention.fits(block.attention)
         self.attention: nn.Module = block.attention
@@ -422,14 +448,15 @@ class _InferenceBlock(nn.Module):
             self.attention = FusedSelfAttention(cast(SelfAttention, block.attention), rule, window, weights)
         self.feedforward = block.feedforward
         if type(block.feedforward) in (FeedForward, GatedFeedForward):
-            self.feedforward = FusedFeedForward(block.feedforward, weights)
+            self.feedforward = FusedFeedForward(cast(FeedForward, block.feedforward), weights)
+        self.block = _with(block, attention=None, feedforward=None)
 
     def new_cache(self, batch: int, n_slots: int) -> "_KeysAndValues | KVCache":
         if self.fused:
             return _KeysAndValues(batch, n_slots, cast(FusedSelfAttention, self.attention))
         if self.window is None or self.window >= n_slots:
-            return self.block.attention.new_cache(batch, n_slots)
-        return self.block.attention.new_cache(batch, self.window, RollingKVCache)
+            return cast(Any, self.attention).new_cache(batch, n_slots)
+        return cast(Any, self.attention).new_cache(batch, self.window, RollingKVCache)
 
     def forward(self, x: Tensor, reading: _Reading, cache, table: Tensor | None, cross: dict[str, Any]) -> Tensor:
         if self.parallel:
@@ -450,7 +477,7 @@ class _InferenceBlock(nn.Module):
     def _attend(self, x: Tensor, reading: _Reading, cache, table: Tensor | None) -> Tensor:
         if self.fused:
             return self.attention(x, reading, cache, table)
-        return self.block.attention.attend(x, self.rule, reading.context, cache=cache)[0]
+        return cast(Any, self.attention).attend(x, self.rule, reading.context, cache=cache)[0]
 
     def _feed_forward(self, x: Tensor) -> Tensor:
         output = self.feedforward(x)
@@ -495,7 +522,7 @@ class CompiledStep:
             raise ValueError(f"{cache.length + 1} tokens do not fit into a cache of {cache.n_slots} slots")
         cache.make_static()
         if self._compiled is None:
-            graphs = {"options": {"triton.cudagraphs": True, "coordinate_descent_tuning": True}}
+            graphs: dict[str, Any] = {"options": {"triton.cudagraphs": True, "coordinate_descent_tuning": True}}
             options = self._options or (graphs if ids.device.type == "cuda" else {})
             self._compiled = torch.compile(_static_step, fullgraph=True, dynamic=False, **options)
         cache.length, cache.contiguous = cache.length + 1, False
@@ -526,16 +553,17 @@ class InferenceTransformer(nn.Module):
     def __init__(self, model: Transformer, *, weights: str | None = None, chunk: int = CHUNK):
         super().__init__()
         self.config, self.chunk, self.weights = model.config, chunk, weights
-        self.model, stack = model, model.stack
+        stack, head = model.stack, model.unembedding
         blocks = [
             _InferenceBlock(block, rule, window, weights)
             for block, rule, window in zip(stack.blocks, stack.masks, stack.windows, strict=True)
         ]
         self.blocks = cast("list[_InferenceBlock]", nn.ModuleList(blocks))
+        self.model = _with(model, stack=_with(stack, blocks=None), unembedding=None)
         self.unembedding: nn.Module | None = None
-        if model.unembedding is not None:
-            head, in_bits = model.unembedding, "int8" if weights == "int4" else weights
-            self.unembedding = pack(head.embedding.weight, head.bias, in_bits)
+        if head is not None:
+            self.unembedding = pack(head.embedding.weight, head.bias, "int8" if weights == "int4" else weights)
+            self.logit_scale, self.softcapping = head.scale, head.softcapping
 
     def new_cache(self, batch: int, n_slots: int, n_source: int | None = None) -> InferenceCache:
         """Make an empty cache.
@@ -596,11 +624,10 @@ class InferenceTransformer(nn.Module):
     @torch.no_grad()
     def logits(self, x: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens n_vocab"]:
         """Compute a score for every token of the vocabulary from the hidden states after the last block."""
-        head = self.model.unembedding
-        if self.unembedding is None or head is None:
+        if self.unembedding is None:
             raise ValueError("unembedding=False: this model has hidden states and no logits")
         x = self.model.token_head(x)
-        return head.softcapping(self.unembedding(x if head.scale == 1 else x * head.scale))
+        return self.softcapping(self.unembedding(x if self.logit_scale == 1 else x * self.logit_scale))
 
     def _read(self, ids: Tensor, attention_mask: Tensor | None, source: EncoderOutput | None, cache: InferenceCache):
         return self._run(ids, _Reading(cache, ids.shape[1], attention_mask), source)
@@ -623,7 +650,8 @@ class InferenceTransformer(nn.Module):
             )
             crosses = [shared | dict(cache=cross) for cross in cache.cross_attention]
         for block, layer, cross in zip(self.blocks, cache.layers, crosses, strict=True):
-            table = cache.table(block.attention.position, block.attention.table) if block.fused else None
+            attention = cast(FusedSelfAttention, block.attention)
+            table = cache.table(attention.position, attention.table) if block.fused else None
             x = block(x, reading, layer, table, cross)
         return self.model.stack.norm(x)
 
@@ -637,6 +665,13 @@ class InferenceTransformer(nn.Module):
         return self.model.position.embed(nothing, slots[None] + offset)[0]
 
 
+def _with(module: M, **others: nn.Module | None) -> M:
+    """A shallow copy of a module in which other modules, or none, stand under some names."""
+    module = copy.copy(module)
+    module._modules = module._modules | others
+    return module
+
+
 def _rotate(x: Float[Tensor, "*leading d_head"], factors: Float[Tensor, "*#leading pairs 2"], d_rotary: int) -> None:
     """Rotate neighbours among the first ``d_rotary`` entries, in place."""
     x = x[..., :d_rotary]
@@ -646,10 +681,8 @@ def _rotate(x: Float[Tensor, "*leading d_head"], factors: Float[Tensor, "*#leadi
         x.copy_(multiply_pairs(x, factors))
 
 
-def _reordered(tensor: Tensor | None, axis: int, order: Int[Tensor, "d_head"]) -> Tensor | None:
+def _reordered(tensor: Tensor, axis: int, order: Int[Tensor, "d_head"]) -> Tensor:
     """A tensor with the entries of each head, of which there are several along an axis, in another order."""
-    if tensor is None:
-        return None
     n_heads = tensor.shape[axis] // len(order)
     heads = torch.arange(n_heads, device=order.device)[:, None] * len(order)
     return tensor.detach().index_select(axis, (heads + order).flatten())
@@ -662,5 +695,5 @@ def _reordered_norm(norm: nn.Module, order: Int[Tensor, "d_head"]) -> nn.Module 
         return None
     norm = copy.deepcopy(norm)
     for parameter in norm.parameters():
-        parameter.data = cast(Tensor, _reordered(parameter, -1, order))
+        parameter.data = _reordered(parameter, -1, order)
     return norm.requires_grad_(False)

@@ -17,8 +17,8 @@ from llm_anatomy.layers.positions.buckets import Clip, DeBERTaLogBuckets, T5Buck
 from llm_anatomy.layers.positions.relative import (
     TUPE,
     ALiBi,
-    FalconALiBi,
     DeBERTa,
+    FalconALiBi,
     ReleasedDeBERTa,
     ScalarBias,
     Shaw,

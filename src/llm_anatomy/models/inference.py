@@ -44,9 +44,9 @@ def for_inference(model: Transformer, *, weights: str | None = None, chunk: int 
     ``beam_search`` work as with the model itself.
 
     The form has copies of the weights that it lays out anew, and shares the others with the model: together they take
-    up to twice the memory, so let the model go if you do not need it. The form does not follow later changes of the
-    model. Attention whose scores are changed (softcapping, T5's and other biases but ALiBi), latent attention, mixtures
-    of experts and cross-attention are those of the model, with their own caches.
+    up to twice the memory, so let the model go if you do not need it. If you change the model, make the form anew.
+    Attention whose scores are changed (softcapping, T5's and other biases but ALiBi), latent attention, mixtures of
+    experts and cross-attention are those of the model, with their own caches.
 
     Args:
         model: a decoder or an encoder-decoder.

@@ -6,7 +6,7 @@ but not where in its line a role or a link does: these are found by regular expr
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import yaml
@@ -34,9 +34,15 @@ def _parser() -> MarkdownIt:
     return create_md_parser(MdParserConfig(enable_extensions=EXTENSIONS), RendererHTML)
 
 
+@lru_cache(maxsize=1024)
+def _tree(text: str) -> SyntaxTreeNode:
+    """The syntax tree of a text. A page is asked for its headings once for each of its exercises: parse it once."""
+    return SyntaxTreeNode(_parser().parse(text))
+
+
 def nodes(text: str) -> Iterator[SyntaxTreeNode]:
     """The nodes of a text's syntax tree, in their order; the lines in ``map`` count from 0."""
-    return SyntaxTreeNode(_parser().parse(text)).walk(include_self=False)
+    return _tree(text).walk(include_self=False)
 
 
 def blocks(text: str, first: int = 1) -> Iterator[tuple[int, SyntaxTreeNode]]:

@@ -102,7 +102,7 @@ CASES = {
 @pytest.fixture(scope="module")
 def run(browser):
     """Run a graph in the page; gives shapes and numbers by name."""
-    page = browser.new_page()
+    page = browser().new_page()
     page.goto("about:blank")
     script = (HERE / "widgets/graph.js").read_text("utf-8")
     page.add_script_tag(

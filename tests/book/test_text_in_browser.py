@@ -81,7 +81,7 @@ def texts(many, seed, longest=60):
 @pytest.fixture(scope="module")
 def page(browser):
     """A page with the front end, whose functions a test can call; texts are passed as lists of code units."""
-    page = browser.new_page()
+    page = browser().new_page()
     page.goto("about:blank")
     script = front_end.module() + (
         """globalThis.call = (make, texts) => {

@@ -196,7 +196,7 @@ def test_it_goes_to_json_and_back(tmp_path):
         ('{"d_model": 8}', "missing fields n_layers, n_heads, d_ff, n_vocab"),
         ('{"d_model": 8, "width": 3}', "unknown fields width; allowed are d_model"),
         ('{"rope.theta": 3}', "missing fields d_model"),
-        (json.dumps(SIZES | {"rope.theta": 3}), "unknown fields rope.theta; allowed are rope.base, rope.fraction"),
+        (json.dumps(SIZES | {"rope.theta": 3}), "unknown fields rope.theta; allowed are rope.base, rope.local_base"),
         ('{"d_model": 8, "n_layers": 1, "n_heads": 3, "d_ff": 9, "n_vocab": 5}', "n_heads=3 must divide d_model=8"),
     ],
 )

@@ -70,6 +70,7 @@ MAY_IMPORT = {
         "llm_anatomy.arena",
     },
     "llm_anatomy.__main__": {
+        "llm_anatomy.layers",
         "llm_anatomy.files",
         "llm_anatomy.data_generation",
         "llm_anatomy.arena",

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from einops import rearrange
 from torch import nn
 
+from llm_anatomy.config import ModelConfig
 from llm_anatomy.layers._precision import _wide
 from llm_anatomy.layers.attention import SelfAttention
 from llm_anatomy.layers.feedforward import FeedForward, GatedFeedForward
@@ -30,7 +31,7 @@ from llm_anatomy.layers.positions.relative import ALiBi, alibi_slopes
 from llm_anatomy.layers.positions.rotary import HalfSplitRotary, InterleavedRotary, Rotary, multiply_pairs
 from llm_anatomy.layers.residual import Residual
 from llm_anatomy.models.block import Block, EncoderOutput, ParallelBlock
-from llm_anatomy.models.transformer import Transformer
+from llm_anatomy.models.transformer import ModelCache, Transformer
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
 
 M = TypeVar("M", bound=nn.Module)
@@ -498,10 +499,11 @@ class CompiledStep:
 
     Source: the documentation of PyTorch, ``torch.compile`` and "CUDAGraph Trees"; Pope et al. (2022), section 2.
 
-    >>> step = CompiledStep(backend="eager")
-    >>> model = for_inference(Transformer(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5)))
     >>> from llm_anatomy.models.generation import generate
-    >>> generate(model, [[1, 2]], max_new_tokens=3, step=step) == generate(model, [[1, 2]], max_new_tokens=3)
+    >>> model = for_inference(Transformer(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5)))
+    >>> with torch.compiler.set_stance("force_eager"):  # compiling would take longer than this example
+    ...     found = generate(model, [[1, 2]], max_new_tokens=3, step=CompiledStep())
+    >>> found == generate(model, [[1, 2]], max_new_tokens=3)
     True
     """
 
@@ -512,11 +514,11 @@ class CompiledStep:
         self,
         model: "InferenceTransformer",
         ids: Int[Tensor, "batch one"],
-        cache: InferenceCache,
+        cache: InferenceCache | ModelCache,
         source: EncoderOutput | None = None,
     ) -> Float[Tensor, "batch n_vocab"]:
         """Read one token of each row, and compute the logits of the next; the parameter of generation for steps."""
-        if not isinstance(model, InferenceTransformer) or source is not None:
+        if not (isinstance(model, InferenceTransformer) and isinstance(cache, InferenceCache)) or source is not None:
             raise ValueError(f"a {type(model).__name__} must be the inference form of a decoder")
         if cache.length == cache.n_slots:
             raise ValueError(f"{cache.length + 1} tokens do not fit into a cache of {cache.n_slots} slots")
@@ -552,7 +554,8 @@ class InferenceTransformer(nn.Module):
 
     def __init__(self, model: Transformer, *, weights: str | None = None, chunk: int = CHUNK):
         super().__init__()
-        self.config, self.chunk, self.weights = model.config, chunk, weights
+        self.config: ModelConfig = model.config
+        self.chunk, self.weights = chunk, weights
         stack, head = model.stack, model.unembedding
         blocks = [
             _InferenceBlock(block, rule, window, weights)

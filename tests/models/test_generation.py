@@ -129,19 +129,6 @@ def test_on_a_gpu():
     assert len(generate(model, PROMPTS, max_new_tokens=N_NEW, sampler=sampler).ids[0]) == N_NEW
 
 
-@pytest.mark.parametrize("name", ["rope", "latent"])
-def test_weights_stored_by_columns_are_the_same_weights(name):
-    model, changed = model_of(**MODELS[name]), model_of(**MODELS[name])
-    generation.store_column_major(changed)
-    for (key, before), after in zip(model.state_dict().items(), changed.state_dict().values(), strict=True):
-        assert torch.equal(before, after), key
-        assert after.ndim < 2 or after.t().is_contiguous(), key
-    ids = torch.tensor(PROMPTS[:1])
-    torch.testing.assert_close(changed(ids), model(ids))
-    model.load_state_dict(changed.state_dict())
-    assert generate(changed, PROMPTS, max_new_tokens=N_NEW).ids == generate(model, PROMPTS, max_new_tokens=N_NEW).ids
-
-
 # --- Overflow ---
 
 

@@ -122,28 +122,6 @@ def next_logits(
     return model.logits(x[:, -1:])[:, 0]
 
 
-def store_column_major(model: nn.Module) -> None:
-    """Store all weight matrices in column-major order, in place; their values and shapes do not change.
-
-    A decoding step multiplies few rows, one for each sequence, with each weight. On a CPU, that product is up to twice
-    as fast for a batch of 8 if the weights are laid out in memory as (in, out). Training has many rows and does not
-    benefit.
-
-    Args:
-        model: any module.
-
-    Source: no paper; measured in ``benchmarks/generation.py``.
-
-    >>> layer = nn.Linear(3, 5)
-    >>> store_column_major(layer)
-    >>> tuple(layer.weight.shape), layer.weight.stride()
-    ((5, 3), (1, 5))
-    """
-    for parameter in model.parameters():
-        if parameter.ndim == 2:
-            parameter.data = parameter.data.t().contiguous().t()
-
-
 class _CachedModel:
     """A model with its cache and, for an encoder-decoder, the encoded sources: a prefill, then one step per token."""
 

@@ -9,8 +9,9 @@ from randomness import randomize
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.layers.packed_linear import GROUP
 from llm_anatomy.layers.quantization import quantize_groups, quantize_rows
+from llm_anatomy.models.before_transformers import MambaLM
 from llm_anatomy.models.generation import beam_search, generate
-from llm_anatomy.models.inference import CompiledStep, FusedSelfAttention, for_inference
+from llm_anatomy.models.inference import CompiledStep, FusedSelfAttention, fastest_form, for_inference
 from llm_anatomy.models.presets import presets, tiny
 from llm_anatomy.models.sampling import Sampler, Temperature
 from llm_anatomy.models.transformer import Transformer
@@ -189,6 +190,16 @@ def test_fewer_bits_are_those_of_rounded_weights(weights):
     assert (found - expected).norm() < 0.04 * expected.norm()
     if weights == "int4":  # rounding the weights changes more than that
         assert (exact - expected).norm() > 0.1 * expected.norm()
+
+
+def test_the_fastest_form_of_a_model_is_the_model_where_there_is_no_other():
+    encoder, decoder = Transformer(ModelConfig.of(SIZES | dict(kind="encoder"))), build()
+    assert fastest_form(encoder) is encoder
+    assert fastest_form(decoder).weights is None and fastest_form(decoder, weights="int8").weights == "int8"
+    with pytest.raises(ValueError, match="no inference form: kind='encoder'"):
+        fastest_form(encoder, weights="int8")
+    with pytest.raises(ValueError, match="no inference form: a MambaLM is not a Transformer"):
+        fastest_form(MambaLM(n_vocab=7, d_model=8, n_layers=1), weights="int8")
 
 
 def test_what_it_refuses():

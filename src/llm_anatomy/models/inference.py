@@ -40,7 +40,7 @@ CHUNK = 512
 """Number of tokens that a prefill reads at once, by default."""
 
 
-def for_inference(model: Transformer, *, weights: str | None = None, chunk: int = CHUNK) -> "InferenceTransformer":
+def for_inference(model: nn.Module, *, weights: str | None = None, chunk: int = CHUNK) -> "InferenceTransformer":
     """Make the inference form of a model, with which :func:`~llm_anatomy.models.generation.stream`, ``generate`` and
     ``beam_search`` work as with the model itself.
 
@@ -74,7 +74,7 @@ def for_inference(model: Transformer, *, weights: str | None = None, chunk: int 
         raise ValueError(f"this model has no inference form: {reason}")
     if chunk < 1:
         raise ValueError(f"{chunk=} must be at least 1")
-    return InferenceTransformer(model, weights=weights, chunk=chunk)
+    return InferenceTransformer(cast(Transformer, model), weights=weights, chunk=chunk)
 
 
 def no_inference_form(model: nn.Module) -> str | None:
@@ -119,7 +119,7 @@ def fastest_form(model: nn.Module, *, weights: str | None = None) -> Any:
     """
     if weights is None and no_inference_form(model):
         return model
-    return for_inference(cast(Transformer, model), weights=weights)
+    return for_inference(model, weights=weights)
 
 
 class InferenceCache:

@@ -3,6 +3,7 @@
 import io
 import json
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from llm_anatomy.__main__ import main
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints import Checkpoint, engine, families, hub, load, save
 from llm_anatomy.models.checkpoints.rules import Change, Reversed, Rule, Same, Split, Stacked, Then, Transpose, moves
+from llm_anatomy.models.inference import for_inference
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.tokenizers.files import _protobuf_fields, gpt2_visible
 
@@ -410,6 +412,7 @@ MEASURE = """
 import sys, torch
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints import Checkpoint, load, save
+from llm_anatomy.models.inference import for_inference
 from llm_anatomy.models.transformer import Transformer
 def status(key):
     return int(next(line for line in open("/proc/self/status") if line.startswith(key)).split()[1]) * 1024
@@ -526,6 +529,21 @@ def test_the_command_writes_text(copy, capsys):
     assert run(capsys, copy, "hello", "--max-new-tokens", 8, "--seed", 4)[1] != out
     greedily = run(capsys, copy, "hello", "--max-new-tokens", 8, "--temperature", 0, "--dtype", "float64")[1]
     assert greedily == run(capsys, copy, "hello", "--max-new-tokens", 8, "--temperature", 0)[1]
+
+
+def test_the_command_writes_with_fewer_bits_and_says_how_fast(copy, capsys, monkeypatch):
+    byte_level(copy)
+    words = [copy, "hello", "--max-new-tokens", 8, "--temperature", 0, "--weights", "bfloat16"]
+    checkpoint = load(copy)
+    form = for_inference(checkpoint.model, weights="bfloat16")
+    expected = "".join(checkpoint.texts.write(form, "hello", max_new_tokens=8)) + "\n"
+    assert run(capsys, *words) == (0, expected, "")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    code, out, err = run(capsys, *words)
+    assert (code, out) == (0, expected)
+    assert re.fullmatch(r"\(8 tokens, [0-9,]+\.[0-9] tokens per second\)\n", err)
+    words[3] = 1
+    assert run(capsys, *words)[2] == "(1 token)\n"  # before the first token, the prompt is read
 
 
 def test_the_command_writes_with_an_encoder_decoder(tmp_path, capsys):

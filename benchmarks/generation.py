@@ -6,7 +6,8 @@ What is timed is one step: read one token of each sequence over the cache, score
 write the same number of tokens side by side, in blocks of 8 steps in rotating order. The time of a block is the median
 of its steps, a ratio belongs to one block, and what is printed is the median of the ratios, with their quartiles.
 
-- "floor" is ``F.linear`` alone, with weights of the same shapes in the dtype of the model.
+- "floor" is ``F.linear`` alone with the weights of the model, "matmuls, int8" and the like are the same products with
+  packed weights (``layers/packed_linear.py``).
 - "classes" is the model as chapters show it, "form" its inference form (``for_inference``), also with fewer bits,
   compiled with dynamic shapes ("compiled") and with static ones (``CompiledStep``).
 - "HF" is Hugging Face's model with its dynamic or its static cache.
@@ -21,16 +22,17 @@ import argparse
 import math
 import statistics
 import time
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from measure import arguments, over, summary, take_turns
+from measure import arguments, over, row, summary, take_turns
 from torch import nn
 from transformers import DynamicCache, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, StaticCache
 
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.layers.packed_linear import pack
 from llm_anatomy.models.checkpoints import load
 from llm_anatomy.models.generation import next_logits
 from llm_anatomy.models.inference import CompiledStep, for_inference
@@ -46,13 +48,19 @@ CONFIGS = {
     "Llama 3.2 1B": preset("llama-3.2-1b"),
     "Llama 2 7B": preset("llama-2-7b"),
 }
-# goals in multiples of the floor, for batch 1; for batch 8, of Hugging Face with its dynamic cache
+# goals in multiples of the floor, for batch 1
+LARGE = {"form": 1.10, "form, compiled": 1.05, "form, int8": 0.6, "matmuls, int8": 0.4, "matmuls, int4": 0.3}
 GOALS = {
     "small": {"form": 1.10},
-    "GPT-2 small": {"form": 1.10, "form, compiled": 1.05, "form, int8": 0.6},
-    "SmolLM2-135M": {"form": 1.10, "form, compiled": 1.05, "form, int8": 0.6},
+    "GPT-2 small": LARGE,
+    "SmolLM2-135M": LARGE,
     "Llama 3.2 1B": {"form": 1.05, "form, int8": 0.45},
 }
+# and pairs, for one sequence and for several, with the goal of their ratio
+RIVALS = (
+    [("form", "HF", 0.75), ("form", "hand-fused", None), ("form, compiled", "hand-fused, compiled", 1.0)],
+    [("form", "HF", 0.7), ("form, compiled", "HF", 0.7), ("form, compiled", "hand-fused, compiled", 1.0)],
+)
 
 
 def weights_of(model):
@@ -61,15 +69,18 @@ def weights_of(model):
     return [*matrices, model.unembedding.embedding.weight]
 
 
-class Floor:
-    """Every weight matrix of a model once, each with an input of its width."""
+class Matmuls:
+    """Every weight matrix of a model once, each with an input of its width, as given or packed."""
 
-    def __init__(self, model, batch):
-        self.pairs = [(torch.randn(batch, 1, w.shape[1]).to(w), torch.randn_like(w)) for w in weights_of(model)]
+    def __init__(self, model, batch, weights="as given"):
+        self.products = []
+        for weight in weights_of(model):
+            made = partial(F.linear, weight=weight) if weights == "as given" else pack(weight, weights=weights)
+            self.products.append((torch.randn(batch, 1, weight.shape[1]).to(weight), made))
 
     def __call__(self):
-        for x, weight in self.pairs:
-            F.linear(x, weight)
+        for x, multiply in self.products:
+            multiply(x)
 
 
 class Ours:
@@ -232,25 +243,25 @@ def contestants(model, config, batch, given, n_slots):
     """The name of each contestant and a function that makes it."""
     device, dtype = given.device, model.embedding.weight.dtype
     prompt = torch.randint(0, config.n_vocab, (batch, PROMPT), device=device)
-    kinds = [None, "bfloat16", "int8", *(["int4"] if device == "cpu" else [])]
-    forms = {kind: for_inference(model, weights=kind) for kind in kinds}
-    made = {"floor": lambda: Floor(model, batch), "classes": lambda: Ours(model, prompt, n_slots)}
-    for kind, form in forms.items():
+    kinds = [None, "bfloat16", "int8", *(["int4"] if device.type == "cpu" else [])]
+    form = cache(lambda kind: for_inference(model, weights=kind))
+    theirs = cache(lambda: their_model(config).to(device, dtype))
+    by_hand = cache(lambda: HandFused(config, batch, n_slots, device, dtype))
+    made = {"floor": lambda: Matmuls(model, batch), "classes": lambda: Ours(model, prompt, n_slots)}
+    for kind in kinds:
         name = f"form, {kind}" if kind else "form"
-        made[name] = partial(Ours, form, prompt, n_slots)
+        made[f"matmuls, {kind or 'packed'}"] = partial(Matmuls, model, batch, kind)
+        made[name] = lambda kind=kind: Ours(form(kind), prompt, n_slots)
         if given.compiled and kind in (None, "int8"):
-            made[f"{name}, static"] = partial(Ours, form, prompt, n_slots, CompiledStep())
-            if not kind:
-                step = torch.compile(next_logits, dynamic=True)
-                made[f"{name}, compiled"] = partial(Ours, form, prompt, n_slots, step)
-    theirs = their_model(config).to(device, dtype)
-    made["HF"] = partial(Theirs, theirs, prompt, n_slots)
-    made["HF, static"] = partial(Theirs, theirs, prompt, n_slots, static=True)
-    by_hand = HandFused(config, batch, n_slots, device, dtype)
-    made["hand-fused"] = partial(ByHand, by_hand, prompt)
+            made[f"{name}, static"] = lambda kind=kind: Ours(form(kind), prompt, n_slots, CompiledStep())
+            step = torch.compile(next_logits, dynamic=True)
+            made[f"{name}, compiled"] = lambda kind=kind, step=step: Ours(form(kind), prompt, n_slots, step)
+    made["HF"] = lambda: Theirs(theirs(), prompt, n_slots)
+    made["HF, static"] = lambda: Theirs(theirs(), prompt, n_slots, static=True)
+    made["hand-fused"] = lambda: ByHand(by_hand(), prompt)
     if given.compiled:
-        made["HF, static, compiled"] = partial(Theirs, theirs, prompt, n_slots, static=True, compiled=True)
-        made["hand-fused, compiled"] = partial(ByHand, by_hand, prompt, compiled=True)
+        made["HF, static, compiled"] = lambda: Theirs(theirs(), prompt, n_slots, static=True, compiled=True)
+        made["hand-fused, compiled"] = lambda: ByHand(by_hand(), prompt, compiled=True)
     return {name: make for name, make in made.items() if name == "floor" or given.only is None or name in given.only}
 
 
@@ -269,13 +280,16 @@ def run(name, model, batch, given, rate):
     for key in list(made)[1:]:
         middle, low, high, _ = summary(over(times, key, "floor"))
         beside = f"{summary(over(times, key, 'HF'))[0]:8.2f}" if "HF" in made else ""
-        seconds, goal = statistics.median(times[key]), GOALS.get(name, {}).get(key) if batch == 1 else None
-        missed = "  above the goal" if goal is not None and middle > goal else ""
+        seconds = statistics.median(times[key])
+        missed = "  above the goal" if batch == 1 and middle > GOALS.get(name, {}).get(key, math.inf) else ""
         print(
             f"  {key:24} {middle:6.2f} [{low:.2f}, {high:.2f}] {beside} {seconds * 1e3:9.2f} ms "
             f"{batch / seconds:8.1f} tokens/s {size / seconds / rate:6.0%}{missed}",
             flush=True,
         )
+    for key, rival, goal in RIVALS[batch > 1]:
+        if key in made and rival in made:
+            row(f"  {key} / {rival}:", over(times, key, rival), goal)
 
 
 @torch.inference_mode()
@@ -312,7 +326,8 @@ def perplexities(checkpoint):
     for kind in (None, "bfloat16", "int8", "int4"):
         form = for_inference(checkpoint.model, weights=kind)
         losses = [
-            F.cross_entropy(form(row[None, :-1])[0].float(), row[1:], reduction="none").double().mean() for row in ids
+            F.cross_entropy(form(window[None, :-1])[0].float(), window[1:], reduction="none").double().mean()
+            for window in ids
         ]
         print(f"  perplexity, {kind or 'float32'}: {torch.stack(losses).mean().exp():.3f}")
 

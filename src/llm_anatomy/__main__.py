@@ -454,7 +454,7 @@ def _row(record: Preset) -> dict[str, str]:
         "position": values.get("position", "—").replace("transformer_xl", "xl"),
         "norm": values.get("norm", "—").replace("unit_offset_rmsnorm", "1+rmsnorm"),
         "placed": values.get("norm_placement", "—") + (", parallel" if values.get("parallel_block") else ""),
-        "feed-forward": values.get("feedforward", "—") + (" experts" if "moe.n_experts" in values else ""),
+        "feed-forward": values.get("feedforward", "—").removeprefix("clamped_") + (" experts" if "moe.n_experts" in values else ""),
         "heads/kv": attention if heads else "—",
         "layers": values.get("n_layers", "—"),
         "width": values.get("d_model", "—"),

@@ -74,6 +74,7 @@ def test_years_are_those_of_the_first_release(made):
     assert years == sorted(years)
     by_name = dict(zip(NAMES, years, strict=True))
     assert by_name["deepseek-67b"] == by_name["yi-34b"] == 2023  # E-70
+    assert by_name["falcon-7b"] == 2023 and by_name["olmo-3-7b"] == years[-1] == 2025
 
 
 FILTERS = {
@@ -104,7 +105,7 @@ def test_filters_keep_what_the_configs_say(made, chosen):
 
 
 @pytest.mark.syllabus("GT-11")
-@pytest.mark.parametrize(("first", "second"), [(1, 16), (6, 14), (16, 17), (25, 27), (5, 5), (12, 2)])
+@pytest.mark.parametrize(("first", "second"), [(1, 16), (6, 14), (16, 19), (29, 31), (5, 5), (38, 2)])
 def test_designs_that_differ_are_coloured(made, first, second):
     found = shown(made, first=first, second=second)
     pair = [made.rows[n - 1] for n in (first, second)]
@@ -139,14 +140,14 @@ def test_llama_65b_takes_about_the_hours_that_its_paper_states(made):
 
 
 def test_words_are_complete(made):
-    shown(made, sort="price", attention_kind="latent", first=16, second=25)
+    shown(made, sort="price", attention_kind="latent", first=16, second=NAMES.index("deepseek-v2") + 1)
     assert repr(made) == (
-        "1 of 27 models, sorted by price: DeepSeek-V2 236B. LLaMA 65B beside DeepSeek-V2 236B: 2 of 8 choices of "
+        "1 of 39 models, sorted by price: DeepSeek-V2 236B. LLaMA 65B beside DeepSeek-V2 236B: 2 of 8 choices of "
         "design differ. On A100 at 40 % of the peak and 2.0 dollars an hour, the training of LLaMA 65B takes 1.3 M "
         "hours and 2.5 M dollars, and the training of DeepSeek-V2 236B takes 2.8 M hours and 5.6 M dollars."
     )
     shown(made, norm_kind="LayerNorm", feedforward_kind="gated", attention_kind="latent")
-    assert repr(made).startswith("0 of 27 models, sorted by year: . Transformer base beside")
+    assert repr(made).startswith("0 of 39 models, sorted by year: . Transformer base beside")
     assert "the training of Transformer base has no price, since its tokens are unknown, and" in repr(made)
 
 
@@ -163,6 +164,10 @@ def test_the_comparison_says_what_the_presets_say(made):
     assert rows["llama-2-70b"]["attention"] == "grouped, 64:8" and rows["palm-540b"]["attention"] == "multi-query"
     assert rows["bert-base"]["cache of a token"] == "none" and rows["gpt-j"]["block"] == "parallel"
     assert rows["deepseek-v2"]["experts"] == "160"
+    assert rows["mpt-7b"]["positions"] == "ALiBi" and rows["smollm3-3b"]["positions"] == "RoPE"
+    assert rows["olmo-3-7b"]["norm placement"] == "post-sublayer" and rows["command-r"]["block"] == "parallel"
+    assert rows["gpt-oss-20b"]["training tokens"] == "unknown"
+    assert [rows["gpt-oss-20b"][n] for n in ("feed-forward", "attention")] == ["clamped SwiGLU", "grouped, 64:8"]
 
 
 @pytest.mark.parametrize(("first", "second", "name"), [("gpt-4", "gpt", "first"), ("gpt", "llama", "second")])

@@ -194,6 +194,35 @@ def gemma():
     return made
 
 
+def gemma3():
+    made = gemma()
+    made.add_tokens([AddedToken("<start_of_image>", special=True), AddedToken("<table>", normalized=False)])
+    return made
+
+
+def gpt_oss():
+    ending = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    upper, lower = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+    words = rf"[^\r\n\p{{L}}\p{{N}}]?{upper}*{lower}+{ending}|[^\r\n\p{{L}}\p{{N}}]?{upper}+{lower}*{ending}"
+    others = r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    made = pipeline(isolated(words + others), bos_token="<|startoftext|>", eos_token="<|return|>")
+    made.add_tokens([AddedToken(f"<|{name}|>", special=True) for name in ("channel", "message", "end")])
+    return made
+
+
+def olmo3():
+    made = gpt4_like()
+    made.add_tokens([AddedToken("<|im_start|>", special=True), AddedToken("<functions>", normalized=False)])
+    return made
+
+
+def phi3():
+    made = llama()
+    names = ("assistant", "user", "end")
+    made.add_tokens([AddedToken(f"<|{name}|>", special=True, rstrip=True, normalized=False) for name in names])
+    return made
+
+
 def qwen():
     chat = ["<|im_start|>", "<|im_end|>"]
     made = Qwen2Tokenizer(**with_vocab("<|endoftext|>"), additional_special_tokens=chat, eos_token="<|im_end|>")
@@ -238,8 +267,12 @@ TEXTS: dict[str, Callable[[], PreTrainedTokenizerFast] | str] = {
     "starcoder2": starcoder2,
     "gemma": gemma,
     "gemma2": gemma,
+    "gemma3": gemma3,
     "olmo": neox,
     "olmo2": gpt4_like,
+    "olmo3": olmo3,
+    "phi3": phi3,
+    "gpt_oss": gpt_oss,
     "deepseek_v2": deepseek,
     "deepseek_v3": deepseek,
     "t5": t5,

@@ -14,9 +14,12 @@ MODELS = {
     "transformer-base": "Transformer", "gpt": "GPT", "bert-base": "BERT", "gpt-2-xl": "GPT-2", "t5-11b": "T5",
     "gpt-3": "GPT-3", "mt5-xxl": "mT5", "t5-v1.1-xxl": "T5 v1.1", "gpt-j": "GPT-J", "gopher": "Gopher",
     "chinchilla": "Chinchilla", "palm-540b": "PaLM", "gpt-neox": "GPT-NeoX", "opt-175b": "OPT", "bloom": "BLOOM",
-    "llama-65b": "LLaMA", "llama-2-70b": "Llama 2", "qwen-14b": "Qwen", "mistral-7b": "Mistral",
-    "deepseek-67b": "DeepSeek", "yi-34b": "Yi", "olmo-7b": "OLMo", "gemma-7b": "Gemma", "llama-3-8b": "Llama 3",
-    "deepseek-v2": "DeepSeek-V2", "llama-3.1-405b": "Llama 3.1", "gemma-2-9b": "Gemma 2",
+    "llama-65b": "LLaMA", "mpt-7b": "MPT", "falcon-7b": "Falcon", "llama-2-70b": "Llama 2", "qwen-14b": "Qwen",
+    "stablelm-3b": "StableLM", "mistral-7b": "Mistral", "deepseek-67b": "DeepSeek", "yi-34b": "Yi", "olmo-7b": "OLMo",
+    "starcoder2-3b": "StarCoder2", "gemma-7b": "Gemma", "command-r": "Command R", "llama-3-8b": "Llama 3",
+    "phi-3-mini-4k": "Phi-3", "deepseek-v2": "DeepSeek-V2", "llama-3.1-405b": "Llama 3.1", "gemma-2-9b": "Gemma 2",
+    "granite-3.0-2b": "Granite 3.0", "gemma-3-1b": "Gemma 3", "qwen3-30b-a3b": "Qwen3", "smollm3-3b": "SmolLM3",
+    "gpt-oss-20b": "gpt-oss", "olmo-3-7b": "OLMo 3",
 }  # fmt: skip
 """The presets of the table in the order in which they appeared, and how they are called there."""
 POSITIONS = {
@@ -24,6 +27,7 @@ POSITIONS = {
     "falcon_alibi": "ALiBi", "t5": "T5 bias", "shaw": "Shaw", "transformer_xl": "XL style", "deberta": "DeBERTa",
     "deberta_v2": "DeBERTa", "tupe": "TUPE",
 }  # fmt: skip
+GATED = {*GATES, "clamped_swiglu"}
 SORTS = ("year", "parameters", "cache", "FLOPs", "price")
 ROWS = ("model", "year", "kind", "norm", "norm placement", "positions", "feed-forward", "experts", "block", "attention",
         "parameters", "active parameters", "cache of a token", "FLOPs of a token", "training tokens")  # fmt: skip
@@ -65,7 +69,8 @@ class ArchitectureTable(Widget):
 
     The designs, parameters, caches and operations are those of the table ``preset_costs``: operations of the forward
     pass for each token of a text of 2,048 tokens, and the cache of a token in 16 bits over all layers. In an
-    encoder-decoder, half of the tokens are source tokens. Training takes
+    encoder-decoder, half of the tokens are source tokens. Windows reduce neither number: every key is counted, masked
+    or not. The position scheme is that of the layers that have one. Training takes
 
     .. math:: \mathrm{hours} = \frac{\mathrm{FLOPs\ of\ a\ token}\cdot\mathrm{tokens}}
         {3600 \cdot \mathrm{peak} \cdot \mathrm{utilization}}
@@ -81,7 +86,7 @@ class ArchitectureTable(Widget):
     Raises:
         ValueError: for a preset that the table does not have.
 
-    Source: GT-43, GT-44, whose two tables it rebuilds with what has been released since; GT-11.
+    Source: GT-43, GT-44, whose two tables it rebuilds with what has been released until 2025; GT-11.
 
     >>> ArchitectureTable("gpt-3", "llama-65b").differences()[:2]
     [('year', '2020', '2023'), ('norm', 'LayerNorm', 'RMSNorm')]
@@ -111,7 +116,7 @@ class ArchitectureTable(Widget):
             (
                 "rmsnorm" in row["norm"],
                 0 if row["position"] in ("sinusoidal", "learned") else 1 if row["position"] == "rope" else 2,
-                row["feedforward"] in GATES,
+                row["feedforward"] in GATED,
                 0 if _attention(row) == "multi-head" else 2 if row["attention"] == "latent" else 1,
             )
             for row in rows
@@ -159,7 +164,7 @@ class ArchitectureTable(Widget):
                     str(row["year"]),
                     row["kind"],
                     NORMS[row["norm"]],
-                    row["norm_placement"],
+                    row["norm_placement"].replace("_", "-"),
                     POSITIONS[row["position"]],
                     ACTIVATIONS[row["feedforward"]].removesuffix(" (tanh)"),
                     str(row["n_experts"] or "none"),
@@ -214,7 +219,7 @@ class ArchitectureTable(Widget):
 
     def marks(self):
         height, ys = 20 * len(self.rows), list(range(len(self.rows)))
-        columns = {"norm": 0.0, "positions": 0.36, "feed-forward": 0.7}
+        columns = {"norm": 0.0, "positions": 0.32, "feed-forward": 0.6}
         designs = m.plot(
             *(m.words([x], ys, f"{name.replace('-', '_')}[shown]", hue="@hues[chosen]", anchor="start")
               for name, x in columns.items()),

@@ -121,9 +121,10 @@ class Positions:
     names = ("alibi", *rope.names)
 
     def from_hf(self, record) -> dict[str, Any]:
-        """Convert Hugging Face's fields to ours. With ALiBi, those of RoPE have no effect."""
+        """Convert Hugging Face's fields to ours. With ALiBi, those of RoPE are read there too, and have no effect."""
         alibi = of_right_type(record, "alibi", "parallel_block", given(record, ("alibi",), False)[1])
-        return {"position": "falcon_alibi"} if alibi else {"position": "rope"} | self.rope.from_hf(record)
+        rope = self.rope.from_hf(record)
+        return {"position": "falcon_alibi"} if alibi else {"position": "rope"} | rope
 
     def to_hf(self, config) -> dict[str, Any]:
         """Convert our config to Hugging Face's fields."""

@@ -241,10 +241,10 @@ def bandwidth(device):
 
 def contestants(model, config, batch, given, n_slots):
     """The name of each contestant and a function that makes it."""
-    device, dtype = given.device, model.embedding.weight.dtype
+    device, dtype = torch.device(given.device), model.embedding.weight.dtype
     prompt = torch.randint(0, config.n_vocab, (batch, PROMPT), device=device)
     kinds = [None, "bfloat16", "int8", *(["int4"] if device.type == "cpu" else [])]
-    form = cache(lambda kind: for_inference(model, weights=kind))
+    form = cache(lambda kind, prepack=True: for_inference(model, weights=kind, prepack=prepack))
     theirs = cache(lambda: their_model(config).to(device, dtype))
     by_hand = cache(lambda: HandFused(config, batch, n_slots, device, dtype))
     made = {"floor": lambda: Matmuls(model, batch), "classes": lambda: Ours(model, prompt, n_slots)}
@@ -253,9 +253,9 @@ def contestants(model, config, batch, given, n_slots):
         made[f"matmuls, {kind or 'packed'}"] = partial(Matmuls, model, batch, kind)
         made[name] = lambda kind=kind: Ours(form(kind), prompt, n_slots)
         if given.compiled and kind in (None, "int8"):
-            made[f"{name}, static"] = lambda kind=kind: Ours(form(kind), prompt, n_slots, CompiledStep())
+            made[f"{name}, static"] = lambda kind=kind: Ours(form(kind, False), prompt, n_slots, CompiledStep())
             step = torch.compile(next_logits, dynamic=True)
-            made[f"{name}, compiled"] = lambda kind=kind, step=step: Ours(form(kind), prompt, n_slots, step)
+            made[f"{name}, compiled"] = lambda kind=kind, step=step: Ours(form(kind, False), prompt, n_slots, step)
     made["HF"] = lambda: Theirs(theirs(), prompt, n_slots)
     made["HF, static"] = lambda: Theirs(theirs(), prompt, n_slots, static=True)
     made["hand-fused"] = lambda: ByHand(by_hand(), prompt)

@@ -446,6 +446,7 @@ def _row(record: Preset) -> dict[str, str]:
     values = {field: str(value) for field, value in record.values.items() if value}
     heads, kv_heads = values.get("n_heads"), values.get("n_kv_heads", values.get("n_heads"))
     attention = f"{heads} latent" if values.get("attention") == "latent" else f"{heads}/{kv_heads}"
+    feedforward = values.get("feedforward", "—").replace("clamped_swiglu", "swiglu")
     n_parameters = f"{_n_parameters(record.config()):,}" if record.known else record.printed
     return {
         "model": record.name,
@@ -454,7 +455,7 @@ def _row(record: Preset) -> dict[str, str]:
         "position": values.get("position", "—").replace("transformer_xl", "xl"),
         "norm": values.get("norm", "—").replace("unit_offset_rmsnorm", "1+rmsnorm"),
         "placed": values.get("norm_placement", "—") + (", parallel" if values.get("parallel_block") else ""),
-        "feed-forward": values.get("feedforward", "—").removeprefix("clamped_") + (" experts" if "moe.n_experts" in values else ""),
+        "feed-forward": feedforward + (" experts" if "moe.n_experts" in values else ""),
         "heads/kv": attention if heads else "—",
         "layers": values.get("n_layers", "—"),
         "width": values.get("d_model", "—"),

@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from llm_anatomy.layers import packed_linear
 from llm_anatomy.layers.packed_linear import GROUP, BFloat16Linear, Int4Linear, Int8Linear, PackedLinear, pack
 from llm_anatomy.layers.quantization import quantize_groups, quantize_rows
 
@@ -22,7 +23,7 @@ def tensors(d_out, d_in, *shape, dtype=torch.float32, bias=True):
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_packed_layer_is_linear(device, d_out, d_in, dtype, bias):
     weight, offset, x = (t if t is None else t.to(device) for t in tensors(d_out, d_in, 3, 2, dtype=dtype, bias=bias))
-    layer = PackedLinear(weight, offset)
+    layer = PackedLinear(weight, offset, prepack=False)
     rtol, atol = (0, 0.1) if dtype == torch.bfloat16 else (1e-5, 1e-5)
     torch.testing.assert_close(layer(x), F.linear(x, weight, offset), rtol=rtol, atol=atol)
     assert torch.equal(layer.weight, weight) and not list(layer.parameters()) and not layer.state_dict()
@@ -32,7 +33,21 @@ def test_wide_matrices_in_float32_are_stored_by_columns_and_others_are_not_copie
     wide, tall = torch.randn(9, 4), torch.randn(4, 9)
     assert PackedLinear(wide).weight.stride() == (1, 9)
     assert PackedLinear(tall).weight.data_ptr() == tall.data_ptr()
-    assert PackedLinear(wide.bfloat16()).weight.stride() == (4, 1)
+    assert PackedLinear(wide.bfloat16(), prepack=False).weight.stride() == (4, 1)
+
+
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="needs oneDNN")
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("d_out, d_in", [(11, 7), (7, 11), (48, 33)])
+def test_a_weight_in_the_layout_of_onednn_is_the_same_weight(monkeypatch, d_out, d_in, bias):
+    weight, offset, x = tensors(d_out, d_in, 5, 3, bias=bias)
+    assert not PackedLinear(weight, offset).is_packed  # it is too small
+    monkeypatch.setattr(packed_linear, "SMALLEST", d_out * d_in)
+    layer = PackedLinear(weight.t().contiguous().t(), offset)
+    assert layer.is_packed and not PackedLinear(weight.double()).is_packed
+    assert torch.equal(layer.weight.to_dense(), weight) and not list(layer.parameters())
+    for rows in (x, x[0, 0], x[:, -1:], x.transpose(0, 1), torch.randn(d_in, 600).t(), x[:0]):
+        torch.testing.assert_close(layer(rows), F.linear(rows, weight, offset), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("bias", [True, False])

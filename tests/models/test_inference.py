@@ -7,6 +7,7 @@ import torch
 from randomness import randomize
 
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.layers import packed_linear
 from llm_anatomy.layers.packed_linear import GROUP
 from llm_anatomy.layers.quantization import quantize_groups, quantize_rows
 from llm_anatomy.models.before_transformers import MambaLM
@@ -190,6 +191,23 @@ def test_fewer_bits_are_those_of_rounded_weights(weights):
     assert (found - expected).norm() < 0.04 * expected.norm()
     if weights == "int4":  # rounding the weights changes more than that
         assert (exact - expected).norm() > 0.1 * expected.norm()
+
+
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="needs oneDNN")
+@pytest.mark.parametrize("name", ["rope, grouped", "learned", "windows", "experts"])
+def test_the_layout_of_onednn_changes_no_logits(name, monkeypatch):
+    monkeypatch.setattr(packed_linear, "SMALLEST", 1)
+    model = build(name).float()
+    form, plain = for_inference(model), for_inference(model, prepack=False)
+    assert form.is_packed and not plain.is_packed and not for_inference(build(name)).is_packed
+    for mask in MASKS.values():
+        real = torch.ones(BATCH, TOKENS, dtype=torch.bool) if mask is None else mask
+        expected = model(ids(), attention_mask=mask)[real]
+        torch.testing.assert_close(form(ids(), attention_mask=mask)[real], expected, rtol=1e-4, atol=1e-4)
+    prompts = [[3, 1, 4], [1, 5]]
+    assert generate(form, prompts, max_new_tokens=5).ids == generate(model, prompts, max_new_tokens=5).ids
+    with pytest.raises(ValueError, match="cannot read packed weights; make the form with prepack=False"):
+        generate(form, prompts, max_new_tokens=5, step=CompiledStep(backend="eager"))
 
 
 def test_the_fastest_form_of_a_model_is_the_model_where_there_is_no_other():

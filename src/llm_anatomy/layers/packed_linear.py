@@ -21,22 +21,34 @@ WEIGHTS = (None, "bfloat16", "int8", "int4")
 """How ``pack`` stores weights: in their own dtype, as bfloat16, or in 8 or 4 bits."""
 
 
+ROWS = 8
+"""Number of rows for which oneDNN's layout is chosen; it serves one row and many nearly as well."""
+
+SMALLEST = 2**18
+"""Number of weights from which oneDNN's kernel is used; for fewer, calling it takes longer than the product."""
+
+
 class PackedLinear(nn.Module):
     r"""Linear layer with a weight in its own dtype, in the layout that is read fastest.
 
     .. math:: y = x W^\top + b
 
-    On a CPU, the product of one row with a wide matrix in float32, ``d_out > d_in``, takes about half the time if the
-    columns of W are contiguous in memory. With a tall matrix it takes twice the time, and its rows are kept contiguous.
-    The values are the same in both layouts, up to the order of the sums.
+    On a CPU, a weight in float32, or in bfloat16 where the CPU has AVX-512, is packed once for PyTorch's oneDNN kernel,
+    which takes a fifth to four fifths of the time of ``F.linear`` with a few rows. ``torch.compile`` cannot read such a
+    weight; without packing, the columns of a wide matrix in float32 are made contiguous, which is faster for one row.
+    The values are the same in all layouts, up to the order of the sums.
 
     Args:
         weight: (d_out, d_in), as in ``nn.Linear``. It is not copied if its layout does not change.
         bias: (d_out,) or None.
+        prepack: whether oneDNN's layout may be used; False for a layer that will be compiled.
+
+    Raises:
+        RuntimeError: from ``torch.compile``, for a packed weight.
 
     Source: no paper; measured in ``benchmarks/generation.py``.
 
-    >>> layer = PackedLinear(torch.ones(3, 2))
+    >>> layer = PackedLinear(torch.ones(3, 2), prepack=False)
     >>> layer(torch.tensor([[1.0, 2.0]])).tolist(), layer.weight.stride()
     ([[3.0, 3.0, 3.0]], (1, 3))
     """
@@ -44,26 +56,39 @@ class PackedLinear(nn.Module):
     weight: Tensor
     bias: Tensor | None
 
-    def __init__(self, weight: Float[Tensor, "d_out d_in"], bias: Float[Tensor, "d_out"] | None = None):
+    def __init__(
+        self,
+        weight: Float[Tensor, "d_out d_in"],
+        bias: Float[Tensor, "d_out"] | None = None,
+        *,
+        prepack: bool = True,
+    ):
         super().__init__()
-        weight = weight.detach()
-        if weight.device.type == "cpu" and weight.dtype == torch.float32 and weight.shape[0] > weight.shape[1]:
+        weight, on_cpu = weight.detach(), weight.device.type == "cpu"
+        self.is_packed = prepack and on_cpu and _has_kernel(weight)
+        if self.is_packed:
+            weight = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), ROWS)
+        elif on_cpu and weight.dtype == torch.float32 and weight.shape[0] > weight.shape[1]:
             weight = weight.t().contiguous().t()
         self.register_buffer("weight", weight, persistent=False)
         self.register_buffer("bias", None if bias is None else bias.detach(), persistent=False)
 
     def forward(self, x: Float[Tensor, "*rows d_in"]) -> Float[Tensor, "*rows d_out"]:
-        return F.linear(x, self.weight, self.bias)
+        if not self.is_packed:
+            return F.linear(x, self.weight, self.bias)
+        if torch.compiler.is_compiling():
+            raise RuntimeError("torch.compile cannot read packed weights; make the layer with prepack=False")
+        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
 
 
 class BFloat16Linear(PackedLinear):
     r"""Linear layer with a weight in bfloat16; the input is rounded to it, and the output has the dtype of the input.
 
-    Half the bytes are read. On a CPU with instructions for bfloat16 or AVX-512, the weight is packed for PyTorch's
-    oneDNN kernel; any other CPU converts the numbers first, and may gain nothing.
+    Half the bytes are read. A CPU without instructions for bfloat16 or AVX-512 converts the numbers first, and may gain
+    nothing.
 
     Args:
-        weight, bias: as in :class:`PackedLinear`.
+        weight, bias, prepack: as in :class:`PackedLinear`.
 
     Source: Kalamkar et al. (2019), "A Study of BFLOAT16 for Deep Learning Training".
 
@@ -71,22 +96,17 @@ class BFloat16Linear(PackedLinear):
     [[1.5, 1.5, 1.5]]
     """
 
-    def __init__(self, weight: Float[Tensor, "d_out d_in"], bias: Float[Tensor, "d_out"] | None = None):
-        nn.Module.__init__(self)
-        self.d_out, weight = weight.shape[0], weight.detach().bfloat16()
-        self.is_packed = weight.device.type == "cpu" and torch.ops.mkldnn._is_mkldnn_bf16_supported()
-        if self.is_packed:
-            weight = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous())
-        self.register_buffer("weight", weight, persistent=False)
-        self.register_buffer("bias", None if bias is None else bias.detach().bfloat16(), persistent=False)
+    def __init__(
+        self,
+        weight: Float[Tensor, "d_out d_in"],
+        bias: Float[Tensor, "d_out"] | None = None,
+        *,
+        prepack: bool = True,
+    ):
+        super().__init__(weight.bfloat16(), None if bias is None else bias.bfloat16(), prepack=prepack)
 
     def forward(self, x: Float[Tensor, "*rows d_in"]) -> Float[Tensor, "*rows d_out"]:
-        rounded = x.bfloat16()
-        if self.is_packed:
-            output = torch.ops.mkldnn._linear_pointwise(rounded, self.weight, self.bias, "none", [], "")
-        else:
-            output = F.linear(rounded, self.weight, self.bias)
-        return output.to(x.dtype)
+        return super().forward(x.bfloat16()).to(x.dtype)
 
 
 class Int8Linear(nn.Module):
@@ -178,7 +198,11 @@ class Int4Linear(nn.Module):
 
 
 def pack(
-    weight: Float[Tensor, "d_out d_in"], bias: Float[Tensor, "d_out"] | None = None, weights: str | None = None
+    weight: Float[Tensor, "d_out d_in"],
+    bias: Float[Tensor, "d_out"] | None = None,
+    weights: str | None = None,
+    *,
+    prepack: bool = True,
 ) -> nn.Module:
     """Make the linear layer that stores a weight as ``weights`` says, or as nearly as its sizes allow.
 
@@ -189,6 +213,7 @@ def pack(
         bias: (d_out,) or None.
         weights: None for the dtype of the weight, ``"bfloat16"``, ``"int8"``, where a weight whose sizes do not fit
             keeps its dtype, or ``"int4"``, where such a weight is stored in 8 bits if those fit.
+        prepack: as in :class:`PackedLinear`; without effect on 8 and 4 bits.
 
     Raises:
         ValueError: for any other value of ``weights``, and for 4 bits on another device than a CPU.
@@ -208,8 +233,16 @@ def pack(
         weights = "int8"
     if weights in ("int8", "int4") and d_in % GROUP and on_cpu:
         weights = None
-    layer = {None: PackedLinear, "bfloat16": BFloat16Linear, "int8": Int8Linear, "int4": Int4Linear}[weights]
-    return layer(weight, bias)
+    if weights in ("int8", "int4"):
+        return (Int8Linear if weights == "int8" else Int4Linear)(weight, bias)
+    return (BFloat16Linear if weights else PackedLinear)(weight, bias, prepack=prepack)
+
+
+def _has_kernel(weight: Tensor) -> bool:
+    """Whether oneDNN's kernel takes a weight on this CPU, and is worth its call."""
+    if weight.dtype == torch.bfloat16:
+        return torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    return weight.dtype == torch.float32 and weight.numel() >= SMALLEST and torch.backends.mkldnn.is_available()
 
 
 def _check_sizes(weight: Tensor, rows: int) -> None:

@@ -40,7 +40,9 @@ CHUNK = 512
 """Number of tokens that a prefill reads at once, by default."""
 
 
-def for_inference(model: nn.Module, *, weights: str | None = None, chunk: int = CHUNK) -> "InferenceTransformer":
+def for_inference(
+    model: nn.Module, *, weights: str | None = None, chunk: int = CHUNK, prepack: bool = True
+) -> "InferenceTransformer":
     """Make the inference form of a model, with which :func:`~llm_anatomy.models.generation.stream`, ``generate`` and
     ``beam_search`` work as with the model itself.
 
@@ -55,6 +57,8 @@ def for_inference(model: nn.Module, *, weights: str | None = None, chunk: int = 
             one scale and zero point for 32 weights, with the unembedding in 8 bits. The last two need a CPU. Fewer
             bits are faster and change the logits.
         chunk: number of tokens that a prefill reads at once, at least 1; it bounds the memory of a long prompt.
+        prepack: whether matrices on a CPU may be stored in the layout of PyTorch's oneDNN kernel, which
+            ``torch.compile`` cannot read; False for a form that will be compiled there.
 
     Raises:
         ValueError: for a model that has no such form (see :func:`no_inference_form`); for ``weights`` that are not
@@ -74,7 +78,7 @@ def for_inference(model: nn.Module, *, weights: str | None = None, chunk: int = 
         raise ValueError(f"this model has no inference form: {reason}")
     if chunk < 1:
         raise ValueError(f"{chunk=} must be at least 1")
-    return InferenceTransformer(cast(Transformer, model), weights=weights, chunk=chunk)
+    return InferenceTransformer(cast(Transformer, model), weights=weights, chunk=chunk, prepack=prepack)
 
 
 def no_inference_form(model: nn.Module) -> str | None:
@@ -312,7 +316,7 @@ class FusedSelfAttention(nn.Module):
     Args:
         attention: of the model, one for which :meth:`fits` holds.
         rule, window: which keys a query attends to.
-        weights: as in :func:`for_inference`.
+        weights, prepack: as in :func:`for_inference`.
 
     Source: Pope et al. (2022), section 3; Su et al. (2021), equation 12; CMU-10, IITD-25.
 
@@ -322,7 +326,9 @@ class FusedSelfAttention(nn.Module):
     (True, False)
     """
 
-    def __init__(self, attention: SelfAttention, rule: Mask, window: int | None, weights: str | None):
+    def __init__(
+        self, attention: SelfAttention, rule: Mask, window: int | None, weights: str | None, *, prepack: bool = True
+    ):
         super().__init__()
         self.rule, self.window, self.scale, self.clip_qkv = rule, window, attention.scale, attention.clip_qkv
         self.n_heads, self.n_kv_heads, self.d_head = attention.n_heads, attention.n_kv_heads, attention.d_head
@@ -336,8 +342,8 @@ class FusedSelfAttention(nn.Module):
         both = list(zip(projections, orders, strict=True))
         biases = [_reordered(projection.bias, 0, o) for projection, o in both if projection.bias is not None]
         weight = torch.cat([_reordered(projection.weight, 0, o) for projection, o in both])
-        self.w_qkv = pack(weight, torch.cat(biases) if biases else None, weights)
-        self.w_output = pack(attention.w_output.weight, attention.w_output.bias, weights)
+        self.w_qkv = pack(weight, torch.cat(biases) if biases else None, weights, prepack=prepack)
+        self.w_output = pack(attention.w_output.weight, attention.w_output.bias, weights, prepack=prepack)
         self.query_norm = _reordered_norm(attention.query_norm, order)
         self.key_norm = _reordered_norm(attention.key_norm, order)
 
@@ -412,7 +418,7 @@ class FusedFeedForward(nn.Module):
 
     Args:
         layer: of the model.
-        weights: as in :func:`for_inference`.
+        weights, prepack: as in :func:`for_inference`.
 
     Source: CMU-03, CMU-05, UCL-26.
 
@@ -421,12 +427,12 @@ class FusedFeedForward(nn.Module):
     True
     """
 
-    def __init__(self, layer: FeedForward | GatedFeedForward, weights: str | None):
+    def __init__(self, layer: FeedForward | GatedFeedForward, weights: str | None, *, prepack: bool = True):
         super().__init__()
         self.gated = isinstance(layer, GatedFeedForward)
         up = layer.w_gate_up if isinstance(layer, GatedFeedForward) else layer.w_up
-        self.w_up, self.activation = pack(up.weight, up.bias, weights), layer.activation
-        self.w_down = pack(layer.w_down.weight, layer.w_down.bias, weights)
+        self.w_up, self.activation = pack(up.weight, up.bias, weights, prepack=prepack), layer.activation
+        self.w_down = pack(layer.w_down.weight, layer.w_down.bias, weights, prepack=prepack)
 
     def forward(self, x: Float[Tensor, "*tokens d_model"]) -> Float[Tensor, "*tokens d_model"]:
         hidden = self.w_up(x)
@@ -439,17 +445,20 @@ class FusedFeedForward(nn.Module):
 class _InferenceBlock(nn.Module):
     """A block of the model with its residual connections, and with fused sublayers where they fit."""
 
-    def __init__(self, block: Block | ParallelBlock, rule: Mask, window: int | None, weights: str | None):
+    def __init__(
+        self, block: Block | ParallelBlock, rule: Mask, window: int | None, weights: str | None, prepack: bool
+    ):
         super().__init__()
         self.rule, self.window = rule, window
         self.parallel = isinstance(block, ParallelBlock)
         self.fused = FusedSelfAttention.fits(block.attention)
         self.attention: nn.Module = block.attention
         if self.fused:
-            self.attention = FusedSelfAttention(cast(SelfAttention, block.attention), rule, window, weights)
+            attention = cast(SelfAttention, block.attention)
+            self.attention = FusedSelfAttention(attention, rule, window, weights, prepack=prepack)
         self.feedforward = block.feedforward
         if type(block.feedforward) in (FeedForward, GatedFeedForward):
-            self.feedforward = FusedFeedForward(cast(FeedForward, block.feedforward), weights)
+            self.feedforward = FusedFeedForward(cast(FeedForward, block.feedforward), weights, prepack=prepack)
         self.block = _with(block, attention=None, feedforward=None)
 
     def new_cache(self, batch: int, n_slots: int) -> "_KeysAndValues | KVCache":
@@ -495,7 +504,8 @@ class CompiledStep:
             such.
 
     Raises:
-        ValueError: in a step, if the model is no inference form, or has attention that is not fused.
+        ValueError: in a step, if the model is no inference form, has attention that is not fused, or has weights
+            that are packed for a CPU.
 
     Source: the documentation of PyTorch, ``torch.compile`` and "CUDAGraph Trees"; Pope et al. (2022), section 2.
 
@@ -520,6 +530,8 @@ class CompiledStep:
         """Read one token of each row, and compute the logits of the next; the parameter of generation for steps."""
         if not (isinstance(model, InferenceTransformer) and isinstance(cache, InferenceCache)) or source is not None:
             raise ValueError(f"a {type(model).__name__} must be the inference form of a decoder")
+        if model.is_packed:
+            raise ValueError("a compiled step cannot read packed weights; make the form with prepack=False")
         if cache.length == cache.n_slots:
             raise ValueError(f"{cache.length + 1} tokens do not fit into a cache of {cache.n_slots} slots")
         cache.make_static()
@@ -542,7 +554,7 @@ class InferenceTransformer(nn.Module):
 
     Args:
         model: a decoder or an encoder-decoder.
-        weights, chunk: as in :func:`for_inference`.
+        weights, chunk, prepack: as in :func:`for_inference`.
 
     Source: Pope et al. (2022), sections 2 and 3; CMU-10.
 
@@ -552,21 +564,23 @@ class InferenceTransformer(nn.Module):
     True
     """
 
-    def __init__(self, model: Transformer, *, weights: str | None = None, chunk: int = CHUNK):
+    def __init__(self, model: Transformer, *, weights: str | None = None, chunk: int = CHUNK, prepack: bool = True):
         super().__init__()
         self.config: ModelConfig = model.config
         self.chunk, self.weights = chunk, weights
         stack, head = model.stack, model.unembedding
         blocks = [
-            _InferenceBlock(block, rule, window, weights)
+            _InferenceBlock(block, rule, window, weights, prepack)
             for block, rule, window in zip(stack.blocks, stack.masks, stack.windows, strict=True)
         ]
         self.blocks = cast("list[_InferenceBlock]", nn.ModuleList(blocks))
         self.model = _with(model, stack=_with(stack, blocks=None), unembedding=None)
         self.unembedding: nn.Module | None = None
         if head is not None:
-            self.unembedding = pack(head.embedding.weight, head.bias, "int8" if weights == "int4" else weights)
+            of_head = "int8" if weights == "int4" else weights
+            self.unembedding = pack(head.embedding.weight, head.bias, of_head, prepack=prepack)
             self.logit_scale, self.softcapping = head.scale, head.softcapping
+        self.is_packed = any(getattr(module, "is_packed", False) for module in self.modules())
 
     def new_cache(self, batch: int, n_slots: int, n_source: int | None = None) -> InferenceCache:
         """Make an empty cache.

@@ -51,7 +51,6 @@ CONFIGS = {
 # goals in multiples of the floor, for batch 1
 LARGE = {"form": 1.10, "form, compiled": 1.05, "form, int8": 0.6, "matmuls, int8": 0.4, "matmuls, int4": 0.3}
 GOALS = {
-    "small": {"form": 1.10},
     "GPT-2 small": LARGE,
     "SmolLM2-135M": LARGE,
     "Llama 3.2 1B": {"form": 1.05, "form, int8": 0.45},

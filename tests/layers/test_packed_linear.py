@@ -38,14 +38,17 @@ def test_wide_matrices_in_float32_are_stored_by_columns_and_others_are_not_copie
 
 @pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="needs oneDNN")
 @pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("both", [True, False])
 @pytest.mark.parametrize("d_out, d_in", [(11, 7), (7, 11), (48, 33)])
-def test_a_weight_in_the_layout_of_onednn_is_the_same_weight(monkeypatch, d_out, d_in, bias):
+def test_a_weight_in_the_layout_of_onednn_is_the_same_weight(monkeypatch, d_out, d_in, both, bias):
     weight, offset, x = tensors(d_out, d_in, 5, 3, bias=bias)
     assert not PackedLinear(weight, offset).is_packed  # it is too small
     monkeypatch.setattr(packed_linear, "SMALLEST", d_out * d_in)
+    monkeypatch.setattr(packed_linear, "SMALLEST_FOR_ONE_ROW", d_out * d_in + both)
     layer = PackedLinear(weight.t().contiguous().t(), offset)
     assert layer.is_packed and not PackedLinear(weight.double()).is_packed
-    assert torch.equal(layer.weight.to_dense(), weight) and not list(layer.parameters())
+    assert torch.equal(layer.packed.to_dense(), weight) and not list(layer.parameters())
+    assert torch.equal(layer.weight, weight) if both else layer.weight is None
     for rows in (x, x[0, 0], x[:, -1:], x.transpose(0, 1), torch.randn(d_in, 600).t(), x[:0]):
         torch.testing.assert_close(layer(rows), F.linear(rows, weight, offset), rtol=1e-5, atol=1e-5)
 

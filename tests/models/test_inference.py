@@ -197,6 +197,7 @@ def test_fewer_bits_are_those_of_rounded_weights(weights):
 @pytest.mark.parametrize("name", ["rope, grouped", "learned", "windows", "experts"])
 def test_the_layout_of_onednn_changes_no_logits(name, monkeypatch):
     monkeypatch.setattr(packed_linear, "SMALLEST", 1)
+    monkeypatch.setattr(packed_linear, "SMALLEST_FOR_ONE_ROW", 1000)
     model = build(name).float()
     form, plain = for_inference(model), for_inference(model, prepack=False)
     assert form.is_packed and not plain.is_packed and not for_inference(build(name)).is_packed

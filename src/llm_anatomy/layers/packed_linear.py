@@ -7,6 +7,8 @@ for inference: their weights are buffers without gradients.
 Legend of shapes: ``rows`` are tokens, ``d_in`` and ``d_out`` the widths before and after the product.
 """
 
+from typing import cast
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -24,8 +26,9 @@ WEIGHTS = (None, "bfloat16", "int8", "int4")
 ROWS = 8
 """Number of rows for which oneDNN's layout is chosen; it serves one row and many nearly as well."""
 
-SMALLEST = 2**18
-"""Number of weights from which oneDNN's kernel is used; for fewer, calling it takes longer than the product."""
+SMALLEST, SMALLEST_FOR_ONE_ROW = 2**16, 2**20
+"""Number of weights from which oneDNN's kernel is used in float32; for fewer, calling it takes longer than the product,
+above all with one row."""
 
 
 class PackedLinear(nn.Module):
@@ -34,9 +37,10 @@ class PackedLinear(nn.Module):
     .. math:: y = x W^\top + b
 
     On a CPU, a weight in float32, or in bfloat16 where the CPU has AVX-512, is packed once for PyTorch's oneDNN kernel,
-    which takes a fifth to four fifths of the time of ``F.linear`` with a few rows. ``torch.compile`` cannot read such a
-    weight; without packing, the columns of a wide matrix in float32 are made contiguous, which is faster for one row.
-    The values are the same in all layouts, up to the order of the sums.
+    which takes a fifth to four fifths of the time of ``F.linear`` with a few rows. For one row, a matrix with less than
+    a million weights is also kept as it is. ``torch.compile`` cannot read packed weights. Where a weight is not packed,
+    the columns of a wide matrix in float32 are made contiguous, which is faster for one row. The values are the same in
+    all layouts, up to the order of the sums.
 
     Args:
         weight: (d_out, d_in), as in ``nn.Linear``. It is not copied if its layout does not change.
@@ -53,7 +57,8 @@ class PackedLinear(nn.Module):
     ([[3.0, 3.0, 3.0]], (1, 3))
     """
 
-    weight: Tensor
+    weight: Tensor | None
+    packed: Tensor | None
     bias: Tensor | None
 
     def __init__(
@@ -64,21 +69,23 @@ class PackedLinear(nn.Module):
         prepack: bool = True,
     ):
         super().__init__()
-        weight, on_cpu = weight.detach(), weight.device.type == "cpu"
-        self.is_packed = prepack and on_cpu and _has_kernel(weight)
+        weight, on_cpu, packed = weight.detach(), weight.device.type == "cpu", None
+        in_float32, is_small = weight.dtype == torch.float32, weight.numel() < SMALLEST_FOR_ONE_ROW
+        self.is_packed, self.d_in = prepack and on_cpu and _has_kernel(weight), weight.shape[1]
         if self.is_packed:
-            weight = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), ROWS)
-        elif on_cpu and weight.dtype == torch.float32 and weight.shape[0] > weight.shape[1]:
+            packed = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), ROWS)
+        if on_cpu and in_float32 and weight.shape[0] > self.d_in and (is_small or not self.is_packed):
             weight = weight.t().contiguous().t()
-        self.register_buffer("weight", weight, persistent=False)
+        self.register_buffer("weight", weight if in_float32 and is_small or packed is None else None, persistent=False)
+        self.register_buffer("packed", packed, persistent=False)
         self.register_buffer("bias", None if bias is None else bias.detach(), persistent=False)
 
     def forward(self, x: Float[Tensor, "*rows d_in"]) -> Float[Tensor, "*rows d_out"]:
-        if not self.is_packed:
-            return F.linear(x, self.weight, self.bias)
+        if self.packed is None or self.weight is not None and x.numel() == self.d_in:
+            return F.linear(x, cast(Tensor, self.weight), self.bias)
         if torch.compiler.is_compiling():
             raise RuntimeError("torch.compile cannot read packed weights; make the layer with prepack=False")
-        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
+        return torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], "")
 
 
 class BFloat16Linear(PackedLinear):

@@ -15,7 +15,7 @@ of its steps, a ratio belongs to one block, and what is printed is the median of
   is written by index, a mask by row. Nothing of it can be shown in a chapter; it is the honest rival.
 
 The last column is the share of memory bandwidth: bytes of the weights over the time of a step, divided by what a sum of
-a large tensor reads. ``--gguf`` adds the released SmolLM2-135M, and the perplexity of a text with fewer bits.
+a large tensor reads. ``--gguf`` adds the released SmolLM2-135M. The perplexity of texts with fewer bits comes last.
 """
 
 import argparse
@@ -37,7 +37,9 @@ from llm_anatomy.models.checkpoints import load
 from llm_anatomy.models.generation import next_logits
 from llm_anatomy.models.inference import CompiledStep, for_inference
 from llm_anatomy.models.presets import preset
+from llm_anatomy.models.stored import stored
 from llm_anatomy.models.transformer import Transformer
+from llm_anatomy.training.data.stories import story
 
 PROMPT, BLOCK = 16, 8
 GPT_2 = dict(position="learned", feedforward="gelu_tanh", tie_embeddings=True, n_ctx=1024)
@@ -331,17 +333,26 @@ def first_token(name, model, given, n_tokens=512):
 
 
 @torch.inference_mode()
-def perplexities(checkpoint):
-    """Of the beginning of chapter 3, in windows of 512 tokens, for each way of storing weights."""
-    text = (Path(__file__).parents[1] / "book" / "attention" / "attention.nb.md").read_text("utf-8")
-    ids = torch.tensor(checkpoint.texts.encode(text, allowed_special="all")[: 8 * 513]).view(8, 513)
+def perplexities(name, model, texts):
+    """The perplexity of texts, lists of ids, for each way of storing weights."""
     for kind in (None, "bfloat16", "int8", "int4"):
-        form = for_inference(checkpoint.model, weights=kind)
-        losses = [
-            F.cross_entropy(form(window[None, :-1])[0].float(), window[1:], reduction="none").double().mean()
-            for window in ids
-        ]
-        print(f"  perplexity, {kind or 'float32'}: {torch.stack(losses).mean().exp():.3f}")
+        form = for_inference(model, weights=kind)
+        losses = [F.cross_entropy(form(ids[None, :-1])[0].float(), ids[1:], reduction="none") for ids in texts]
+        print(f"{name}, perplexity, {kind or 'float32'}: {torch.cat(losses).double().mean().exp():.3f}", flush=True)
+
+
+def stories(n_texts=150):
+    """A stored model of the book, and texts that it was not trained on."""
+    model, about = stored("story_rope")
+    ids = [about["tokenizer"].encode(story(seed=12345, index=i).text) for i in range(n_texts)]
+    return "story_rope", model.eval(), [torch.tensor(text[: model.config.n_ctx]) for text in ids]
+
+
+def beginning_of_chapter_3(checkpoint):
+    """A released model, and eight windows of 513 tokens."""
+    text = (Path(__file__).parents[1] / "book" / "attention" / "attention.nb.md").read_text("utf-8")
+    ids = checkpoint.texts.encode(text, allowed_special="all")[: 8 * 513]
+    return "SmolLM2-135M", checkpoint.model, torch.tensor(ids).view(8, 513).unbind()
 
 
 if __name__ == "__main__":
@@ -370,5 +381,6 @@ if __name__ == "__main__":
         for batch in given.batch:
             run(name, model, batch, given, rate)
         first_token(name, model, given)
+    perplexities(*stories())
     if given.gguf:
-        perplexities(checkpoint)
+        perplexities(*beginning_of_chapter_3(checkpoint))

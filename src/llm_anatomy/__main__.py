@@ -575,7 +575,8 @@ def _add_weights(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--weights",
         choices=[kind for kind in WEIGHTS if kind],
-        help="store the weight matrices with fewer bits, which makes generation faster and changes its texts",
+        help="store the weight matrices with fewer bits where their sizes allow it, which makes generation faster and "
+        "changes its texts",
     )
 
 

@@ -70,6 +70,8 @@ def test_fewer_bits_are_rounded_weights_and_inputs(kind, shape, bias):
     expected = F.linear(x.bfloat16().float(), rounded, offset)
     found = kind(weight, tensors(48, 2 * GROUP, *shape, bias=bias)[1])(x)
     assert found.dtype == torch.float32 and found.shape == (*shape, 48)
+    strided = torch.stack((x, x), -1).bfloat16()[..., 0]
+    torch.testing.assert_close(kind(weight, offset)(strided).float(), found, rtol=0.05, atol=0.2)
     assert (found - expected).norm() < 0.01 * expected.norm()  # the result is rounded to bfloat16 as well
     if kind is Int4Linear:
         assert (found - F.linear(x, weight, offset)).norm() > 0.03 * expected.norm()

@@ -214,10 +214,13 @@ def test_the_layout_of_onednn_changes_no_logits(name, monkeypatch):
 def test_the_fastest_form_of_a_model_is_the_model_where_there_is_no_other():
     encoder, decoder = Transformer(ModelConfig.of(SIZES | dict(kind="encoder"))), build()
     assert fastest_form(encoder) is encoder
-    assert fastest_form(decoder).weights is None and fastest_form(decoder, weights="int8").weights == "int8"
-    with pytest.raises(ValueError, match="no inference form: kind='encoder'"):
+    assert fastest_form(decoder).weights is None and fastest_form(decoder, weights="bfloat16").weights == "bfloat16"
+    left_out = "weights='int8' must be left out for a model that has no inference form: "
+    with pytest.raises(ValueError, match=f"{left_out}kind='encoder'"):
         fastest_form(encoder, weights="int8")
-    with pytest.raises(ValueError, match="no inference form: a MambaLM is not a Transformer"):
+    with pytest.raises(ValueError, match=f"{left_out}it is one already"):
+        fastest_form(fastest_form(decoder), weights="int8")
+    with pytest.raises(ValueError, match=f"{left_out}an object of class MambaLM is not a Transformer"):
         fastest_form(MambaLM(n_vocab=7, d_model=8, n_layers=1), weights="int8")
 
 
@@ -231,8 +234,11 @@ def test_what_it_refuses():
         for_inference(build(**scaling))
     with pytest.raises(ValueError, match="weights='int3' must be one of None, 'bfloat16', 'int8', 'int4'"):
         for_inference(build(), weights="int3")
-    with pytest.raises(ValueError, match="chunk=0 must be at least 1"):
-        for_inference(build(), chunk=0)
+    with pytest.raises(ValueError, match="weights='int4' fits no matrix of this model: they need a multiple of 32"):
+        for_inference(build(), weights="int4")
+    for chunk in (0, 2.5):
+        with pytest.raises(ValueError, match=f"chunk={chunk} must be a number without fraction, at least 1"):
+            getattr(for_inference, "__wrapped__", for_inference)(build(), chunk=chunk)  # without shape checks
     form = for_inference(build())
     with pytest.raises(ValueError, match="6 tokens do not fit into a cache of 5 slots"):
         form(ids(6), cache=form.new_cache(BATCH, 5))
@@ -240,6 +246,16 @@ def test_what_it_refuses():
         for_inference(build("learned")).new_cache(1, 41)
     with pytest.raises(ValueError, match="n_source=3 must be given for an encoder-decoder"):
         form.new_cache(1, 5, 3)
+    with pytest.raises(ValueError, match="ids have 2 rows, and the cache has 3; they must be equal"):
+        form(ids(4, 2), cache=form.new_cache(BATCH, 5))
+    for convert in (torch.nn.Module.float, torch.nn.Module.half, lambda form: form.to("cpu")):
+        with pytest.raises(ValueError, match="keeps its dtype and device: convert or move the model, and make it anew"):
+            convert(form)
+    both = {"kind": "encoder-decoder", "n_encoder_layers": 1, "position": "sinusoidal"}
+    reader = for_inference(Transformer(ModelConfig.of(SIZES | both)))
+    for cache in (None, reader.new_cache(BATCH, 5, 2)):
+        with pytest.raises(ValueError, match="source must be given for an encoder-decoder, and only then; kind='enc"):
+            reader(ids(4), cache=cache)
 
 
 def test_it_holds_no_weight_of_the_model_that_it_has_laid_out_anew():
@@ -300,8 +316,39 @@ def test_static_steps_refuse_what_is_not_fused():
     model = build("t5")
     with pytest.raises(ValueError, match="must hold the keys and values of fused self-attention alone"):
         generate(for_inference(model), [[1, 2]], max_new_tokens=3, step=CompiledStep(backend="eager"))
-    with pytest.raises(ValueError, match="a Transformer must be the inference form of a decoder"):
+    with pytest.raises(ValueError, match="a compiled step reads the inference form of a decoder, and not a Transf"):
         generate(model, [[1, 2]], max_new_tokens=3, step=CompiledStep(backend="eager"))
+    both = {"kind": "encoder-decoder", "n_encoder_layers": 1, "position": "sinusoidal"}
+    reader = for_inference(Transformer(ModelConfig.of(SIZES | both)))
+    with pytest.raises(ValueError, match="a compiled step reads .*, and not of an encoder-decoder"):
+        generate(reader, [[1]], sources=[[2]], max_new_tokens=3, step=CompiledStep(backend="eager"))
+
+
+def test_static_steps_between_other_reads_and_for_many_lengths(run_without_shape_checks):
+    run_without_shape_checks("""
+import torch
+from llm_anatomy.config import ModelConfig
+from llm_anatomy.models.generation import generate, next_logits
+from llm_anatomy.models.inference import CompiledStep, for_inference
+from llm_anatomy.models.transformer import Transformer
+sizes = dict(d_model=24, n_layers=2, n_heads=4, d_ff=36, n_vocab=101, position="rope", window=5)
+model = Transformer(ModelConfig(**sizes)).double().eval()
+with torch.no_grad():
+    for parameter in model.parameters():
+        parameter.add_(0.3 * torch.randn_like(parameter))
+form, step, ids = for_inference(model), CompiledStep(backend="eager"), torch.randint(101, (2, 17))
+cache, found, expected, start = form.new_cache(2, 20), [], [], 0
+for n_tokens in (3, 1, 1, 4, 1, 1, 2, 1, 1, 2):  # one token: a static step
+    part = ids[:, start : start + n_tokens]
+    found.append((step if n_tokens == 1 else next_logits)(form, part, cache))
+    start += n_tokens
+    expected.append(model(ids[:, :start])[:, -1])
+torch.testing.assert_close(torch.stack(found), torch.stack(expected), rtol=1e-9, atol=1e-9)
+assert not cache.layers[0].keys.requires_grad
+for length in range(1, 13):  # more shapes than PyTorch compiles for one piece of code
+    prompts = [list(range(length))]
+    assert generate(form, prompts, max_new_tokens=4, step=step) == generate(model, prompts, max_new_tokens=4)
+""")
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=[pytest.mark.slow, NEEDS_COMPILER])])

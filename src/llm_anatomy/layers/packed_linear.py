@@ -154,7 +154,7 @@ class Int8Linear(nn.Module):
         if self.weight.device.type != "cpu":
             output = F.linear(x, self.weight.to(x.dtype)) * self.scales.to(x.dtype)
             return output if self.bias is None else output + self.bias
-        rows = x.reshape(-1, x.shape[-1]).bfloat16()
+        rows = x.reshape(-1, x.shape[-1]).bfloat16().contiguous()
         output = torch.ops.aten._weight_int8pack_mm(rows, self.weight, self.scales).to(x.dtype)
         output = output if self.bias is None else output + self.bias
         return output.view(*x.shape[:-1], self.d_out)
@@ -198,7 +198,7 @@ class Int4Linear(nn.Module):
         self.register_buffer("bias", None if bias is None else bias.detach(), persistent=False)
 
     def forward(self, x: Float[Tensor, "*rows d_in"]) -> Float[Tensor, "*rows d_out"]:
-        rows = x.reshape(-1, x.shape[-1]).bfloat16()
+        rows = x.reshape(-1, x.shape[-1]).bfloat16().contiguous()
         output = torch.ops.aten._weight_int4pack_mm_for_cpu(rows, self.weight, GROUP, self.scales_and_zeros).to(x.dtype)
         output = output if self.bias is None else output + self.bias
         return output.view(*x.shape[:-1], self.d_out)

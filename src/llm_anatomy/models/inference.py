@@ -12,6 +12,7 @@ Legend of shapes: ``batch``, ``tokens``, ``slots`` (tokens that a cache has room
 
 import copy
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import torch
@@ -25,7 +26,7 @@ from llm_anatomy.layers.attention import SelfAttention
 from llm_anatomy.layers.feedforward import FeedForward, GatedFeedForward
 from llm_anatomy.layers.kv_cache import KVCache, RollingKVCache
 from llm_anatomy.layers.masks import Mask
-from llm_anatomy.layers.packed_linear import pack
+from llm_anatomy.layers.packed_linear import GROUP, Int4Linear, Int8Linear, PackedLinear, pack
 from llm_anatomy.layers.positions.base import PositionContext, PositionScheme
 from llm_anatomy.layers.positions.relative import ALiBi, alibi_slopes
 from llm_anatomy.layers.positions.rotary import HalfSplitRotary, InterleavedRotary, Rotary, multiply_pairs
@@ -47,22 +48,25 @@ def for_inference(
     ``beam_search`` work as with the model itself.
 
     The form has copies of the weights that it lays out anew, and shares the others with the model: together they take
-    up to twice the memory, so let the model go if you do not need it. If you change the model, make the form anew.
+    up to twice the memory, and three times that of matrices in float32 with less than a million weights on a CPU. Let
+    the model go if you do not need it. If you change, convert or move the model, make the form anew; to save weights,
+    save the model.
     Attention whose scores are changed (softcapping, T5's and other biases but ALiBi), latent attention, mixtures of
     experts and cross-attention are those of the model, with their own caches.
 
     Args:
         model: a decoder or an encoder-decoder.
         weights: None for the dtype of the model; ``"bfloat16"``; ``"int8"``, one scale for each row; or ``"int4"``,
-            one scale and zero point for 32 weights, with the unembedding in 8 bits. The last two need a CPU. Fewer
-            bits are faster and change the logits.
+            one scale and zero point for 32 weights, with the unembedding in 8 bits, on a CPU. Fewer bits are faster
+            and change the logits. A matrix whose sizes do not fit keeps its dtype
+            (:func:`~llm_anatomy.layers.packed_linear.pack`), and so do experts.
         chunk: number of tokens that a prefill reads at once, at least 1; it bounds the memory of a long prompt.
         prepack: whether matrices on a CPU may be stored in the layout of PyTorch's oneDNN kernel, which
             ``torch.compile`` cannot read; False for a form that will be compiled there.
 
     Raises:
         ValueError: for a model that has no such form (see :func:`no_inference_form`); for ``weights`` that are not
-            allowed or need another device; for a chunk below 1.
+            allowed, need another device, or fit none of the matrices; for a chunk that is no number from 1.
 
     Source: Pope et al. (2022), "Efficiently scaling Transformer inference", sections 2 and 3; CMU-10.
 
@@ -76,9 +80,13 @@ def for_inference(
     """
     if reason := no_inference_form(model):
         raise ValueError(f"this model has no inference form: {reason}")
-    if chunk < 1:
-        raise ValueError(f"{chunk=} must be at least 1")
-    return InferenceTransformer(cast(Transformer, model), weights=weights, chunk=chunk, prepack=prepack)
+    if not isinstance(chunk, int) or chunk < 1:
+        raise ValueError(f"{chunk=} must be a number without fraction, at least 1")
+    form = InferenceTransformer(cast(Transformer, model), weights=weights, chunk=chunk, prepack=prepack)
+    packed = [module for module in form.modules() if isinstance(module, PackedLinear | Int8Linear | Int4Linear)]
+    if weights is not None and all(type(module) is PackedLinear for module in packed):
+        raise ValueError(f"{weights=} fits no matrix of this model: they need a multiple of {GROUP} columns")
+    return form
 
 
 def no_inference_form(model: nn.Module) -> str | None:
@@ -94,8 +102,10 @@ def no_inference_form(model: nn.Module) -> str | None:
     >>> no_inference_form(Transformer(ModelConfig(kind="encoder", **sizes)))
     "kind='encoder' must be 'decoder' or 'encoder-decoder', since an encoder generates nothing"
     """
+    if isinstance(model, InferenceTransformer):
+        return "it is one already"
     if not isinstance(model, Transformer):
-        return f"a {type(model).__name__} is not a Transformer"
+        return f"an object of class {type(model).__name__} is not a Transformer"
     if model.config.kind == "encoder":
         return "kind='encoder' must be 'decoder' or 'encoder-decoder', since an encoder generates nothing"
     if model._by_length:
@@ -121,7 +131,9 @@ def fastest_form(model: nn.Module, *, weights: str | None = None) -> Any:
     >>> type(fastest_form(Transformer(ModelConfig(**sizes)))).__name__, fastest_form(encoder) is encoder
     ('InferenceTransformer', True)
     """
-    if weights is None and no_inference_form(model):
+    if reason := no_inference_form(model):
+        if weights is not None:
+            raise ValueError(f"{weights=} must be left out for a model that has no inference form: {reason}")
         return model
     return for_inference(model, weights=weights)
 
@@ -129,7 +141,7 @@ def fastest_form(model: nn.Module, *, weights: str | None = None) -> Any:
 class InferenceCache:
     """What the inference form keeps of the tokens that it has read.
 
-    A layer with a window keeps all tokens, and attends to the last ones.
+    A layer with a window whose attention is fused keeps all tokens, and attends to the last ones.
 
     Args:
         layers: for each layer, its keys and values, or the cache of an attention that is that of the model.
@@ -192,6 +204,7 @@ class InferenceCache:
 
     def reorder(self, rows: Int[Tensor, "rows"]) -> None:
         """Let row i continue from what row ``rows[i]`` holds; the two have the same source."""
+        self.is_static = False  # other tensors take the place of those that a graph knows
         with torch.inference_mode(False):
             self.positions = self.positions[rows]
         for layer in self.layers:
@@ -497,15 +510,16 @@ class _InferenceBlock(nn.Module):
 class CompiledStep:
     """A step of decoding in one compiled graph, whose shapes are the same in all steps, so that a GPU replays it.
 
-    It reads all slots of the cache and hides those that are not filled; so its time depends on ``n_slots``.
+    It reads all slots of the cache and hides those that are not filled; so its time depends on ``n_slots``. Each number
+    of sequences and of slots has a graph of its own, which is compiled in its first step.
 
     Args:
         options: of ``torch.compile``; by default, on a GPU, those that record CUDA graphs and read weights in 8 bits as
             such.
 
     Raises:
-        ValueError: in a step, if the model is no inference form, has attention that is not fused, or has weights
-            that are packed for a CPU.
+        ValueError: in a step, if the model is not the inference form of a decoder, has attention that is not fused, or
+            has weights that are packed for a CPU.
 
     Source: the documentation of PyTorch, ``torch.compile`` and "CUDAGraph Trees"; Pope et al. (2022), section 2.
 
@@ -518,8 +532,10 @@ class CompiledStep:
     """
 
     def __init__(self, **options: Any):
-        self._options, self._compiled = options, None
+        self._options = options
+        self._compiled: dict[tuple[int, int, int], Callable[..., Tensor]] = {}
 
+    @torch.no_grad()
     def __call__(
         self,
         model: "InferenceTransformer",
@@ -528,25 +544,29 @@ class CompiledStep:
         source: EncoderOutput | None = None,
     ) -> Float[Tensor, "batch n_vocab"]:
         """Read one token of each row, and compute the logits of the next; the parameter of generation for steps."""
-        if not (isinstance(model, InferenceTransformer) and isinstance(cache, InferenceCache)) or source is not None:
-            raise ValueError(f"a {type(model).__name__} must be the inference form of a decoder")
+        if not (isinstance(model, InferenceTransformer) and isinstance(cache, InferenceCache)):
+            raise ValueError(f"a compiled step reads the inference form of a decoder, and not a {type(model).__name__}")
+        if source is not None:
+            raise ValueError("a compiled step reads the inference form of a decoder, and not of an encoder-decoder")
         if model.is_packed:
             raise ValueError("a compiled step cannot read packed weights; make the form with prepack=False")
         if cache.length == cache.n_slots:
             raise ValueError(f"{cache.length + 1} tokens do not fit into a cache of {cache.n_slots} slots")
         cache.make_static()
-        if self._compiled is None:
+        cache.next_slot.fill_(cache.length)
+        key = len(ids), cache.n_slots, id(model)
+        if key not in self._compiled:
             graphs: dict[str, Any] = {"options": {"triton.cudagraphs": True, "coordinate_descent_tuning": True}}
             options = self._options or (graphs if ids.device.type == "cuda" else {})
-            self._compiled = torch.compile(_static_step, fullgraph=True, dynamic=False, **options)
+            # code of its own: PyTorch compiles the same code for a few shapes only
+            step = FunctionType(_static_step.__code__.replace(), _static_step.__globals__)
+            self._compiled[key] = torch.compile(step, fullgraph=True, dynamic=False, **options)
         cache.length, cache.contiguous = cache.length + 1, False
-        return self._compiled(model, ids, cache).clone()  # the graph writes into the same memory in the next step
+        return self._compiled[key](model, ids, cache).clone()  # the next step writes into the same memory
 
 
 def _static_step(model: "InferenceTransformer", ids: Tensor, cache: InferenceCache) -> Tensor:
-    logits = model.logits(model._run(ids, _StaticReading(cache)))[:, 0]
-    cache.next_slot.add_(1)
-    return logits
+    return model.logits(model._run(ids, _StaticReading(cache)))[:, 0]
 
 
 class InferenceTransformer(nn.Module):
@@ -609,6 +629,7 @@ class InferenceTransformer(nn.Module):
         cache: InferenceCache | None = None,
     ) -> Float[Tensor, "batch tokens n_vocab"]:
         """Compute the logits of the token that follows each token; the arguments are those of ``Transformer``."""
+        self._check_source(source)
         source = self.encode(source) if isinstance(source, Tensor) else source
         if cache is None:
             n_source = None if source is None else source.hidden_states.shape[1]
@@ -631,6 +652,9 @@ class InferenceTransformer(nn.Module):
     ) -> tuple[Float[Tensor, "batch tokens d_model"], list]:
         """Read tokens into a cache, ``chunk`` at a time; the first result is the hidden states after the final norm,
         and the second, for the records of the model, is empty."""
+        self._check_source(source)
+        if len(ids) != len(cache.positions):
+            raise ValueError(f"ids have {len(ids)} rows, and the cache has {len(cache.positions)}; they must be equal")
         if ids.shape[1] <= self.chunk:
             return self._read(ids, attention_mask, source, cache), []
         parts = ids.split(self.chunk, 1)
@@ -645,6 +669,14 @@ class InferenceTransformer(nn.Module):
             raise ValueError("unembedding=False: this model has hidden states and no logits")
         x = self.model.token_head(x)
         return self.softcapping(self.unembedding(x if self.logit_scale == 1 else x * self.logit_scale))
+
+    def _apply(self, fn, recurse=True):
+        raise ValueError("an inference form keeps its dtype and device: convert or move the model, and make it anew")
+
+    def _check_source(self, source: EncoderOutput | Tensor | None) -> None:
+        if (source is None) != (self.model.encoder is None):
+            kind = self.config.kind
+            raise ValueError(f"source must be given for an encoder-decoder, and only then; {kind=}")
 
     def _read(self, ids: Tensor, attention_mask: Tensor | None, source: EncoderOutput | None, cache: InferenceCache):
         return self._run(ids, _Reading(cache, ids.shape[1], attention_mask), source)

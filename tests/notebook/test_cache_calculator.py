@@ -19,7 +19,7 @@ SHAPES = [(1, 128), (3, 500), (16, 4096), (40, 8192), (1024, 131072)]
 
 def counts_of(config):
     """Count for a decoder; latent attention absorbs its matrices from few keys on."""
-    n_layers, (few, more) = config.n_layers, CONTEXTS[:2]
+    n_layers, few, more = config.n_layers, 64, 128  # both within every window
     counted, later = (costs(config, 1, n_cached=n - 1) for n in (few, more))
     step, experts = counted.total, [part for part in counted.parts if part.name == "experts"]
     n_selected = sum(part.n_active for part in experts)

@@ -53,7 +53,7 @@ def shown(monkeypatch):
 
 def test_palette_names_every_notion():
     assert list(PALETTE) == [*NOTIONS, "negative", "positive", *SCHEMES]
-    assert set(PARTS["position"]) - {"deberta_v2"} <= set(SCHEMES)
+    assert set(PARTS["position"]) - {"deberta_v2", "falcon_alibi"} <= set(SCHEMES)
     assert colours["key"] == PALETTE["key"]["light"]
 
 

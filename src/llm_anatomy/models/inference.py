@@ -12,6 +12,7 @@ Legend of shapes: ``batch``, ``tokens``, ``slots`` (tokens that a cache has room
 
 import copy
 from collections.abc import Callable
+from inspect import unwrap
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
@@ -558,8 +559,8 @@ class CompiledStep:
         if key not in self._compiled:
             graphs: dict[str, Any] = {"options": {"triton.cudagraphs": True, "coordinate_descent_tuning": True}}
             options = self._options or (graphs if ids.device.type == "cuda" else {})
-            # code of its own: PyTorch compiles the same code for a few shapes only
-            step = FunctionType(_static_step.__code__.replace(), _static_step.__globals__)
+            plain = unwrap(_static_step)  # gets code of its own, since PyTorch compiles the same for a few shapes only
+            step = FunctionType(plain.__code__.replace(), plain.__globals__)
             self._compiled[key] = torch.compile(step, fullgraph=True, dynamic=False, **options)
         cache.length, cache.contiguous = cache.length + 1, False
         return self._compiled[key](model, ids, cache).clone()  # the next step writes into the same memory

@@ -130,7 +130,7 @@ def test_the_numbers_in_the_reasons_are_those_of_the_tables():
     assert f"separate tables end at {losses[31]} nats and shared ones at {losses[1]}" in said["tie_embeddings"]
     assert PAPER[31]["params_M"] - PAPER[1]["params_M"] == 50 and "50 million" in said["tie_embeddings"]
     heads = [one.config().d_head for one in presets().values() if one.known]
-    assert f"{sum(d in (64, 128) for d in heads)} of the book's {len(heads)} presets" in said["n_heads"]
+    assert sum(d in (64, 128) for d in heads) > 0.8 * len(heads) and "More than four fifths" in said["n_heads"]
 
 
 def test_the_command_train_accepts_the_file(tmp_path):

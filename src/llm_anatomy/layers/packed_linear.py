@@ -71,14 +71,19 @@ class PackedLinear(nn.Module):
         super().__init__()
         weight, on_cpu, packed = weight.detach(), weight.device.type == "cpu", None
         in_float32, is_small = weight.dtype == torch.float32, weight.numel() < SMALLEST_FOR_ONE_ROW
-        self.is_packed, self.d_in = prepack and on_cpu and _has_kernel(weight), weight.shape[1]
-        if self.is_packed:
+        self.d_in = weight.shape[1]
+        if prepack and on_cpu and _has_kernel(weight):
             packed = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), ROWS)
-        if on_cpu and in_float32 and weight.shape[0] > self.d_in and (is_small or not self.is_packed):
+        if on_cpu and in_float32 and weight.shape[0] > self.d_in and (is_small or packed is None):
             weight = weight.t().contiguous().t()
         self.register_buffer("weight", weight if in_float32 and is_small or packed is None else None, persistent=False)
         self.register_buffer("packed", packed, persistent=False)
         self.register_buffer("bias", None if bias is None else bias.detach(), persistent=False)
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the weight lies in oneDNN's layout."""
+        return self.packed is not None
 
     def forward(self, x: Float[Tensor, "*rows d_in"]) -> Float[Tensor, "*rows d_out"]:
         if self.packed is None or self.weight is not None and x.numel() == self.d_in:

@@ -31,7 +31,6 @@ from llm_anatomy.layers.packed_linear import GROUP, Int4Linear, Int8Linear, Pack
 from llm_anatomy.layers.positions.base import PositionContext, PositionScheme
 from llm_anatomy.layers.positions.relative import ALiBi, alibi_slopes
 from llm_anatomy.layers.positions.rotary import HalfSplitRotary, InterleavedRotary, Rotary, multiply_pairs
-from llm_anatomy.layers.residual import Residual
 from llm_anatomy.models.block import Block, EncoderOutput, ParallelBlock
 from llm_anatomy.models.transformer import ModelCache, Transformer
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
@@ -491,12 +490,10 @@ class _InferenceBlock(nn.Module):
                 normed = block.feedforward_norm(x)
             return x + attended + self._feed_forward(normed)
         block = cast(Block, self.block)
-        residual: Residual = block.attention_residual
-        x = residual.after_sublayer(x, self._attend(residual.before_sublayer(x), reading, cache, table))
+        x = block.attention_residual(x, self._attend, reading=reading, cache=cache, table=table)
         if cross:
             x, _ = block.cross_attention_residual(x, block.cross_attention.attend, **cross)
-        residual = block.feedforward_residual
-        return residual.after_sublayer(x, self._feed_forward(residual.before_sublayer(x)))
+        return block.feedforward_residual(x, self._feed_forward)
 
     def _attend(self, x: Tensor, reading: _Reading, cache, table: Tensor | None) -> Tensor:
         if self.fused:

@@ -220,7 +220,7 @@ class ArchitectureTable(Widget):
 
     def marks(self):
         height, ys = 20 * len(self.rows), list(range(len(self.rows)))
-        columns = {"norm": 0.0, "positions": 0.32, "feed-forward": 0.6}
+        columns = {"norm": 0.0, "positions": 0.36, "feed-forward": 0.66}
         designs = m.plot(
             *(m.words([x], ys, f"{name.replace('-', '_')}[shown]", hue="@hues[chosen]", anchor="start")
               for name, x in columns.items()),

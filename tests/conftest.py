@@ -37,8 +37,9 @@ def pytest_runtest_teardown(item):
 SERVER = """
 import json, sys, traceback
 import torch
+from torch._dynamo.utils import counters
 for line in sys.stdin:
-    torch._dynamo.reset()
+    torch._dynamo.reset(), counters.clear()
     torch.manual_seed(0)
     try:
         exec(json.loads(line), {"__name__": "code"})

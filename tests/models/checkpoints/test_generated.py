@@ -10,6 +10,7 @@ from models.checkpoints import generated
 from models.checkpoints.cases import WrongRules, as_thirds, gate_and_up_exchanged, gate_and_up_of_experts_exchanged
 from models.checkpoints.generated import KINDS, SEEDS, Draw, draw, outcome, outcomes, table
 
+from llm_anatomy.files import Record
 from llm_anatomy.models.checkpoints import engine, families
 
 IN_SHORT = 2 * len(KINDS)  # two models of each family
@@ -53,6 +54,21 @@ def test_every_field_of_their_class_is_drawn_or_without_effect(name):
     drawn |= {field for one in kind.unclaimed if isinstance(one, dict) for field in one}
     fields = {field.name for field in dataclasses.fields(kind.of_config)}
     assert not fields - drawn - family.harmless_names
+
+
+ROPES = {
+    name: entry
+    for name, family in families().items()
+    for field in family.fields
+    if "dynamic" in getattr(entry := getattr(field, "rope", field), "options", ())
+}
+
+
+@pytest.mark.parametrize("name", ROPES)
+def test_dynamic_rope_begins_at_the_default_of_their_class(name):
+    config = Record("config.json", {"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}, "num_hidden_layers": 2})
+    found = ROPES[name].from_hf(config)
+    assert found["rope.scaling.original_max_position_embeddings"] == KINDS[name].of_config().max_position_embeddings
 
 
 class WrongConfig:

@@ -317,11 +317,11 @@ class Rope:
     Args:
         base, fraction: the defaults of the architecture.
         base_name, fraction_name: names of the older fields. A family without the latter rotates whole heads.
+        n_trained: the default of ``max_position_embeddings``, where dynamic scaling begins; the model may then read
+            longer texts.
 
     Raises:
         ValueError: from ``from_hf``, for a type of scaling that is not supported, and for unknown parameters.
-
-    Dynamic scaling begins at ``max_position_embeddings``, and the model may then read longer texts.
 
     Source: Su et al. (2021), section 3.4; Chen et al. (2023), section 3.2; Peng et al. (2023), sections 3.3 and 3.4;
     code of Llama 3.1; GT-35.
@@ -335,6 +335,7 @@ class Rope:
     fraction: float = 1.0
     base_name: str = "rope_theta"
     fraction_name: str | None = None
+    n_trained: int = 2048
 
     options = {
         "default": (),
@@ -376,7 +377,7 @@ class Rope:
         hf |= {"rope.base": ("rope_theta", base), "rope.fraction": ("partial_rotary_factor", fraction)}
         values = {ours: of_right_type(record, name, ours, value, f"{key}=") for ours, (key, value) in hf.items()}
         if kind == "dynamic":  # the longest text in training is no bound then
-            n_trained = at_least_one(record, "max_position_embeddings", NEEDED)
+            n_trained = at_least_one(record, "max_position_embeddings", self.n_trained)
             values |= {"rope.scaling.original_max_position_embeddings": n_trained, "n_ctx": None}
         return values if kind == "default" else {"rope.scaling.type": kind, **values}
 

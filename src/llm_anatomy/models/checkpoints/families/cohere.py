@@ -38,7 +38,7 @@ FAMILY = Family(
         Field("tie_word_embeddings", "tie_embeddings", default=True),
         Field("use_qk_norm", "qk_norm", {False: None, True: "per_head_weights"}, default=False),
         Shared("attention_bias", ("attention_bias", "output_bias"), default=False),
-        Rope(base=500000.0),
+        Rope(base=500000.0, n_trained=8192),
     ),
     fixed={"position": "rope", "rope.pairing": "interleaved", "layernorm.bias": False, "parallel_block": True},
     rules=rules,

@@ -23,7 +23,7 @@ FAMILY = Family(
         Field("tie_word_embeddings", "tie_embeddings", default=True),
         Shared("attention_bias", ("attention_bias", "output_bias"), default=False),
         Must("use_bidirectional_attention", False),
-        Rope(),
+        Rope(n_trained=8192),
     ),
     fixed=dict(position="rope", norm="unit_offset_rmsnorm", scale_embeddings=True),
     rules=llama.rules,

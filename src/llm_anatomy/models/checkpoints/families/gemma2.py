@@ -78,7 +78,7 @@ FAMILY = Family(
         QueryScale(),
         Windows(4096, period=2),
         Must("use_bidirectional_attention", False),
-        Rope(),
+        Rope(n_trained=8192),
     ),
     fixed=dict(position="rope", norm="unit_offset_rmsnorm", norm_placement="sandwich", scale_embeddings=True),
     rules=rules,

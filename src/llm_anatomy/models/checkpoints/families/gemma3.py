@@ -35,7 +35,7 @@ class TwoRopes(Rope):
     its own. Both are written.
 
     Args:
-        base, fraction, base_name, fraction_name: as in ``Rope``, of the layers without a window.
+        base, fraction, base_name, fraction_name, n_trained: as in ``Rope``, of the layers without a window.
         local_base: the default of the architecture for the layers with one.
         local_base_name: name of the older field; None for none.
         windows: the entry that tells which layers have a window.
@@ -125,7 +125,7 @@ FAMILY = Family(
         gemma2.QueryScale(),
         WINDOWS,
         Must("use_bidirectional_attention", False),
-        TwoRopes(base=1e6, local_base_name="rope_local_base_freq", windows=WINDOWS),
+        TwoRopes(base=1e6, local_base_name="rope_local_base_freq", windows=WINDOWS, n_trained=131072),
     ),
     fixed={**gemma2.FAMILY.fixed, "qk_norm": "per_head"},
     rules=rules,

@@ -144,7 +144,7 @@ FAMILY = Family(
         Field("swiglu_limit", "clamped_swiglu.limit", default=7.0),
         Windows(128, period=2),
         Dequantized(),
-        ScaledRope(base=150000.0),
+        ScaledRope(base=150000.0, n_trained=131072),
     ),
     fixed={
         "position": "rope",

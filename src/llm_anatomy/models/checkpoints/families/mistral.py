@@ -15,7 +15,7 @@ FAMILY = Family(
         Field("rms_norm_eps", "norm_eps", default=1e-6),
         Field("tie_word_embeddings", "tie_embeddings", default=False),
         OrNull("sliding_window", "window", default=4096),
-        Rope(),
+        Rope(n_trained=131072),
     ),
     fixed=dict(position="rope", norm="rmsnorm"),
     rules=llama.rules,

@@ -45,7 +45,7 @@ FAMILY = Family(
         Field("sliding_window", "window", default=None),
         Field(("num_local_experts", "num_experts"), "moe.n_experts", default=8),
         Field("num_experts_per_tok", "moe.n_experts_per_token", default=2),
-        Rope(base=1e6),
+        Rope(base=1e6, n_trained=131072),
     ),
     fixed={"position": "rope", "norm": "rmsnorm", "moe.router": "softmax_of_top_k"},
     rules=rules,

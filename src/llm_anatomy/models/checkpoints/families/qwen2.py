@@ -59,7 +59,7 @@ FAMILY = Family(
         Field("tie_word_embeddings", "tie_embeddings", default=False),
         Windows(),
         Must("use_mrope", False),
-        Rope(),
+        Rope(n_trained=32768),
     ),
     fixed=dict(position="rope", norm="rmsnorm", attention_bias=True),
     rules=llama.rules,

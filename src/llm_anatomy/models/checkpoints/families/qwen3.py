@@ -37,7 +37,7 @@ FAMILY = Family(
         Field("tie_word_embeddings", "tie_embeddings", default=False),
         Shared("attention_bias", ("attention_bias", "output_bias"), default=False),
         qwen2.Windows(),
-        Rope(),
+        Rope(n_trained=32768),
     ),
     fixed=dict(position="rope", norm="rmsnorm", qk_norm="per_head"),
     rules=rules,

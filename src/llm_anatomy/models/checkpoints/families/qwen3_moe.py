@@ -122,7 +122,7 @@ FAMILY = Family(
         Field("norm_topk_prob", "moe.router", {True: "softmax_of_top_k", False: "top_k_of_softmax"}, default=False),
         DenseLayers(),
         Windows(),
-        Rope(),
+        Rope(n_trained=32768),
     ),
     fixed=dict(position="rope", norm="rmsnorm", qk_norm="per_head"),
     rules=rules,

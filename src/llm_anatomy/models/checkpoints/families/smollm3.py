@@ -93,7 +93,7 @@ FAMILY = Family(
         Field("mlp_bias", "ff_bias", default=False),
         Shared("attention_bias", ("attention_bias", "output_bias"), default=False),
         Layers(),
-        Rope(base=2e6),
+        Rope(base=2e6, n_trained=32768),
     ),
     fixed=dict(position="rope", norm="rmsnorm"),
     rules=llama.rules,

@@ -47,7 +47,7 @@ FAMILY = Family(
         Field("use_qkv_bias", "attention_bias", default=False),
         Field("qk_layernorm", "qk_norm", {False: None, True: "per_head_weights"}, default=False),
         Field("use_parallel_residual", "parallel_block", default=False),
-        Rope(fraction=0.25, fraction_name="partial_rotary_factor"),
+        Rope(fraction=0.25, fraction_name="partial_rotary_factor", n_trained=4096),
     ),
     fixed=dict(position="rope"),
     rules=rules,

@@ -42,7 +42,7 @@ FAMILY = Family(
         Field("sliding_window", "window", default=None),
         Must("mlp_type", "default"),
         Must("norm_type", "layer_norm"),
-        Rope(),
+        Rope(n_trained=4096),
     ),
     fixed=dict(position="rope", norm="layernorm"),
     rules=rules,

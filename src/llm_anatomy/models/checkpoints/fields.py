@@ -377,6 +377,8 @@ class Rope:
         hf |= {"rope.base": ("rope_theta", base), "rope.fraction": ("partial_rotary_factor", fraction)}
         values = {ours: of_right_type(record, name, ours, value, f"{key}=") for ours, (key, value) in hf.items()}
         if kind == "dynamic":  # the longest text in training is no bound then
+            if is_null(record, "max_position_embeddings"):  # theirs cannot compute with it
+                record.refuse("max_position_embeddings", "null is not supported with 'dynamic'")
             n_trained = at_least_one(record, "max_position_embeddings", self.n_trained)
             values |= {"rope.scaling.original_max_position_embeddings": n_trained, "n_ctx": None}
         return values if kind == "default" else {"rope.scaling.type": kind, **values}

@@ -3,13 +3,12 @@
 import torch
 
 from llm_anatomy.data import table
-from llm_anatomy.layers.feedforward import GatedFeedForward
+from llm_anatomy.layers.feedforward import GATES
 from llm_anatomy.notebook.block_diagrams import ACTIVATIONS, NORMS
 from llm_anatomy.notebook.widgets import marks as m
 from llm_anatomy.notebook.widgets.base import Widget, fixed
 from llm_anatomy.notebook.widgets.controls import Choice, Slider
 from llm_anatomy.notebook.widgets.cost_calculator import _COLUMNS, _readable
-from llm_anatomy.registry import PARTS
 
 MODELS = {
     "transformer-base": "Transformer", "gpt": "GPT", "bert-base": "BERT", "gpt-2-xl": "GPT-2", "t5-11b": "T5",
@@ -28,7 +27,7 @@ POSITIONS = {
     "falcon_alibi": "ALiBi", "t5": "T5 bias", "shaw": "Shaw", "transformer_xl": "XL style", "deberta": "DeBERTa",
     "deberta_v2": "DeBERTa", "tupe": "TUPE",
 }  # fmt: skip
-GATED = {name for name, layer in PARTS["feedforward"].items() if issubclass(layer, GatedFeedForward)}
+GATED = {*GATES, "clamped_swiglu"}
 SORTS = ("year", "parameters", "cache", "FLOPs", "price")
 ROWS = ("model", "year", "kind", "norm", "norm placement", "positions", "feed-forward", "experts", "block", "attention",
         "parameters", "active parameters", "cache of a token", "FLOPs of a token", "training tokens")  # fmt: skip

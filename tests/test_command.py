@@ -63,8 +63,9 @@ def test_show_says_all_that_is_known(capsys, name):
         assert text in out
     for said in [record.notes, record.difference, record.printed, record.exact_source, record.builder]:
         assert not said or said in " ".join(out.split())
-    lines = dict(line.split(maxsplit=1) for line in out.splitlines() if " " in line)
-    assert all(lines[field].startswith(str(value)) for field, value in record.values.items())
+    table = out.split("\n\n")[1].splitlines()[1:]  # below the title, above the counts and notes
+    shown = dict(line.split(maxsplit=1) for line in table)
+    assert all(shown[field].startswith(str(value)) for field, value in record.values.items())
     assert ("parameters, counted:" in out) == record.known
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from bs4 import BeautifulSoup
+from lxml import html
 
 ASSETS = {  # what a browser fetches by itself to show a page; a link that a reader may follow is none
     "script": ("src",),
@@ -26,17 +26,17 @@ LINKED_ASSETS = {"stylesheet", "icon", "preload", "modulepreload", "prefetch", "
 STYLE_URL = re.compile(r"""(?:url\(\s*|@import\s+)["']?([^"')\s;]+)""")
 
 
-def assets(page: BeautifulSoup):
-    for tag in page.find_all(list(ASSETS)):
-        for name in ASSETS[tag.name]:
+def assets(page: html.HtmlElement):
+    for tag in page.iter(*ASSETS):
+        for name in ASSETS[tag.tag]:
             if name == "srcset":
                 yield from (part.split()[0] for part in tag.get(name, "").split(",") if part.strip())
             elif tag.get(name):
-                yield tag[name]
-    for tag in page.find_all("link", href=True):
-        if LINKED_ASSETS.intersection(tag.get("rel", [])):
-            yield tag["href"]
-    for style in [tag.get_text() for tag in page.find_all("style")] + [t["style"] for t in page.find_all(style=True)]:
+                yield tag.get(name)
+    for tag in page.iterfind(".//link[@href]"):
+        if LINKED_ASSETS.intersection(tag.get("rel", "").split()):
+            yield tag.get("href")
+    for style in page.xpath("//style/text() | //@style"):
         yield from STYLE_URL.findall(style)
 
 
@@ -46,14 +46,12 @@ def defects(site: Path) -> list[str]:
     styles = set()
 
     @cache
-    def read(path: Path) -> BeautifulSoup:
-        return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+    def read(path: Path) -> html.HtmlElement:
+        return html.document_fromstring(path.read_bytes(), html.HTMLParser(encoding="utf-8"))
 
     @cache
     def anchors(path: Path) -> set[str]:
-        return {tag["id"] for tag in read(path).find_all(id=True)} | {
-            a["name"] for a in read(path).find_all("a", {"name": True})
-        }
+        return set(read(path).xpath("//@id | //a/@name"))
 
     def follow(base: Path, link: str, where: str) -> Path | None:
         """The file that an internal link of ``base`` leads to."""
@@ -86,9 +84,10 @@ def defects(site: Path) -> list[str]:
         where = path.relative_to(site).as_posix()
         for link in dict.fromkeys(assets(read(path))):
             asset(path, link, where)
-        links = [tag["href"] for tag in read(path).find_all(["a", "area"], href=True)]
-        for tag in read(path).select("meta[http-equiv=Refresh i]"):
-            links += re.findall(r"url=(.+)", tag["content"])
+        links = read(path).xpath("//a/@href | //area/@href")
+        for tag in read(path).iterfind(".//meta[@http-equiv]"):
+            if tag.get("http-equiv").lower() == "refresh":
+                links += re.findall(r"url=(.+)", tag.get("content"))
         for link in dict.fromkeys(links):
             if not urlsplit(link).scheme and not urlsplit(link).netloc and link not in ("", "#"):
                 follow(path, link, where)

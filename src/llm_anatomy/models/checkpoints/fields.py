@@ -265,8 +265,7 @@ class NotNull:
 
     def from_hf(self, record: Record) -> dict[str, Any]:
         """Check that the field is not null, and convert it."""
-        if is_null(record, self.names[0]):
-            record.refuse(self.names[0], "null is not supported")
+        refuse_null(record, self.names[0])
         return self.entry.from_hf(record)
 
     def to_hf(self, config: Config) -> dict[str, Any]:
@@ -377,8 +376,7 @@ class Rope:
         hf |= {"rope.base": ("rope_theta", base), "rope.fraction": ("partial_rotary_factor", fraction)}
         values = {ours: of_right_type(record, name, ours, value, f"{key}=") for ours, (key, value) in hf.items()}
         if kind == "dynamic":  # the longest text in training is no bound then
-            if is_null(record, "max_position_embeddings"):  # theirs cannot compute with it
-                record.refuse("max_position_embeddings", "null is not supported with 'dynamic'")
+            refuse_null(record, "max_position_embeddings", " with 'dynamic'")  # theirs cannot compute with it
             n_trained = at_least_one(record, "max_position_embeddings", self.n_trained)
             values |= {"rope.scaling.original_max_position_embeddings": n_trained, "n_ctx": None}
         return values if kind == "default" else {"rope.scaling.type": kind, **values}
@@ -432,6 +430,27 @@ def is_null(record: Record, name: str) -> bool:
     True
     """
     return name in record.fields and record.fields[name] is None
+
+
+def refuse_null(record: Record, name: str, where: str = "") -> None:
+    """Refuse a field that is present and null, where Hugging Face's class would not take it for a missing one.
+
+    Args:
+        record: of ``config.json``.
+        name: of the field.
+        where: what follows in the sentence, for a field that may be null elsewhere.
+
+    Raises:
+        ValueError: if the field is null.
+
+    Source: RFC 8259, section 3.
+
+    >>> refuse_null(Record("config.json", {"multi_query": None}), "multi_query")
+    Traceback (most recent call last):
+    ValueError: config.json, key 'multi_query': null is not supported
+    """
+    if is_null(record, name):
+        record.refuse(name, f"null is not supported{where}")
 
 
 def given(record: Record, names: tuple[str, ...], default: object) -> tuple[str, Any]:

@@ -12,9 +12,9 @@ from llm_anatomy.models.checkpoints.fields import (
     Rope,
     Shared,
     given,
-    is_null,
     of_right_type,
     one_of,
+    refuse_null,
 )
 from llm_anatomy.models.checkpoints.rules import Rule, Split
 
@@ -102,8 +102,7 @@ class Design:
 
 
 def _flag(record, name: str, default: bool) -> bool:
-    if is_null(record, name):  # false, while a missing field may be true
-        record.refuse(name, "null is not supported")
+    refuse_null(record, name)  # false, while a missing field may be true
     return of_right_type(record, name, "parallel_block", given(record, (name,), default)[1])
 
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.files import Record
 from llm_anatomy.models.checkpoints.family import Family
-from llm_anatomy.models.checkpoints.fields import Field, Must, given, is_null, of_right_type
+from llm_anatomy.models.checkpoints.fields import Field, Must, given, of_right_type, refuse_null
 from llm_anatomy.models.checkpoints.rules import Reversed, Rule, Split
 
 
@@ -70,8 +70,7 @@ class ScaledLogits:
 
     def from_hf(self, record) -> dict[str, Any]:
         """Convert Hugging Face's fields to ours."""
-        if is_null(record, "scale_decoder_outputs"):  # which is false to their class, where it is not missing
-            record.refuse("scale_decoder_outputs", "null is not supported")
+        refuse_null(record, "scale_decoder_outputs")  # which is false to their class, where it is not missing
         name, tied = given(record, ("tie_word_embeddings",), True)
         name, scaled = given(record, ("scale_decoder_outputs",), of_right_type(record, name, "tie_embeddings", tied))
         return {"scale_logits": of_right_type(record, name, "scale_logits", scaled)}
@@ -114,8 +113,7 @@ class FeedForward:
         Field("feed_forward_proj", "", dict.fromkeys(projections), self.default).from_hf(record)
         projection = given(record, ("feed_forward_proj",), self.default)[1]
         activation = "gelu_new" if projection == "gated-gelu" else projection.removeprefix("gated-")
-        if is_null(record, "is_gated_act"):
-            record.refuse("is_gated_act", "null is not supported")
+        refuse_null(record, "is_gated_act")
         name, is_gated = given(record, ("is_gated_act",), projection.startswith("gated-"))
         values = self.gated if of_right_type(record, name, "tie_embeddings", is_gated) else self.plain
         return Field("dense_act_fn", "feedforward", values, activation).from_hf(record)

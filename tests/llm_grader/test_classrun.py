@@ -61,12 +61,15 @@ def grade(folder, out, confined, key=KEY, **more):
 
 
 def rows(out):
-    """Students in the journal, row by row."""
-    with contextlib.closing(sqlite3.connect(f"file:{out}/journal.sqlite?mode=ro", uri=True)) as journal:
-        try:
-            return [student for (student,) in journal.execute("SELECT student FROM records ORDER BY number")]
-        except sqlite3.OperationalError:  # not made yet
-            return []
+    """Students in the journal, row by row.
+
+    A process that was killed within a transaction leaves a file that SQLite mends when it is read next, for which it
+    must be writable.
+    """
+    with contextlib.closing(sqlite3.connect(f"file:{out}/journal.sqlite?mode=rw", uri=True, timeout=60)) as journal:
+        if not journal.execute("SELECT count(*) FROM sqlite_master WHERE name = 'records'").fetchone()[0]:
+            return []  # not made yet
+        return [student for (student,) in journal.execute("SELECT student FROM records ORDER BY number")]
 
 
 def versioned(question, **changes):

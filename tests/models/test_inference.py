@@ -8,11 +8,12 @@ from randomness import randomize
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.layers import packed_linear
+from llm_anatomy.layers.normalization import RMSNorm
 from llm_anatomy.layers.packed_linear import GROUP
 from llm_anatomy.layers.quantization import quantize_groups, quantize_rows
 from llm_anatomy.models.before_transformers import MambaLM
 from llm_anatomy.models.generation import beam_search, generate
-from llm_anatomy.models.inference import CompiledStep, FusedSelfAttention, fastest_form, for_inference
+from llm_anatomy.models.inference import CompiledStep, FusedRMSNorm, FusedSelfAttention, fastest_form, for_inference
 from llm_anatomy.models.presets import presets, tiny
 from llm_anatomy.models.sampling import Sampler, Temperature
 from llm_anatomy.models.transformer import Transformer
@@ -30,6 +31,8 @@ VARIETIES = {
     "rope, grouped": dict(position="rope", n_kv_heads=2, norm="rmsnorm", feedforward="swiglu", d_head=10),
     "rope, multi-query, biases": dict(position="rope", n_kv_heads=1, **BIASES),
     "rope, part of a head": {"position": "rope", "rope.fraction": 0.5, "d_head": 8},
+    "rope, part of an odd head": {"position": "rope", "rope.fraction": 0.8, "d_head": 5},
+    "rope, norm and part of an odd head": {"position": "rope", "rope.fraction": 0.6, "d_head": 7, "qk_norm": "per_head"},
     "rope, interleaved, parallel": {"position": "rope", "rope.pairing": "interleaved", "parallel_block": True},
     "rope, parallel with two norms": dict(position="rope", parallel_block=True, n_parallel_norms=2, n_kv_heads=2),
     "rope in some layers": {"position": "rope", "rope.layers": (True, False)},
@@ -263,7 +266,16 @@ def test_it_holds_no_weight_of_the_model_that_it_has_laid_out_anew():
     form = for_inference(model)
     kept = {id(parameter) for parameter in form.parameters()}
     names = {name.split(".")[-2] for name, p in model.named_parameters() if id(p) not in kept}
-    assert names == {"w_query", "w_key", "w_value", "w_output", "w_gate_up", "w_down", "embedding"}
+    assert names == {"w_query", "w_key", "w_value", "w_output", "w_gate_up", "w_down", "embedding", "norm"}
+    norms = [module for module in form.modules() if isinstance(module, FusedRMSNorm)]
+    scales = {norm.weight.data_ptr() for norm in model.modules() if isinstance(norm, RMSNorm)}
+    assert len(norms) == 7 and {norm._scale.data_ptr() for norm in norms} == scales  # the same numbers, not copies
+
+
+def test_only_rms_norms_that_are_computed_in_their_own_dtype_are_fused():
+    for dtype, n_fused in ((torch.float32, 7), (torch.float64, 7), (torch.bfloat16, 0)):
+        form = for_inference(build("rope, grouped").to(dtype))
+        assert sum(isinstance(module, FusedRMSNorm) for module in form.modules()) == n_fused
 
 
 def test_unknown_attention_is_left_as_it_is():

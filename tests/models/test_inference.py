@@ -272,6 +272,14 @@ def test_it_holds_no_weight_of_the_model_that_it_has_laid_out_anew():
     assert len(norms) == 7 and {norm._scale.data_ptr() for norm in norms} == scales  # the same numbers, not copies
 
 
+@pytest.mark.parametrize("of", ["query_norm", "key_norm"])
+def test_a_norm_of_queries_or_keys_alone(of):
+    model = build("rope, grouped")
+    for block in model.stack.blocks:
+        setattr(block.attention, of, randomize(RMSNorm(10)).double())
+    torch.testing.assert_close(for_inference(model)(ids()), model(ids()), rtol=1e-9, atol=1e-9)
+
+
 def test_only_rms_norms_that_are_computed_in_their_own_dtype_are_fused():
     for dtype, n_fused in ((torch.float32, 7), (torch.float64, 7), (torch.bfloat16, 0)):
         form = for_inference(build("rope, grouped").to(dtype))

@@ -283,17 +283,19 @@ class _Reading:
 
     def store(self, layer: "_KeysAndValues", key: Tensor, value: Tensor) -> None:
         """Write the keys and values of the new tokens."""
-        layer.keys[:, :, self.start : self.end] = key
-        layer.values[:, :, self.start : self.end] = value
+        n_tokens = self.end - self.start
+        layer.keys.narrow(2, self.start, n_tokens).copy_(key)
+        layer.values.narrow(2, self.start, n_tokens).copy_(value)
 
-    def keys(self, rule: Mask, window: int | None) -> tuple[slice, Tensor | None, bool]:
-        """The slots that the new tokens attend to, their mask (batch or 1, 1, tokens, keys) or None, and whether the
-        kernel's causal mode stands for the mask."""
+    def keys(self, rule: Mask, window: int | None) -> tuple[int, int, Tensor | None, bool]:
+        """The first slot that the new tokens attend to, the number of slots, their mask (batch or 1, 1, tokens, keys)
+        or None, and whether the kernel's causal mode stands for the mask."""
         if self.contiguous and self.end - self.start == 1:  # the usual step: the window alone hides keys
-            return slice(0 if window is None else max(0, self.end - window), self.end), None, False
+            n_keys = self.end if window is None else min(self.end, window)
+            return self.end - n_keys, n_keys, None, False
         if self.contiguous and not self.start and (window is None or self.end <= window):
-            return slice(self.end), None, True
-        return slice(self.end), self.once(rule, lambda: rule(self.positions, self.key_positions)), False
+            return 0, self.end, None, True
+        return 0, self.end, self.once(rule, lambda: rule(self.positions, self.key_positions)), False
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
         """What ``make`` returns, made for the first layer that needs it."""
@@ -319,8 +321,8 @@ class _StaticReading(_Reading):
         layer.keys.index_copy_(2, self.cache.next_slot, key)
         layer.values.index_copy_(2, self.cache.next_slot, value)
 
-    def keys(self, rule: Mask, window: int | None) -> tuple[slice, Tensor | None, bool]:
-        return slice(None), self.once(rule, lambda: rule(self.positions, self.key_positions)), False
+    def keys(self, rule: Mask, window: int | None) -> tuple[int, int, Tensor | None, bool]:
+        return 0, self.cache.n_slots, self.once(rule, lambda: rule(self.positions, self.key_positions)), False
 
 
 class FusedSelfAttention(nn.Module):
@@ -365,6 +367,7 @@ class FusedSelfAttention(nn.Module):
         self.w_output = pack(attention.w_output.weight, attention.w_output.bias, weights, prepack=prepack)
         self.query_norm = _reordered_norm(attention.query_norm, order)
         self.key_norm = _reordered_norm(attention.key_norm, order)
+        self.has_norms = not all(isinstance(norm, nn.Identity) for norm in (self.query_norm, self.key_norm))
 
     @staticmethod
     def fits(attention: nn.Module) -> bool:
@@ -391,20 +394,20 @@ class FusedSelfAttention(nn.Module):
         if self.clip_qkv is not None:
             qkv = qkv.clamp(-self.clip_qkv, self.clip_qkv)
         qkv = qkv.view(batch, n_tokens, self.n_heads + 2 * self.n_kv_heads, self.d_head)
-        if self.query_norm is None and table is not None:
+        if table is not None and not self.has_norms:
             _rotate(qkv.narrow(2, 0, self.n_heads + self.n_kv_heads), reading.factors(table, 2))
         heads = (self.n_heads, self.n_kv_heads, self.n_kv_heads)
         query, key, value = qkv.transpose(1, 2).split_with_sizes(heads, 1)
-        if self.query_norm is not None and self.key_norm is not None:
+        if self.has_norms:
             query, key = self.query_norm(query), self.key_norm(key)
             if table is not None:
                 _rotate(query, reading.factors(table, 1))
                 _rotate(key, reading.factors(table, 1))
         reading.store(cache, key, value)
-        slots, mask, causal = reading.keys(self.rule, self.window)
-        keys, values = cache.keys[:, :, slots], cache.values[:, :, slots]
+        first, n_keys, mask, causal = reading.keys(self.rule, self.window)
+        keys, values = cache.keys.narrow(2, first, n_keys), cache.values.narrow(2, first, n_keys)
         if self.has_bias:
-            mask, causal = reading.once((self.position, self.rule), lambda: self._bias(reading, slots, mask)), False
+            mask, causal = reading.once((self.position, self.rule), lambda: self._bias(reading, first, mask)), False
         grouped = self.n_heads != self.n_kv_heads
         if grouped and n_tokens == 1 and (mask is None or mask.shape[1] == 1):
             query = query.reshape(batch, self.n_kv_heads, -1, self.d_head)  # heads that share keys: queries of one head
@@ -412,15 +415,15 @@ class FusedSelfAttention(nn.Module):
         output = F.scaled_dot_product_attention(
             query, keys, values, attn_mask=mask, scale=self.scale, is_causal=causal, enable_gqa=grouped
         )
-        if output.shape[2] != n_tokens:
-            output = output.view(batch, self.n_heads, 1, self.d_head)
-        return self.w_output(output.transpose(1, 2).reshape(batch, n_tokens, -1))
+        if n_tokens > 1:
+            output = output.transpose(1, 2)
+        return self.w_output(output.reshape(batch, n_tokens, -1))
 
-    def _bias(self, reading: _Reading, slots: slice, mask: Tensor | None) -> Tensor:
+    def _bias(self, reading: _Reading, first: int, mask: Tensor | None) -> Tensor:
         """ALiBi's bias and the mask in one tensor, (batch or 1, heads, tokens, keys)."""
         position = cast(ALiBi, self.position)
         slopes = alibi_slopes(self.n_heads, self.device, _wide(self.dtype), bias_max=position.bias_max)
-        distances = reading.positions[:, None, :, None] - reading.key_positions[:, None, None, slots]
+        distances = reading.positions[:, None, :, None] - reading.key_positions[:, None, None, first:]
         bias = (-slopes[:, None, None] * distances.abs()).to(self.dtype)
         if mask is None and distances.shape[2] > 1:
             mask = distances >= 0
@@ -782,11 +785,8 @@ def _reordered(tensor: Tensor, axis: int, order: Int[Tensor, "d_head"]) -> Tenso
     return tensor.detach().index_select(axis, (heads + order).flatten())
 
 
-def _reordered_norm(norm: nn.Module, order: Int[Tensor, "d_head"]) -> nn.Module | None:
-    """A norm of queries or keys for entries in another order, None for one that does nothing. Its statistics do not
-    depend on the order."""
-    if isinstance(norm, nn.Identity):
-        return None
+def _reordered_norm(norm: nn.Module, order: Int[Tensor, "d_head"]) -> nn.Module:
+    """A norm of queries or keys for entries in another order. Its statistics do not depend on the order."""
     norm = copy.deepcopy(norm)
     for parameter in norm.parameters():
         parameter.data = _reordered(parameter, -1, order)

@@ -32,7 +32,12 @@ VARIETIES = {
     "rope, multi-query, biases": dict(position="rope", n_kv_heads=1, **BIASES),
     "rope, part of a head": {"position": "rope", "rope.fraction": 0.5, "d_head": 8},
     "rope, part of an odd head": {"position": "rope", "rope.fraction": 0.8, "d_head": 5},
-    "rope, norm and part of an odd head": {"position": "rope", "rope.fraction": 0.6, "d_head": 7, "qk_norm": "per_head"},
+    "rope, norm and part of an odd head": {
+        "position": "rope",
+        "rope.fraction": 0.6,
+        "d_head": 7,
+        "qk_norm": "per_head",
+    },
     "rope, interleaved, parallel": {"position": "rope", "rope.pairing": "interleaved", "parallel_block": True},
     "rope, parallel with two norms": dict(position="rope", parallel_block=True, n_parallel_norms=2, n_kv_heads=2),
     "rope in some layers": {"position": "rope", "rope.layers": (True, False)},

@@ -2,8 +2,8 @@ r"""The inference form of a model: the same function, laid out for decoding.
 
 The classes of ``models.transformer`` keep apart what a reader wants to see apart. A step of decoding reads one row for
 each sequence, and spends its time on reading weights and on starting operations. The inference form has fewer of both:
-queries, keys and values come from one product, RoPE is one complex product in place, the tables of positions are made
-once for a cache, and weights lie in memory as they are read fastest, or in fewer bits.
+queries, keys and values come from one product, RoPE is one complex product in place, norms take fewer operations, the
+tables of positions are made once for a cache, and weights lie in memory as they are read fastest, or in fewer bits.
 
 .. math:: t_\mathrm{step} \geq \frac{\text{bytes of the weights}}{\text{bandwidth}}
 
@@ -449,7 +449,7 @@ class FusedRMSNorm(nn.Module):
         super().__init__()
         weight = norm.weight.detach()
         self._scale = 1 + weight if isinstance(norm, UnitOffsetRMSNorm) else weight
-        self._eps, self._share = torch.tensor(norm.eps, dtype=weight.dtype), 1 / len(weight)
+        self._eps, self._reciprocal = torch.tensor(norm.eps, dtype=weight.dtype), 1 / len(weight)
 
     @staticmethod
     def fits(norm: nn.Module) -> bool:
@@ -461,7 +461,7 @@ class FusedRMSNorm(nn.Module):
 
     def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
         length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-        return (x * torch.addcmul(self._eps, length, length, value=self._share).rsqrt_()).mul_(self._scale)
+        return (x * torch.addcmul(self._eps, length, length, value=self._reciprocal).rsqrt_()).mul_(self._scale)
 
 
 class FusedFeedForward(nn.Module):

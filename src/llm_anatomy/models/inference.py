@@ -449,7 +449,7 @@ class FusedRMSNorm(nn.Module):
         super().__init__()
         weight = norm.weight.detach()
         self._scale = 1 + weight if isinstance(norm, UnitOffsetRMSNorm) else weight
-        self._eps, self._reciprocal = torch.tensor(norm.eps, dtype=weight.dtype), 1 / len(weight)
+        self._eps, self._reciprocal = torch.tensor(norm.eps, dtype=weight.dtype, device=weight.device), 1 / len(weight)
 
     @staticmethod
     def fits(norm: nn.Module) -> bool:

@@ -275,10 +275,10 @@ class _Reading:
         """The rows of a table (slots, …) at the positions of the new tokens: (batch or 1, tokens, …)."""
         if self.contiguous:
             return table[None, self.start : self.end]
-        return self.once(table, lambda: table[self.positions.clamp(min=0)])
+        return table[self.positions.clamp(min=0)]
 
     def factors(self, table: Tensor, axis: int) -> Tensor:
-        """The rows of a table of RoPE for all layers that share it, with one axis more, for the heads."""
+        """Cosines and sines of the new tokens, with an axis for the heads; layers that share a table share them."""
         return self.once((table, axis), lambda: self.rows(table).unsqueeze(axis))
 
     def store(self, layer: "_KeysAndValues", key: Tensor, value: Tensor) -> None:
@@ -354,11 +354,11 @@ class FusedSelfAttention(nn.Module):
         self.n_heads, self.n_kv_heads, self.d_head = attention.n_heads, attention.n_kv_heads, attention.d_head
         self.position, projections = attention.position, (attention.w_query, attention.w_key, attention.w_value)
         self.dtype, self.device = attention.w_key.weight.dtype, attention.w_key.weight.device
-        self.d_rotary = self.position.d_rotary if isinstance(self.position, Rotary) else 0
         self.has_bias = isinstance(self.position, ALiBi)
         order = torch.arange(self.d_head, device=self.device)
         if isinstance(self.position, HalfSplitRotary):  # entry i and entry i of the second half become neighbours
-            order[: self.d_rotary] = rearrange(order[: self.d_rotary], "(two planes) -> (planes two)", two=2)
+            d_rotary = self.position.d_rotary
+            order[:d_rotary] = rearrange(order[:d_rotary], "(two planes) -> (planes two)", two=2)
         orders = (order, order, torch.arange(self.d_head, device=self.device))
         both = list(zip(projections, orders, strict=True))
         biases = [_reordered(projection.bias, 0, o) for projection, o in both if projection.bias is not None]
@@ -431,7 +431,7 @@ class FusedSelfAttention(nn.Module):
 
 
 class FusedRMSNorm(nn.Module):
-    r"""RMS normalization in float32 or float64 on a CPU, of few and small operations, which a step spends its time on.
+    r"""RMS normalization on a CPU, in float32 or float64, in fewer operations than the norm of the model takes.
 
     .. math:: y = \frac{x}{\sqrt{\frac1d \sum_i x_i^2 + \epsilon}} \odot g
 
@@ -765,11 +765,13 @@ def _with_fused_norms(module: M) -> M:
     """A shallow copy of a module in which norms that have a fused form have it."""
     if FusedRMSNorm.fits(module):
         return cast(M, FusedRMSNorm(cast(RMSNorm, module)))
-    return _with(module, **{name: _with_fused_norms(child) for name, child in module._modules.items() if child})
+    return _with(
+        module, **{name: _with_fused_norms(child) for name, child in module._modules.items() if child is not None}
+    )
 
 
 def _rotate(x: Float[Tensor, "*leading d_head"], factors: Float[Tensor, "*#leading pairs 2"]) -> None:
-    """Rotate neighbours among the first entries of each head, of which there are as many pairs as factors, in place."""
+    """Rotate the first pairs of neighbours in each head in place, one pair for each factor."""
     d_head, d_rotary = x.shape[-1], 2 * factors.shape[-2]
     x = x if d_rotary == d_head else x[..., :d_rotary]
     if x.dtype != factors.dtype or d_head % 2 or torch.compiler.is_compiling():

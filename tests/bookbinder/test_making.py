@@ -198,10 +198,12 @@ def test_pixels_are_not_compared(book, shows):
     assert len(notebooks.differences(page)) == 1
 
 
-def test_the_arrays_of_a_widget_are_not_compared_but_their_shapes_and_its_words_are(book, shows):
+@pytest.mark.parametrize(("height", "kind"), [(3, "f"), (2048, "q")])
+def test_the_arrays_of_a_widget_are_not_compared_but_their_shapes_and_its_words_are(book, shows, height, kind):
     def widget(weight, width=2, sentence="It doubles."):
-        pool, weights = [], torch.full((3, width), weight)
-        graph = export(lambda x: {"y": x @ weights}, {"x": torch.zeros(3)}, pool)
+        pool, weights = [], torch.full((height, width), weight)
+        graph = export(lambda x: {"y": x @ weights}, {"x": torch.zeros(height)}, pool)
+        assert pool[0][0] == kind
         script = json.dumps({"pool": pool, "graph": graph})
         shows({"text/plain": sentence, "text/html": f'<figure data-la="la-{pool[0][2][4:8]}">{script}</figure>'})
 

@@ -2,7 +2,7 @@
 
     python benchmarks/page_graph.py
 
-The page runs the graph that ``torch.export`` makes of the model. In each round both run once, in changing order, as the
+The page runs the graph of the operators that the model calls. In each round both run once, in changing order, as the
 best of five; printed are the median of the page's time over PyTorch's, its quartiles, and PyTorch's milliseconds. The
 goal is not a ratio: a step must take less than 50 ms in the page. So the last lines are the milliseconds of the graph,
 and those of the whole widget from a pressed token to the last mark, with heads, norms, probabilities and drawing.
@@ -42,7 +42,7 @@ def main() -> None:
     model, metadata = stored("story_rope")
     model = model.to(given.device)
     ids, pool = torch.randint(0, 480, (1, 96), device=given.device), []
-    graph = export(lambda ids: {"logits": model(ids)}, {"ids": ids}, pool, module=model)
+    graph = export(lambda ids: {"logits": model(ids)}, {"ids": ids}, pool)
     program = environ.get("CHROMIUM") or which("chromium") or which("chromium-browser") or which("google-chrome")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])

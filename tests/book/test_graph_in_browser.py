@@ -116,10 +116,10 @@ def run(browser):
         };"""
     )
 
-    def call(function, *inputs, module=None):
+    def call(function, *inputs):
         inputs = {f"x{n}": tensor for n, tensor in enumerate(inputs)}
         pool = []
-        graph = json.loads(json.dumps(export(function, inputs, pool, module=module)))
+        graph = json.loads(json.dumps(export(function, inputs, pool)))
         data = {
             name: ["b" if x.dtype == torch.bool else "f" if x.is_floating_point() else "i", list(x.shape),
                    [str(v) for v in x.flatten().tolist()]]
@@ -152,7 +152,7 @@ def test_a_whole_transformer_runs_in_the_page(run):
     torch.manual_seed(0)
     model = Transformer(tiny("gpt-2")).eval()
     ids = torch.randint(0, model.config.n_vocab, (1, 23))
-    found = run(lambda x0: {"logits": model(x0)}, ids, module=model)["logits"]
+    found = run(lambda x0: {"logits": model(x0)}, ids)["logits"]
     torch.testing.assert_close(found, model(ids).detach(), rtol=1e-4, atol=1e-5)
 
 
@@ -160,6 +160,24 @@ def test_constants_are_carried_whatever_their_type(run):
     weights, mask, order = torch.randn(3, 4), torch.tensor([True, False, True, True]), torch.tensor([3, 0, 2])
     found = run(lambda x0: {"y": (weights * mask)[:, order] + x0}, torch.randn(()))
     assert found["y"].shape == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: {"y": x if x > 0 else -x}, "reads a value"),
+        (lambda x: {"y": [1, 2, 3][x.long()] * x}, "reads a value"),
+        (lambda x: {"y": x[None].nonzero()}, "a shape depends on values"),
+        (
+            lambda x: {"y": torch.nn.LayerNorm(3)(x.expand(3))},
+            r"makes a parameter of shape \[3\]; make it, or its module",
+        ),
+        (lambda x: {"y": x.half()}, "dtype=torch.float16 cannot be exported to a page"),
+    ],
+)
+def test_a_function_that_a_page_cannot_run_is_refused(function, message):
+    with pytest.raises(ValueError, match=message):
+        export(function, {"x": torch.tensor(2.0)})
 
 
 def test_a_large_matrix_in_8_bits_takes_a_byte_a_number(run):

@@ -1,7 +1,7 @@
 """Base class of the widgets: a widget is stated once, in Python, and one front end draws it everywhere.
 
 With a kernel, Jupyter and Colab show it as an ``anywidget`` with synced traits. A page without a kernel runs the graph
-that ``torch.export`` makes of ``compute``: everything is inline, and nothing is requested.
+of PyTorch's operators that ``compute`` calls: everything is inline, and nothing is requested.
 """
 
 import hashlib

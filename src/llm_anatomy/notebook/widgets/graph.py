@@ -1,37 +1,32 @@
-"""The graph of a function: what ``torch.export`` makes of it, written so that a page without PyTorch can run it."""
+"""The graph of a function: the operators of PyTorch that it calls, written so that a page without PyTorch runs them."""
 
 import base64
 import math
 import operator
 import warnings
 from collections.abc import Callable, Mapping
+from functools import cache
+from unittest import mock
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch._subclasses import FakeTensor
+from torch.export import default_decompositions
+from torch.func import functionalize
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.overrides import TorchFunctionMode
 
 from llm_anatomy.layers.quantization import dequantize_rows, quantize_rows
 
 KINDS = {torch.bool: "b", torch.int32: "i", torch.int64: "i", torch.float32: "f", torch.float64: "f"}
 STORED = {"b": "u1", "i": "<i4", "f": "<f4", "q": "i1"}
 DEFAULTS = ("layout", "device", "pin_memory", "memory_format", "non_blocking", "requires_grad", "generator")
-
-
-class _Module(torch.nn.Module):
-    def __init__(self, function: Callable, module: torch.nn.Module | None):
-        super().__init__()
-        self.function, self.module = function, module
-
-    def forward(self, inputs):
-        return self.function(**inputs)
+SAME = ("alias", "detach", "lift_fresh_copy")  # operators whose result is what they are given
 
 
 def export(
-    function: Callable[..., Mapping[str, Tensor]],
-    inputs: Mapping[str, Tensor],
-    pool: list | None = None,
-    *,
-    module: torch.nn.Module | None = None,
+    function: Callable[..., Mapping[str, Tensor]], inputs: Mapping[str, Tensor], pool: list | None = None
 ) -> dict:
     """Export a function of tensors to a graph in JSON's types.
 
@@ -42,56 +37,115 @@ def export(
     for each row say all, such as that of a stored model, is stored so, with the scales as a fourth entry.
 
     Args:
-        function: called with the inputs by name; returns tensors by name. Its operators must be core ATen ones, and the
-            shapes of its results must not depend on values.
+        function: called with the inputs by name; returns tensors by name. Its operators must be core ATen ones, the
+            shapes of its results must not depend on values, and the modules it uses must have been made before.
         inputs: example tensors by name; only their shapes and dtypes count.
         pool: the constants exported before.
-        module: the module whose parameters the function uses.
 
     Raises:
-        ValueError: for a dtype that the page does not have.
+        ValueError: for a dtype that the page does not have, and for a function that reads a value, whose shapes depend
+            on values, or that makes a module or a parameter.
 
     >>> graph = export(lambda x: {"twice": 2 * x}, {"x": torch.tensor([1.0, 3.0])})
     >>> graph["nodes"], graph["outputs"]
     ([['mul', ['0', 2], 'f', [2]]], {'twice': 1})
     """
-    with torch.no_grad(), warnings.catch_warnings(action="ignore", category=FutureWarning):  # PyTorch's own
-        program = torch.export.export(_Module(function, module), (dict(inputs),), strict=False).run_decompositions()
-    signature = program.graph_signature
-    tensors = {**program.state_dict, **program.constants}
-    lifted = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
-    lifted |= signature.inputs_to_lifted_tensor_constants
+    traced = _traced(function, inputs)
     pool = [] if pool is None else pool
     numbers, constants, nodes = {}, [], []
-    placeholders = [node for node in program.graph.nodes if node.op == "placeholder"]
-    for number, name in enumerate([n for n in placeholders if n.name not in lifted]):
-        numbers[name] = number
+    placeholders = [node for node in traced.graph.nodes if node.op == "placeholder"]
     for node in placeholders:
-        if node.name in lifted and node.users:
+        numbers[node] = len(numbers)
+    for node in traced.graph.nodes:
+        if node.op == "get_attr" and node.users:
             numbers[node] = len(numbers)
-            constant = _stored(tensors[lifted[node.name]])
+            constant = _stored(getattr(traced, node.target))
             if constant not in pool:
                 pool.append(constant)
             constants.append(pool.index(constant))
-    for node in program.graph.nodes:
-        if node.op == "call_function" and not _is_check(node):
-            numbers[node] = len(numbers)
-            nodes.append([_name(node), [_argument(a, numbers) for a in _arguments(node)], *_result(node.meta["val"])])
-    (returned,) = program.graph.output_node().args
-    names = torch.utils._pytree.tree_unflatten(list(range(len(returned))), program.call_spec.out_spec)
-    outputs = {name: numbers[returned[position]] for name, position in names.items()}
+    n_values = len(numbers)
+    for node in traced.graph.nodes:
+        if node.op != "call_function":
+            continue
+        if _name(node) in SAME:
+            numbers[node] = numbers[node.args[0]]
+            continue
+        arguments = [_argument(argument, numbers) for argument in _arguments(node)]
+        numbers[node] = n_values + len(nodes)
+        nodes.append([_name(node), arguments, *_result(node.meta["val"])])
+        if _writes(node):
+            numbers[node.args[0]] = numbers[node]
+    (returned,) = traced.graph.output_node().args
+    outputs = {name: numbers[node] for name, node in returned.items()}
     return {"inputs": list(inputs), "constants": constants, "nodes": nodes, "outputs": outputs}
 
 
-def _is_check(node) -> bool:
-    """Whether a node only checks a value: it has no result that another uses."""
-    return "assert" in str(node.target) or "sym_constrain" in str(node.target) or not node.users
+class _ReadsNoIndex(TorchFunctionMode):
+    """Within it, an integer tensor without axes is an index whose value is not read, and may be any in the graph."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is torch.Tensor.__getitem__:
+            args = _selected(*args)
+        return function(*args, **(kwargs or {}))
+
+
+def _selected(x: Tensor, index) -> tuple:
+    """The tensor and the index that are left when those entries of the index are applied which are scalar tensors."""
+    index, axis, selected = index if isinstance(index, tuple) else (index,), 0, {}
+    n_axes = [item.ndim if getattr(item, "dtype", None) == torch.bool else item is not None for item in index]
+    for item, taken in zip(index, n_axes, strict=True):
+        if item is Ellipsis:
+            taken = 1 + x.ndim - sum(n_axes)
+        elif isinstance(item, Tensor) and not item.ndim and not item.is_floating_point() and item.dtype != torch.bool:
+            selected[axis] = item
+        axis += taken
+    for axis, item in reversed(selected.items()):
+        x = x.index_select(axis, item[None]).squeeze(axis)
+    return x, tuple(item for item in index if not any(item is one for one in selected.values()))
+
+
+def _traced(function: Callable, inputs: Mapping[str, Tensor]) -> torch.fx.GraphModule:
+    """The core operators that a function calls. ``torch.export`` finds the same ones in seven times the time."""
+    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode  # half a second, for tracing alone
+
+    def positional(*tensors):
+        return function(**dict(zip(inputs, tensors, strict=True)))
+
+    trace = make_fx(
+        functionalize(positional, remove="mutations"),
+        decomposition_table=_decompositions(),
+        tracing_mode="fake",
+        _allow_non_fake_inputs=True,
+    )
+    without_checks = mock.patch.object(torch.compiler, "is_compiling", lambda: True)  # those that read values
+    quiet = warnings.catch_warnings(action="ignore", category=FutureWarning)  # PyTorch's own
+    try:
+        with torch.no_grad(), quiet, _ReadsNoIndex(), without_checks:
+            traced = trace(*inputs.values())
+    except GuardOnDataDependentSymNode as error:
+        raise ValueError(
+            "the function reads a value, as `if x > 0` and `int(x)` do; torch.where and index_select do without"
+        ) from error
+    traced.graph.eliminate_dead_code()
+    return traced
+
+
+@cache
+def _decompositions() -> dict:
+    """What makes core operators of the others."""
+    return dict(default_decompositions())
+
+
+def _writes(node) -> bool:
+    """Whether a node writes its result over its first argument, as parts of a few operators do."""
+    return node.target is not operator.getitem and node.target._schema.is_mutable
 
 
 def _name(node) -> str:
     if node.target is operator.getitem:
         return "getitem"
     name, overload = node.target._overloadpacket.__name__, node.target._overloadname
+    name = name.removesuffix("_") if _writes(node) else name
     return f"{name}_{overload}" if (name, overload) in (("max", "dim"), ("min", "dim"), ("sort", "stable")) else name
 
 
@@ -122,6 +176,10 @@ def _argument(value, numbers):
 
 def _result(value) -> tuple:
     if isinstance(value, Tensor):
+        if not all(isinstance(size, int) for size in value.shape):
+            raise ValueError(
+                "a shape depends on values; a page needs one shape for all, such as that of a padded tensor"
+            )
         return _kind(value.dtype), list(value.shape)
     if isinstance(value, (list, tuple)):
         kinds, shapes = zip(*(_result(item) for item in value), strict=True)
@@ -138,6 +196,10 @@ def _kind(dtype: torch.dtype) -> str:
 
 def _stored(tensor: Tensor) -> list:
     """A constant as ``[kind, shape, base64]``, or with integers and scales where these say as much."""
+    if isinstance(tensor, FakeTensor):
+        raise ValueError(
+            f"the function makes a parameter of shape {list(tensor.shape)}; make it, or its module, outside of it"
+        )
     kind, shape, tensor = _kind(tensor.dtype), list(tensor.shape), tensor.detach().cpu()
     if kind == "f" and tensor.ndim == 2 and tensor.numel() >= 4096:
         integers, scales = quantize_rows(tensor)

@@ -58,6 +58,7 @@ class NormalizedAxes(Widget):
         s, t, f = torch.meshgrid(*(torch.arange(n) for n in self.batch.shape), indexing="ij")
         sets = [f, TOKENS * s + t, FEATURES * s + f, FEATURES * s + f // GROUP, TOKENS * s + t]
         self.sets = torch.stack(sets).flatten(1)  # (norms, cells): the cells of a set share their statistics
+        self.layer_norm, self.rms_norm = LayerNorm(FEATURES, eps=EPS), RMSNorm(FEATURES, eps=EPS)
         numbers = {"over": list(OVER.values()), "numbers": [str(v) for v in self.batch.int().flatten().tolist()]}
         super().__init__(
             caption=caption,
@@ -73,10 +74,10 @@ class NormalizedAxes(Widget):
         groups = standardize(rearrange(x, "s t (g f) -> s g (t f)", f=GROUP), -1, EPS)
         normalized = [
             standardize(x.flatten(0, 1), 0, EPS).view_as(x),
-            LayerNorm(FEATURES, eps=EPS)(x),
+            self.layer_norm(x),
             standardize(x, 1, EPS),
             rearrange(groups, "s g (t f) -> s t (g f)", f=GROUP),
-            RMSNorm(FEATURES, eps=EPS)(x),
+            self.rms_norm(x),
         ]
         cell = (sample * TOKENS + token) * FEATURES + feature
         sets, numbers, first = self.sets.index_select(0, norm[None])[0], x.flatten(), feature // GROUP * GROUP

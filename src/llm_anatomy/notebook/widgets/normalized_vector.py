@@ -44,6 +44,7 @@ class NormalizedVector(Widget):
     def __init__(self, vector=(1.8, 1.0, -0.8), *, caption: str = ""):
         (x, y, z), (plane, view) = vector, _plane_and_view()
         self.views = [torch.eye(2), view]
+        self.norms = [(LayerNorm(d), RMSNorm(d)) for d in (2, 3)]
         angle = torch.linspace(0, 2 * math.pi, 73)
         ring = torch.stack((angle.cos(), angle.sin()))
         fixed = {"ring2": 2**0.5 * ring, "ring3": 3**0.5 * ring, "circle": 3**0.5 * view @ plane.T @ ring}
@@ -58,8 +59,9 @@ class NormalizedVector(Widget):
 
     def compute(self, vector, third):
         found = {}
-        for d, x, view in zip((2, 3), (vector, torch.cat((vector, third[None]))), self.views, strict=True):
-            mean, ln, rms = x.mean(), LayerNorm(d)(x), RMSNorm(d)(x)
+        vectors = (vector, torch.cat((vector, third[None])))
+        for x, view, (layer_norm, rms_norm) in zip(vectors, self.views, self.norms, strict=True):
+            d, mean, ln, rms = len(x), x.mean(), layer_norm(x), rms_norm(x)
             arrows = {"x": x, "centred": x - mean, "ln": ln, "rms": rms}
             found |= {f"{name}{d}_at": view @ arrow for name, arrow in arrows.items()}
             found |= {f"mean{d}": mean, f"ln{d}": ln, f"rms{d}": rms, f"equal{d}": (x == x[0]).all()}

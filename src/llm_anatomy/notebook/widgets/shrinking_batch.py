@@ -51,6 +51,7 @@ class ShrinkingBatch(Widget):
     def __init__(self, size: int = 8, draw: int = 1, *, caption: str = ""):
         z = torch.randn(N_OTHERS, generator=torch.Generator().manual_seed(SEED))
         self.twentieths = 2 * (10 * (MEAN + DEVIATION * z)).round().long() + 1  # odd: none is equal to the sample's
+        self.layer_norm = LayerNorm(len(SAMPLE), eps=EPS)
         super().__init__(
             caption=caption,
             data={"said": SAID, "sizes": SIZES},
@@ -70,7 +71,7 @@ class ShrinkingBatch(Widget):
         by_size = [refused, *(standardize(batches[:, :size], 1, EPS)[:, 0] for size in SIZES[1:])]
         at, laws, values = (sizes == size).int().argmax(), sizes.rsqrt(), torch.stack(by_size)  # (sizes, batches)
         spreads = (values - values.mean(1, keepdim=True)).square().mean(1).sqrt()
-        layer, now = LayerNorm(len(SAMPLE), eps=EPS)(torch.tensor(SAMPLE))[0], values[at]
+        layer, now = self.layer_norm(torch.tensor(SAMPLE))[0], values[at]
         return {
             "batch": now, "layer": layer, "layers": layer.expand(N_BATCHES), "spreads": spreads, "spread": spreads[at],
             "laws": laws, "law": laws[at], "low": now.min(), "high": now.max(),

@@ -49,9 +49,9 @@ def for_inference(
     ``beam_search`` work as with the model itself.
 
     The form has copies of the weights that it lays out anew, and shares the others with the model: together they take
-    up to twice the memory, and three times that of matrices in float32 with less than a million weights on a CPU. Let
-    the model go if you do not need it. If you change, convert or move the model, make the form anew; to save weights,
-    save the model.
+    up to twice the memory. On a CPU, matrices in float32 may take three times: those with less than a million weights,
+    or on a CPU of Intel those with more, unless ``prepack=False``. Let the model go if you do not need it. If you
+    change, convert or move the model, make the form anew; to save weights, save the model.
     Attention whose scores are changed (softcapping, T5's and other biases but ALiBi), latent attention, mixtures of
     experts and cross-attention are those of the model, with their own caches.
 

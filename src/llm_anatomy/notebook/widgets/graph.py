@@ -73,8 +73,6 @@ def export(
         arguments = [_argument(argument, numbers) for argument in _arguments(node)]
         numbers[node] = n_values + len(nodes)
         nodes.append([_name(node), arguments, *_result(node.meta["val"])])
-        if _writes(node):
-            numbers[node.args[0]] = numbers[node]
     (returned,) = traced.graph.output_node().args
     outputs = {name: numbers[node] for name, node in returned.items()}
     return {"inputs": list(inputs), "constants": constants, "nodes": nodes, "outputs": outputs}
@@ -136,16 +134,11 @@ def _decompositions() -> dict:
     return dict(default_decompositions())
 
 
-def _writes(node) -> bool:
-    """Whether a node writes its result over its first argument, as parts of a few operators do."""
-    return node.target is not operator.getitem and node.target._schema.is_mutable
-
-
 def _name(node) -> str:
     if node.target is operator.getitem:
         return "getitem"
     name, overload = node.target._overloadpacket.__name__, node.target._overloadname
-    name = name.removesuffix("_") if _writes(node) else name
+    name = name.removesuffix("_")  # parts of a few operators write over their argument; who reads it reads the node
     return f"{name}_{overload}" if (name, overload) in (("max", "dim"), ("min", "dim"), ("sort", "stable")) else name
 
 

@@ -44,7 +44,7 @@ MACHINE = re.compile(
     r"(?<![\w./:-])(?:/(?:home|Users|root|tmp|content|private|usr|opt|mnt)/|[A-Z]:\\)|(?:site|dist)-packages"
 )
 PIXELS = re.compile(r"base64,[A-Za-z0-9+/=]+")
-NUMBERS = re.compile(r'(\["[fq]", \[[\d, ]*\])[A-Za-z0-9+/=", ]+|\bdata-la="[\w-]+"')  # of a widget
+NUMBERS = re.compile(r'(\["[fq]", \[[\d, ]*\])(?:, "[A-Za-z0-9+/=]+")+|\bdata-la="[\w-]+"')  # of a widget
 NO_ALT = re.compile(r"<img\b(?![^>]*\balt=(?:\"[^\"]|'[^']))[^>]*>")
 WIDGET = "application/vnd.jupyter.widget-view+json"
 

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from bookbinder import ROOT, notebooks
 from llm_anatomy.data import table
+from llm_anatomy.models.presets import preset, presets
+from llm_anatomy.tokenizers import metrics
 from llm_anatomy.tokenizers.bpe import BPE, first_seen
 from llm_anatomy.tokenizers.pretokenization import NoSplit
 from llm_anatomy.tokenizers.simple import ByteTokenizer, WordTokenizer
@@ -133,3 +135,70 @@ def test_a_balanced_tokenizer_narrows_what_languages_cost(n_vocab):
     worst = {name: max(counts.values()) / counts["English"] for name, counts in totals.items()}
     assert worst["balanced"] < 1.6 < 2 < worst["bytes"] < 3.5 < worst["english"]
     assert all(counts["Hindi"] == max(counts.values()) for name, counts in totals.items() if name != "balanced")
+
+
+# --- How large a vocabulary ---
+
+
+@pytest.mark.syllabus("UCL-09")
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_of_few_and_of_many_tokens_half_never_occur(seed, capsys):
+    text, held_out = story_text(60_000, seed=seed), "\n\n".join(stories(seed=seed, first=5000, n=10))
+    sizes = (256, 512, 1024, 1536)
+    names = {"metrics": metrics, "Counter": Counter, "text": text, "held_out": held_out, "sizes": sizes}
+    names["trained"] = {n: BPE.train([text], n) for n in sizes}
+    exec(cell("rates = {n: metrics").replace("1792", "1536"), names)
+    printed = [line.split() for line in capsys.readouterr().out.splitlines()[2:]]
+    never, median = [int(row[-2]) for row in printed], [int(row[-1]) for row in printed]
+    for n, zeros, middle in zip(sizes, never, median, strict=True):
+        ids = torch.tensor(names["trained"][n].encode(text))
+        counts = ids.bincount(minlength=n).sort().values
+        assert len(counts) == n and zeros == (counts == 0).sum() and middle == counts[n // 2]
+    assert never[0] > 128 and median[0] == 0
+    assert median[1] > median[2] > median[3] and never[3] > 0.4 * 1536
+
+
+# --- What models chose ---
+
+
+@pytest.mark.syllabus("GT-41")
+def test_the_printed_tables_of_embeddings_have_the_sizes_of_the_presets(capsys):
+    rows = table("vocab_sizes")
+    exec(cell("its width is not public"), {"rows": rows, "preset": preset, "metrics": metrics})
+    printed = re.findall(r"^(\S+) +(\d+) rows, +(\d+) million$", capsys.readouterr().out, re.MULTILINE)
+    assert [name for name, *_ in printed] == [row["preset"] for row in rows if row["model"] != "GPT-4"]
+    for name, n_rows, millions in printed:
+        with torch.device("meta"):
+            embedding = torch.nn.Embedding(preset(name).n_vocab, preset(name).d_model)
+        assert int(n_rows) == embedding.num_embeddings
+        assert int(millions) == round(embedding.weight.numel() / 1e6)
+
+
+@pytest.mark.syllabus("GT-41", "UCL-09", "UCL-13")
+def test_a_row_that_differs_from_its_preset_says_why():
+    more_rows = {}
+    for row in table("vocab_sizes"):
+        n_rows = presets()[row["preset"]].values["n_vocab"]
+        if n_rows != row["n_vocab_corrected"]:
+            assert f"the table of embeddings has {n_rows:,} rows" in row["notes"]
+            more_rows[row["model"]] = n_rows - row["n_vocab_corrected"]
+    assert more_rows == {"mT5": 112, "BLOOM": 200, "DeepSeek": 2400}
+    for row in table("embedding_sizes"):
+        values = presets()[row["preset"]].values
+        n, d = values["n_vocab"], values["d_model"]
+        assert (n, d, n * d) == (row["n_voc_corrected"], row["d_emb_corrected"], row["embedding_params_corrected"])
+    for row in table("vocab_context"):
+        values = presets()[row["preset"]].values
+        assert row["n_voc_exact"] in (None, values["n_vocab"])
+        assert row["n_ctx_exact"] in (None, values["n_ctx"])
+
+
+@pytest.mark.syllabus("GT-41")
+def test_two_of_the_five_vocabularies_in_the_lower_band_are_shared_by_languages():
+    group = [row for row in table("vocab_sizes") if row["group"].startswith("monolingual")]
+    assert len(group) == 5 and [row["model"] for row in group if "shared by English" in (row["notes"] or "")] == [
+        "Original Transformer",
+        "T5 and T5 v1.1",
+    ]
+    assert "Both languages" in presets()["transformer-base"].notes
+    assert "Five monolingual ones" not in cell("Do vocabularies keep to the two ranges?")

@@ -4,6 +4,7 @@ import pytest
 import torch
 from randomness import randomize
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 from transformers.models.deepseek_v2 import modeling_deepseek_v2 as v2
 from transformers.models.deepseek_v3 import modeling_deepseek_v3 as v3
 
@@ -195,6 +196,25 @@ def test_decoding_reads_the_latents_and_never_forms_keys_and_values():
         assert len(formed) == 2  # a whole text at once: expanded
         ours(x[:, -1:], CausalMask(), cache=cache)
     assert len(formed) == 2  # one token over it: absorbed
+
+
+@pytest.mark.parametrize(
+    "n_new, n_keys", [(1, 1), (1, 2), (9, 9), (9, 14), (9, 15), (9, 22), (9, 23), (10, 30), (16, 40)]
+)
+def test_the_form_that_is_chosen_executes_fewer_operations(n_new, n_keys):
+    """The average over the rotated keys is computed and dropped. A rule that left it out would choose the absorbed form
+    for 9 tokens over 15 already."""
+    ours, x, counted = latent_attention(), randn(1, n_keys, D_MODEL), {}
+    for absorbed in (False, True, None):
+        cache = ours.new_cache(1, n_keys)
+        with torch.no_grad():
+            if n_keys > n_new:
+                ours(x[:, :-n_new], cache=cache)
+            with FlopCounterMode(display=False) as counter:
+                ours(x[:, -n_new:], cache=cache, absorbed=absorbed, return_weights=True)
+        counted[absorbed] = counter.get_total_flops()
+    expanded_is_best = (n_new, n_keys) in [(1, 1), (9, 9), (9, 14), (9, 15), (9, 22), (10, 30), (16, 40)]
+    assert counted[None] == min(counted.values()) and (counted[None] == counted[False]) == expanded_is_best
 
 
 def test_the_future_has_no_influence_and_positions_only_relatively():

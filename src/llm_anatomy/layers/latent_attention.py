@@ -31,7 +31,10 @@ class LatentAttention(nn.Module):
         \textstyle\sum_s a_{ts} W^{UV}_i c_s = W^{UV}_i \sum_s a_{ts} c_s
 
     so that all heads read the latents themselves, as in multi-query attention. A rotation between the two matrices
-    would prevent this. Positions therefore have a small key of their own.
+    would prevent this. Positions therefore have a small key of their own. The absorbed form here averages the rotated
+    keys with the latents, because fused kernels need keys and values of one width, and drops that part of the average:
+    :math:`2\,(d_\mathrm{latent} + d_\mathrm{rotary})` multiplications for each head, query and key, where the
+    formulas need :math:`2\, d_\mathrm{latent} + d_\mathrm{rotary}`.
 
     Args:
         d_model: width of the tokens.
@@ -168,11 +171,12 @@ class LatentAttention(nn.Module):
 
     def _absorbing_saves(self, n_queries: int, n_keys: int) -> bool:
         widths = self.d_head + self.w_up_value.out_features // self.n_heads
-        return _absorbing_saves(n_queries, n_keys, self.d_latent, widths)
+        return _absorbing_saves(n_queries, n_keys, self.d_latent, self.d_rotary, widths)
 
 
-def _absorbing_saves(n_queries: int, n_keys: int, d_latent: int, widths: int) -> bool:
+def _absorbing_saves(n_queries: int, n_keys: int, d_latent: int, d_rotary: int, widths: int) -> bool:
     """Return whether mapping queries and outputs takes fewer multiplications than mapping all keys and values, whose
-    widths add up to ``widths``."""
+    widths without the rotated part add up to ``widths``. The rotated part counts twice in the absorbed form, which
+    averages it, too."""
     mapped, pairs = d_latent * widths, n_queries * n_keys
-    return n_queries * mapped + pairs * 2 * d_latent < n_keys * mapped + pairs * widths
+    return n_queries * mapped + pairs * 2 * (d_latent + d_rotary) < n_keys * mapped + pairs * (widths + d_rotary)

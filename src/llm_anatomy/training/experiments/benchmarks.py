@@ -7,7 +7,7 @@ score is used, and if its examples come in another order?
 many copies of each. Half of the questions are planted, and half are not; which half, the seed decides. All models are
 asked three kinds of questions: those that were planted, the same ones about people with other names, and those that
 were not planted. The benchmark is ``story_facts``: its answers stand in the story, so that a model without these
-questions in its text can know them too.
+questions in its text can know them too. (The rule "take the choice mentioned last" is right in more than 95 % of them.)
 
 *Scores.* The same questions are decided by four scores of a choice's likelihood, for the stored story models and for
 small decoders that differ in their position scheme.

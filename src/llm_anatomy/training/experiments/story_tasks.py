@@ -54,7 +54,8 @@ def facts() -> Task:
     """Ask for a name, a thing, a location or a food that the story has mentioned, among others of the same kind.
 
     The right choice is what the story says next. In 49 of the 600 questions about a name, another choice happens to be
-    the other character of the story, so that only the sentence tells who is meant.
+    the other character of the story, so that only the sentence tells who is meant. A rule that takes the choice that
+    was mentioned last is right in more than 95 % of all 820 questions.
 
     Source: the package's own stories; GT-09.
 

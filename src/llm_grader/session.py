@@ -26,6 +26,7 @@ again when no other runs.
 
 import contextlib
 import math
+import re
 import threading
 import time
 from collections import deque
@@ -41,6 +42,9 @@ CELL_TIME_SHARE, CELL_WALL_FACTOR = 0.5, 4.0
 DEFAULT_QUESTION_SECONDS, MIN_QUESTION_SECONDS = 2.0, 0.5
 WALL_FACTOR, WALL_SECONDS = 8.0, 4.0
 GROUP_FACTOR, GRACE_SECONDS = 2.0, 1.0
+# PyTorch's first optimizer, torch.func or checkpoint imports 800 modules, which takes longer than many an answer may.
+# Where cells use one of these, the modules are imported before they run, and have seconds of their own.
+LATE_IMPORTS, IMPORT_SECONDS = re.compile(r"\b(optim|torch\.func|functorch|checkpoint|training)\b"), 10.0
 FIRST_LOOK_SECONDS, STALL_SECONDS = 1.0, 4.0  # longer than a worker waits before it says so itself
 SUBMISSION_FACTOR = 6.0
 MAX_WORKERS = 4  # for one submission, which needs a new one whenever students' code breaks the connection to its worker
@@ -226,12 +230,16 @@ class Session:
             return
         seconds = max(0.0, min(self._cell_seconds, self._total_cell_seconds))
         wall = CELL_WALL_FACTOR * seconds + WALL_SECONDS
-        before, cell, deadline = worker.cpu_seconds(), None, self._deadline(wall + GRACE_SECONDS)
-        worker.limit_cpu(GROUP_FACTOR * seconds + GRACE_SECONDS)
+        cells = self.submission.cells[first:n_cells]
+        imports = any(map(LATE_IMPORTS.search, cells))
+        spare = GRACE_SECONDS + (IMPORT_SECONDS if imports else 0.0)
+        before, cell, deadline = worker.cpu_seconds(), None, self._deadline(wall + spare)
+        worker.limit_cpu(GROUP_FACTOR * seconds + spare)
         request = {
             "command": "cells",
+            "imports": imports,
             "first": first,
-            "cells": self.submission.cells[first:n_cells],
+            "cells": cells,
             "modes": list(self._cell_modes.items()),
             "wanted": [[answer.cell, answer.name] for answer in self.submission.answers.values()],
             "cpu_seconds": seconds,

@@ -112,6 +112,15 @@ def test_training_happens_in_the_worker_and_its_weights_are_looked_at_outside(co
     assert marks(course, solved(course, train_bigram=lazy))["train_bigram"].points == 0
 
 
+def test_what_pytorch_imports_for_an_optimizer_takes_no_time_from_the_answer(context):
+    attention = context("attention", 4.0)
+    assert max(session.question_seconds([each.question for each in attention.prepared], 4.0).values()) < 0.6
+    optimizes = "import torch\ndef split_heads(x, n_heads):\n    torch.optim.Adam([torch.nn.Parameter(x)])\n"
+    optimizes += "    return x.view(len(x), n_heads, -1).transpose(0, 1)\n"
+    mark = marks(attention, solved(attention, split_heads=optimizes))["split_heads"]
+    assert mark.points == mark.possible, mark
+
+
 def test_a_crash_or_a_loop_costs_its_own_question_alone(context):
     attention = context("attention", 10.0)
     dies = "def causal_mask(*arguments):\n    import os\n    os._exit(0)\n"

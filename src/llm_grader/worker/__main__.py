@@ -58,6 +58,8 @@ def _run(shell: "InteractiveShell", request_fd: int, reply_fd: int, memory: int)
         os.setpgid(0, 0)
         while (request := wire.receive(request_fd))["command"] != "restart":
             if request["command"] == "cells":
+                if request["imports"]:
+                    import torch._dynamo  # noqa: F401
                 with cells.memory_limit(memory // 2):
                     interrupted = cells.run_cells(shell, request, found, lambda i: send({"cell": i}))
                 send({"interrupted": interrupted})

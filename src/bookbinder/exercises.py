@@ -76,7 +76,7 @@ def public_checks(master: Master) -> dict:
     Raises:
         Refusal: The solution fails, or a mistake cannot be told from the solution or from another mistake.
     """
-    from llm_anatomy.notebook import checks, outcomes
+    from llm_anatomy.notebook import checks, outcomes, sentences
 
     path = master.folder / "exercise.py"
     solution = master.right()[master.function]
@@ -90,6 +90,8 @@ def public_checks(master: Master) -> dict:
             what = checks.raised(error, solution) if error else f"changes {', '.join(result['changed'])}"
             raise defect(path, f"in case {i} {master.function} {what}")
         expected.append(result)
+    if master.kind == "figure" and observe and not all(sentences.in_parts(each["returned"]) for each in expected):
+        raise defect(path, 'observe must return a dictionary, part → "right" if it is right, with no part wrong here')
     if broken := checks.broken_property(properties, solution):
         raise defect(path, f"{master.function} fails a property: {broken}")
     given, known = {}, {}
@@ -107,7 +109,7 @@ def public_checks(master: Master) -> dict:
         known[name] = list(map(outcomes.fingerprint, found))
     return {
         "master": master.hash,
-        **{name: getattr(master, name) for name in ("function", "arguments", "dimensions", "kind", "dtype")},
+        **{name: getattr(master, name) for name in ("function", "arguments", "dimensions", "kind", "dtype", "seconds")},
         **{name: getattr(master, name) for name in ("forbidden", "explanation", "checks")},
         "cases": cases,
         "expected": expected,

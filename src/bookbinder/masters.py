@@ -57,7 +57,7 @@ PLAIN = {
 }
 NAME = re.compile(r"[A-Za-z0-9_-]{1,50}")
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}  # that of the public checks
-CHECKED_AGAIN = 3  # raised when the same master makes other public checks than before
+CHECKED_AGAIN = 4  # raised when the same master makes other public checks than before
 
 
 @dataclass(frozen=True)
@@ -314,6 +314,11 @@ def load(folder: Path, core: bool = True, private: bool = False) -> Master:
         tolerance=_tolerance(path, tree),
         probes=_probes(path, functions, arguments),
     )
+    if dtype and f"`{dtype}`" not in (stated := master.shapes["returns"].replace("torch.", "")):
+        raise defect(folder / "exercise.md", f"the field dtype is {dtype!r}, but no result can have it: {stated}")
+    if kind == "figure" and (arguments or observe is None) and not private:
+        words = "reads a figure, so it takes no arguments and needs a function observe, which judges each part"
+        raise defect(path, f"{function} {words}")
     kept_back = {function, "broken", "hidden_cases", *accepted, *_names_of(master.source, "probe_"), "call"}
     if shipped := kept_back.intersection(_functions(ast.parse(master.checks))):
         raise defect(path, f"what is shipped, properties and observe, uses {', '.join(sorted(shipped))}, which is not")
@@ -442,27 +447,34 @@ TENSOR = re.compile(rf"({'|'.join(KINDS)})\[Tensor, '([^']*)'\]")
 
 
 def _shapes(solution: ast.FunctionDef, dtype: str) -> dict[str, str]:
-    """In words: Float[Tensor, "n_keys d_head"] is "floats, (n_keys, d_head)"."""
+    """In words: Float[Tensor, "n_keys d_head"] is "floats, (n_keys, d_head)".
 
-    def words(annotation: ast.expr | None) -> str:
-        if annotation is None:
-            return ""
+    The dtype is said of each result that can have it: of a tensor, and of none whose numbers are of another kind.
+    """
+    kinds = {argument.arg: TENSOR.fullmatch(_typed(argument.annotation)) for argument in solution.args.args}
+    kind = {"float32": "Float", "int64": "Int"}.get(dtype) or (match[1] if (match := kinds.get(dtype)) else "")
+    stated = f", `torch.{dtype}`" if dtype in DTYPES else f", in the dtype of `{dtype}`" if dtype else ""
+
+    def words(annotation: ast.expr | None, stated: str = "") -> str:
         match annotation:
             case ast.Subscript(ast.Name("tuple"), ast.Tuple(parts)) if len(parts) in COUNTS:
-                return f"{COUNTS[len(parts)]} results: {'; '.join(map(words, parts))}"
+                return f"{COUNTS[len(parts)]} results: {'; '.join(words(part, stated) for part in parts)}"
 
         def shape(match: re.Match) -> str:
             sizes = match[2].split()
             axes = f"{KINDS[match[1]]}, ({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
-            return axes if sizes else SCALARS[match[1]]
+            return (axes if sizes else SCALARS[match[1]]) + (stated if kind in ("", match[1]) else "")
 
-        if ast.unparse(annotation) in PLAIN:
-            return PLAIN[ast.unparse(annotation)]
-        return TENSOR.sub(shape, ast.unparse(annotation))
+        if (typed := _typed(annotation)) in PLAIN:
+            return PLAIN[typed] + (stated if "Tensor" in typed else "")
+        return TENSOR.sub(shape, typed) if typed else stated.removeprefix(", ")
 
-    stated = f"in the dtype of `{dtype}`" if dtype not in DTYPES else f"`torch.{dtype}`"
-    returns = ", ".join(filter(None, [words(solution.returns), stated if dtype else ""]))
-    return {a.arg: words(a.annotation) for a in solution.args.args} | {"returns": returns}
+    arguments = {argument.arg: words(argument.annotation) for argument in solution.args.args}
+    return arguments | {"returns": words(solution.returns, stated)}
+
+
+def _typed(annotation: ast.expr | None) -> str:
+    return ast.unparse(annotation) if annotation else ""
 
 
 def _dimensions(solution: ast.FunctionDef) -> dict[str, list[str]]:

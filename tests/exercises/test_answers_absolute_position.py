@@ -295,4 +295,19 @@ def test_half_a_wave_is_named_without_giving_the_answer_away():
 
 def test_a_width_that_follows_from_no_wavelength_is_not_given_away():
     result, words = told("read_the_waves", lambda: (63, 512, 9))
-    assert result.status == "failed" and "'width: too large'" in words and "32" not in words
+    assert result.status == "failed" and "Your width is too large." in words and "32" not in words
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ((31, 32, 24), ["You read half a wave", "half the width further on"]),
+        ((70, 16, 8), ["Your wavelength is too long", "Your width is half", "the solid curve that starts at 0"]),
+        ((57, 33.3, 11), ["your width follows from it", "Your number of the column is not right"]),
+        ((90, 400, 9), ["Your wavelength is too long", "Your width is too large"]),
+    ],
+)
+def test_each_number_that_is_misread_is_told(answer, words):
+    result, message = told("read_the_waves", lambda: answer)
+    assert result.status == "failed" and all(each in message for each in words)
+    assert not any(each in message for each in ("wavelength:", "width:", "column:", "62", "63", "32"))

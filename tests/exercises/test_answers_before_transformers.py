@@ -85,3 +85,18 @@ def added_output(gates, c):
 
 def test_a_wrong_output_is_told_what_it_should_be():
     assert "σ(o) · tanh(c′)" in told("late_output", added_output).message
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ((0.8, 1.3, 21.85), ["Your first number is too small", "Your second number is too large"]),
+        ((1 / 0.9, 1.1, 6.6), ["the solid curve falls", "falls to a half"]),
+        ((0.35, 1.0, 60), ["dashed curve and spectral radius of the solid curve are too small", "not from step 0"]),
+        ((0.7, 0.5, 21.85), ["Your first number is too small", "Your second number is too small"]),
+    ],
+)
+def test_each_number_that_is_misread_is_told(answer, words):
+    result = told("read_the_radius", lambda: answer)
+    assert result.status == "failed" and all(each in result.message for each in words), result
+    assert not any(each in result.message for each in ("0.9", "1.1", "22", "ten_steps", "inverted", "level"))

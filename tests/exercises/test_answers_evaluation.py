@@ -356,6 +356,19 @@ def found_in_text(questions, texts, is_right, n):
     return sum(hits), sum(is_right) / len(is_right), sum(clean) / len(clean) if clean else 0
 
 
+def squad_with(matches):
+    """Nearly the right answer, whose matches are counted from the counters of the words of both sides."""
+
+    def answer(prediction, answers):
+        def f1(one, other):
+            a, b = (Counter(without_articles(bare(text.lower()).split())) for text in (one, other))
+            return 2 * matches(a, b) / (a.total() + b.total()) if a and b else float(a == b)
+
+        return solution("squad_f1")(prediction, answers)[0], max(f1(prediction, each) for each in answers)
+
+    return answer
+
+
 WRONG = [
     ("perplexities_on_paper", other("perplexities_on_paper", best="A", needed=16), "fewer bits per byte"),
     ("perplexities_on_paper", other("perplexities_on_paper", B=0.83), "only by rounding"),
@@ -412,9 +425,23 @@ WRONG = [
     ("too_narrow", drawn_with(lambda *sizes: sizes), "the 95 % that the interval promises"),
     ("read_the_board", other("read_the_board", B_against_D=0.54), "odds of ten to one"),
     ("read_the_board", other("read_the_board", B_against_D=0.4), "wins more than half"),
-    ("read_the_board", other("read_the_board", B_against_D=1.5), "a chance is at most 1"),
+    ("read_the_board", other("read_the_board", B_against_D=1.5), "The chance that B wins is above 1"),
     ("read_the_board", other("read_the_board", B_against_D=1.0), "a lead of 70 points is small"),
     ("read_the_board", other("read_the_board", sure_pair="AC"), "not neighbours"),
+    ("read_the_board", other("read_the_board", sure_pair="AC", rank_of_D=5), "not neighbours"),
+    ("read_the_board", other("read_the_board", sure_pair="AC", rank_of_D=5), "Your rank of D is too large: E reaches"),
+    (
+        "read_the_board",
+        other("read_the_board", rank_of_E=6, rank_of_D=6),
+        "Your rank of D and rank of E are too large.",
+    ),
+    ("read_the_board", other("read_the_board", rank_of_E=3), "Your rank of E is too small."),
+    ("read_the_board", other("read_the_board", fewest_votes="A"), "Your model with the fewest votes is not right."),
+    ("squad_f1", squad_with(lambda a, b: len(a & b)), "each common word as one match"),
+    ("squad_f1", squad_with(lambda a, b: len(a | b)), "F1"),
+    ("squad_f1", squad_with(lambda a, b: sum(max(a[word], b[word]) for word in a.keys() & b.keys())), "F1"),
+    ("squad_f1", squad_with(lambda a, b: sum(a[word] for word in a.keys() & b.keys())), "less often"),
+    ("squad_f1", squad_with(lambda a, b: sum(b[word] for word in a.keys() & b.keys())), "F1"),
     ("clean_votes", votes(lambda row: {"battle": row["battle"] + row["voter"], "voter": "x"}), "Use a pair"),
     ("clean_votes", votes(lambda row: {"winner": "tie"} if row["winner"].lower()[:3] == "tie" else {}), "begins with"),
     ("clean_votes", lambda rows: solution("clean_votes")(rows[::-1]), "you count the last one"),

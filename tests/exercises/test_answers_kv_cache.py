@@ -466,7 +466,7 @@ def test_a_mistake_in_a_step_is_named(answer, mistake):
     ("answer", "words"),
     [
         (spoilt_step(scores=lambda s, d: s * d**0.5), "should give what causal attention over all six tokens"),
-        (lambda *a: step_in_double(*a)[0], "instead of type tuple"),
+        (lambda *a: step_in_double(*a)[0], "instead of a tuple of "),
         (lambda *a: (step_in_double(*a)[0],), "returns 1 value instead of 3"),
     ],
 )
@@ -705,7 +705,7 @@ def test_a_mistake_in_folding_is_named(answer, mistake):
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (spoilt_fold(out=lambda folded, averaged, output: output), "instead of type tuple"),
+        (spoilt_fold(out=lambda folded, averaged, output: output), "instead of a tuple of "),
         (spoilt_fold(rotary=-1.0), "recovered from the latents"),
         (spoilt_fold(out=lambda folded, averaged, output: (folded, averaged, output.flatten())), "shape"),
     ],
@@ -813,8 +813,14 @@ def test_a_curve_that_is_misread_is_named(change, mistake):
         ({k: v for k, v in READ.items() if k != "length"}, "the entry 'length' is missing"),
         (
             READ | {"grouped": "A", "latent": "D", "multi-query": "E"},
-            'instead of "the right curve for',
-        ),  # which letter is right is not said
+            'Your letters for "grouped", "latent" and "multi-query" are not right.',
+        ),
+        (
+            READ | {"latent": "D", "multi-query": "A", "key-value heads": 4},
+            "than 576? Your number of key-value heads is the number of query heads that share one.",
+        ),
+        (READ | {"key-value heads": 1, "length": 500}, "Your number of key-value heads is too small."),
+        (READ | {"key-value heads": 1, "length": 500}, "Your window is too short."),
     ],
 )
 def test_a_wrong_reading_is_told(answer, words):
@@ -867,7 +873,7 @@ def test_a_cache_that_does_not_roll_is_named(answer, mistake):
     ("answer", "words"),
     [
         (rolling(used=lambda n, w: [i for i in range(w) if i <= n and i != (n + 1) % w] or [0]), "sliding window"),
-        (lambda *a: rolling()(*a)[0], "instead of type tuple"),
+        (lambda *a: rolling()(*a)[0], "instead of a tuple of "),
     ],
 )
 def test_a_cache_gone_wrong_is_told(answer, words):

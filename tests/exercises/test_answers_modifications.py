@@ -166,7 +166,7 @@ WRONG_SYNTHESIZERS = {
     "still has a part in the sum": mask_after,
     "Not attempted": lambda value, table, mask: (table.softmax(-1)[: len(value), : len(value)].tril() * mask) @ value,
     "forgetful_synthesizer": synthesized(lambda s, t, mask: (s < t or s == 0) and mask[s]),
-    "a value of type tuple": lambda *given: (synthesized()(*given), None),
+    "a tuple of 2 values instead of a tensor": lambda *given: (synthesized()(*given), None),
 }
 
 
@@ -852,7 +852,7 @@ WRONG_AGREEMENTS = {
         *(np.argsort(np.argsort(x, kind="stable")) for x in (first, second))
     )[0, 1],
     "rank_agreement": agreement(below=lambda x, y, n: (x + y) / 2 + 1),
-    "a value of type str": lambda first, second: str(kendall_tau(first, second)),
+    "a string instead of a number": lambda first, second: str(kendall_tau(first, second)),
 }
 
 

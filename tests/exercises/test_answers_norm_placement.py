@@ -577,6 +577,34 @@ def test_a_schedule_gone_wrong_is_explained():
     assert "Where your result is wrong, it is always 0" in told("warm_up", whole).message
 
 
+def compared_with(ridge):
+    right = counted()
+
+    def answer(n_tokens, d_in, d_out, n_bytes, peak, bandwidth):
+        found, _ = right(n_tokens, d_in, d_out, n_bytes, peak, bandwidth)
+        bound = ridge(n_bytes, peak, bandwidth)
+        return found, ["compute" if each > bound else "memory" for each in found.tolist()]
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("ridge", "mistake"),
+    [
+        (lambda n_bytes, peak, bandwidth: peak * n_bytes / bandwidth, "compared_with_too_large_a_number"),
+        (lambda n_bytes, peak, bandwidth: peak / (bandwidth * n_bytes), "compared_with_too_small_a_number"),
+    ],
+)
+def test_a_bound_in_numbers_instead_of_bytes_is_named(ridge, mistake):
+    assert told("intensity", compared_with(ridge)).mistake == mistake
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.7, 0.9, 1.12, 1.5, 2, 8])
+def test_another_bound_between_waiting_for_memory_and_computing_is_refused(factor):
+    assert told("intensity", compared_with(lambda n_bytes, peak, bandwidth: peak / bandwidth)).status == "passed"
+    assert told("intensity", compared_with(lambda n_bytes, *rates: factor * rates[0] / rates[1])).status != "passed"
+
+
 def counted(product=None, rms=None, words=("memory", "compute"), bound=lambda peak, bandwidth: peak / bandwidth):
     def answer(n, i, o, size, peak, bandwidth):
         first = product(n, i, o, size) if product else 2 * n * i * o / (size * (n * i + i * o + n * o))
@@ -684,8 +712,11 @@ def test_the_three_runs_may_be_read_roughly(change):
         ({"post with warm-up": "B", "pre without warm-up": "A"}, "can hardly change in the first steps"),
         ({"post with warm-up": "C", "post without warm-up": "A"}, "exchanged the two post-norm runs"),
         ({"smallest gradient": "B"}, "does a small gradient mean that a model trains well"),
-        ({"level": 2.3}, "Only your level is too low"),
+        ({"level": 2.3}, "Your level is too low"),
         ({"level": "C"}, "read_the_trace"),
+        ({"level": 2.3, "smallest gradient": "B"}, "Your level is too low."),
+        ({"level": 2.3, "smallest gradient": "B"}, "does a small gradient mean that a model trains well"),
+        ({"level": 4, "post with warm-up": "B", "pre without warm-up": "A"}, "can hardly change in the first steps"),
         ({"post with warm-up": "C"}, "each of the three curves belongs to a run of its own"),
         ({"smallest gradient": "D"}, "'D' is not one of the letters"),
     ],

@@ -69,10 +69,21 @@ WRONG_COUNTS = {
     "is a matrix of its own": counted(tables=lambda tied: 1),
     "Your number is in billions": lambda *sizes: counted()(*sizes) / 1e9,
     "expected": counted(lambda d, kv, f: 2 * d * d + 3 * d * kv + 3 * d * f + 2 * d),
-    "a value of type str": lambda *sizes: str(counted()(*sizes)),
-    "Each of the two has its own": counted(lambda d, kv, f: 2 * d * d + d * kv + 3 * d * f + 2 * d),
+    "a string instead of a number": lambda *sizes: str(counted()(*sizes)),
+    "one for the keys and one for the values": counted(lambda d, kv, f: 2 * d * d + d * kv + 3 * d * f + 2 * d),
     "as narrow at their inputs": counted(lambda d, kv, f: 2 * d * d + 2 * kv * kv + 3 * d * f + 2 * d),
 }
+
+
+# The same numbers come of two mistakes, so the message must name both.
+EQUAL_COUNTS = {
+    "that of the queries or that of the output": counted(lambda d, kv, f: d * d + 3 * d * kv + 3 * d * f + 2 * d),
+    "that of the output, or that of the queries": counted(lambda d, kv, f: d * d + 2 * d * kv + 3 * d * f + 2 * d),
+    "two parameters for each feature": counted(
+        lambda d, kv, f: 2 * d * d + 2 * d * kv + 3 * d * f + 4 * d, once=lambda d: 2 * d
+    ),
+}
+WRONG_COUNTS |= EQUAL_COUNTS
 
 
 @pytest.mark.parametrize("words", WRONG_COUNTS)
@@ -229,7 +240,7 @@ WRONG_MIXTURES = {
     "which is more than the run needs": lambda u, s, n, most: most * u,
     "all are read equally often": lambda u, s, n, most: n * u / u.sum(),
     "capped_mixture": mixture(rest=lambda left, shares, free: torch.full_like(shares, left / free.sum())),
-    "of type tuple": mixture(result=lambda x, u, n: (x, u)),
+    "a tuple of 2 values instead of": mixture(result=lambda x, u, n: (x, u)),
 }
 
 
@@ -371,7 +382,7 @@ WRONG_REPAIRS = {
     "layer two matrices": by_exclusion(lambda gated: 2),
     "layer three matrices": by_exclusion(lambda gated: 3),
     "n_heads": repaired(needed=2),
-    "of type dict instead of type tuple": repaired(result=lambda n, v: {n: v}),
+    "a dictionary instead of a tuple of 2 values": repaired(result=lambda n, v: {n: v}),
     "returns nothing": repaired(result=lambda n, v: None),
     "you also change the row": lambda row: [row.update([pair]) or pair for pair in [repaired()(row)]][0],
 }
@@ -537,15 +548,17 @@ def test_the_bars_may_be_read_in_many_ways(changes):
 WRONG_BARS = {
     "are exchanged. Which of them": {"LLaMA 65B": "E", "Llama 3 70B": "A"},
     "largest shares of embeddings": {"GPT-2": "B", "Gemma 2B": "D"},
-    "it is too small": {"ratio": 1.5},
-    "it is too large": {"ratio": 4.7},
+    "Your ratio is too small": {"ratio": 1.5},
+    "Your ratio is too large": {"ratio": 4.7},
     "a model of its own": {"GPT-2": "A"},
     "not one of the letters": {"GPT-2": "F"},
     "an MLP factor of 64": {"T5 11B": "E", "Llama 3 70B": "C"},
     "so your ratio is that of T5": {"T5 11B": "A", "LLaMA 65B": "C", "ratio": 57 / 43},
     "so your ratio is that of Llama 3": {"LLaMA 65B": "E", "Llama 3 70B": "A", "ratio": 80 / 17},
     "None is not a number": {"ratio": None},
-    "the right bar": {"GPT-2": "E", "Llama 3 70B": "D"},
+    'letters for "GPT-2" and "Llama 3 70B" are not right.': {"GPT-2": "E", "Llama 3 70B": "D"},
+    "look at attention. Your ratio is too large.": {"GPT-2": "B", "Gemma 2B": "D", "ratio": 3},
+    "are exchanged. Which of them has": {"LLaMA 65B": "E", "Llama 3 70B": "A", "ratio": 0.5},
 }
 
 
@@ -689,7 +702,7 @@ WRONG_TAKEOVERS = {
     "since when": takeover(pick=max),
     "returns nothing": lambda years, branches: takeover()(years, branches) or None,
     "majority of encoders": takeover(counted=("encoder",)),
-    "a value of type str": lambda *given: str(takeover()(*given)),
+    "a string instead of a number": lambda *given: str(takeover()(*given)),
 }
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from bookbinder import ROOT
 from llm_anatomy.notebook.checks import check
 
 
@@ -61,13 +62,13 @@ WRONG_STEPS = {
         0.9 * m + 0.1 * gradient,
         0.999 * v + 0.001 * gradient**2,
     ),
-    "adamw_step is wrong in value 3": adamw(right_update, beta2=0.95),
+    "adamw_step is wrong in its third value": adamw(right_update, beta2=0.95),
     "The weights come first": adamw(right_update, results=lambda x, m, v: (m, v, x)),
     "should shrink to 0.9 of itself": adamw(
         lambda x, m, v, eta, alpha, w: eta * alpha * m / (v.sqrt() + 1e-8) + alpha * w * x
     ),
-    "a value of type tensor instead of type tuple": adamw(right_update, results=lambda x, m, v: x),
-    "wrong in value 1": adamw(lambda x, m, v, eta, alpha, w: eta * (alpha * m / (v.sqrt() + 1e-6) + w * x)),
+    "a tensor instead of a tuple of 3 values": adamw(right_update, results=lambda x, m, v: x),
+    "wrong in its first value": adamw(lambda x, m, v, eta, alpha, w: eta * (alpha * m / (v.sqrt() + 1e-6) + w * x)),
 }
 
 
@@ -368,6 +369,12 @@ def test_wrong_scaled_steps_are_told(words):
     assert result.status != "passed" and words in result.message
 
 
+def test_only_the_weights_have_a_dtype():
+    page = (ROOT / "book/optimization/exercises.nb.md").read_text(encoding="utf-8")
+    assert "| three results: floats, (n_weights,), in the dtype of `weights`; a number; a whole number |" in page
+    assert "a whole number, in the dtype" not in page
+
+
 # The log
 
 LOG = {"overflow": "B", "bad batch": "C", "lost moments": "A", "high rate": "D", "checkpoint": 250}
@@ -393,13 +400,25 @@ def test_wrong_readings_of_the_log_are_told(words):
     assert result.status != "passed" and words in result.message
 
 
+def test_two_incidents_exchanged_and_a_wrong_checkpoint_are_both_told():
+    message = told("read_the_log", lambda: LOG | {"overflow": "C", "bad batch": "B", "checkpoint": 300}).message
+    assert "You have exchanged the overflow and the bad batch." in message
+    assert "Your checkpoint is the newest one before the alarm" in message
+    changes = {"overflow": "A", "lost moments": "D", "high rate": "B", "checkpoint": 100}
+    assert told("read_the_log", lambda: LOG | changes).message == (
+        'Not yet. Your checkpoint is too early. Your letters for "high rate", "lost moments" and "overflow" are not '
+        "right. The hints tell you how to go on."
+    )
+
+
 def test_a_wrong_reading_does_not_give_the_right_one_away():
     for changes in (
         {"overflow": "C", "bad batch": "B", "checkpoint": 300},
+        {"overflow": "C", "bad batch": "B", "checkpoint": 100},
         {"overflow": "A", "lost moments": "D", "high rate": "B"},
     ):
         result = told("read_the_log", lambda changes=changes: LOG | changes)
-        assert result.status == "failed" and "the right line for" in result.message
+        assert result.status == "failed" and "'" not in result.message
         assert not any(words in result.message for words in ("250", "C for 'bad", "B for 'over", "A for 'lost"))
 
 
@@ -468,8 +487,8 @@ def test_clipping_as_pytorch_does_it_passes():
 
 
 WRONG_CLIPPINGS = {
-    "type dict instead of type tuple": lambda gradients, max_norm: clipped(gradients, max_norm)[0],
-    "as value 1": lambda gradients, max_norm: clipped(gradients, max_norm)[::-1],
+    "a dictionary instead of a tuple of 2 values": lambda gradients, max_norm: clipped(gradients, max_norm)[0],
+    "as its first value": lambda gradients, max_norm: clipped(gradients, max_norm)[::-1],
     "Return the one before": lambda gradients, max_norm: (
         clipped(gradients, max_norm)[0],
         clipped(gradients, max_norm)[1].clamp(max=max_norm),

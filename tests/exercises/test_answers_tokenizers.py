@@ -1,7 +1,8 @@
 """Answers that students give to the exercises on text as numbers: right ones pass, wrong ones are told what is off."""
 
+import math
 import re
-from collections import Counter
+from collections import Counter, deque
 from fractions import Fraction
 
 import numpy as np
@@ -39,9 +40,26 @@ def share_as_a_fraction(training, new, n_words):
     return Fraction(sum(word not in known for word in new), len(new))
 
 
+def merged_as_a_pattern(ids, left, right, new):
+    text = re.sub(rf"\b{left} {right}\b", str(new), " ".join(map(str, ids)))
+    return list(map(int, text.split()))
+
+
+def merged_in_one_pass(ids, left, right, new):
+    rest, merged = deque(ids), []
+    while rest:
+        token = rest.popleft()
+        if token == left and rest and rest[0] == right:
+            token = rest.popleft() and new
+        merged.append(token)
+    return merged
+
+
 @pytest.mark.parametrize(
     ("name", "answer"),
     [
+        ("merge_pair", merged_as_a_pattern),
+        ("merge_pair", lambda ids, left, right, new: merged_in_one_pass(tuple(ids), left, right or 0, new)),
         ("pieces_of_code", mask_of_letters),
         ("usable_pairs", counted_with_str),
         ("unknown_share", share_as_a_fraction),
@@ -112,3 +130,66 @@ def softmax_before_the_loss(scores, targets, n_bytes):
 )
 def test_common_slips_in_the_loss_are_named(answer, mistake):
     assert told("three_units", answer).mistake == mistake
+
+
+def joined(separator, pad=""):
+    """Replaces the pair in the text of all numbers."""
+
+    def merge_pair(ids, left, right, new):
+        text = pad + separator.join(map(str, ids)) + pad
+        text = text.replace(f"{pad}{left}{separator}{right}{pad}", f"{pad}{new}{pad}")
+        return [int(number) for number in text.split(separator) if number.strip()]
+
+    return merge_pair
+
+
+@pytest.mark.parametrize("separator", [" ", ",", ", "])
+def test_a_pair_is_not_a_part_of_a_text(separator):
+    assert joined(separator)([17, 7], 7, 7, 8) == [18]
+    assert told("merge_pair", joined(separator)).mistake == "digits_of_other_tokens"
+
+
+def test_a_pair_that_follows_on_another_is_not_forgotten():
+    assert joined(" ", " ")([1, 2, 1, 2], 1, 2, 3) == [3, 1, 2]
+    assert told("merge_pair", joined(" ", " ")).mistake == "only_one_of_two_pairs_in_a_row"
+
+
+def without_what_came_before(text, log_p):
+    best, back = {0: 0.0}, {}
+    for end in range(1, len(text) + 1):
+        for start in range(end):
+            token = text[start:end]
+            if token in log_p and log_p[token] > best.get(end, -math.inf):
+                best[end], back[end] = log_p[token], start
+    tokens, end = [], len(text)
+    while end:
+        tokens.insert(0, text[back[end] : end])
+        end = back[end]
+    return tokens, best[len(text)]
+
+
+def test_a_forgotten_score_of_what_came_before_is_named():
+    result = told("best_segmentation", without_what_came_before)
+    assert result.mistake == "what_came_before_forgotten" and "Add best[m]" in result.message
+
+
+def test_a_list_of_another_length_is_told_as_a_list():
+    def with_an_empty_token(text, log_p):
+        return ["", *without_what_came_before(text, log_p)[0]], 0.0
+
+    message = told("best_segmentation", with_an_empty_token).message
+    assert "best_segmentation returns, as its first value, a list of 3 values instead of 1." in message
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ((2.9, 2048 / 2.9, 2.9), ["you divide the context by the first", "the ratio of the numbers of tokens"]),
+        ((3.36, 2048, 3.36**2), ["vocabulary of 1024", "is the number of tokens"]),
+        ((3.8, 9000, 30), ["is too large", "Your number of bytes in the context and ratio of the pairs are"]),
+    ],
+)
+def test_each_number_that_is_misread_is_told(answer, words):
+    result = told("read_the_context", lambda: answer)
+    assert result.status == "failed" and all(each in result.message for each in words), result
+    assert not any(each in result.message for each in ("follow", "2.88", "not squared", "divided;"))

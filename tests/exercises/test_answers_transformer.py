@@ -505,3 +505,19 @@ def test_whatever_is_returned_beside_the_logits_is_compared(name):
         return {"logits": found["logits"]} | ({name: 1 + found[name]} if name in found else {})
 
     assert f"the first of your activations that differs is `{name}`" in told("real_weights", llama).message
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ((10, 24, 64), ["three quarters of the words", "entries is that of the solid curve"]),
+        ((6, 60, 1024), ["for the solid curve is the one", "for the dashed curve is too large", "not to its square"]),
+        ((23, 31, 400), ["Your length for the solid curve and number of entries are too large"]),
+        ((23, 31, 400), ["Your length for the dashed curve is too small"]),
+        ((40, 10, 4), ["Your two lengths are exchanged", "only the factor"]),
+    ],
+)
+def test_each_number_that_is_misread_from_the_curves_is_told(answer, words):
+    result = told("context_vector", lambda: answer)
+    assert result.status == "failed" and all(each in result.message for each in words), result
+    assert not any(each in result.message for each in ("256", "dashed:", "solid:", "at three quarters", "quarter'"))

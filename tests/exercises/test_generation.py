@@ -396,6 +396,32 @@ def test_shapes_in_words(master):
     )
 
 
+def test_a_dtype_is_said_of_each_result_that_can_have_it(master):
+    results = 'tuple[Float[Tensor, "n_queries"], Int[Tensor, "n"], int, Float[Tensor, ""], dict[str, Tensor]]'
+    edit(master / "exercise.py", "-> [^\n]*:", f"-> {results}:")
+    assert load(master).shapes["returns"] == (
+        "five results: floats, (n_queries,), in the dtype of `queries`; integers, (n,); a whole number; "
+        "a number, in the dtype of `queries`; a dictionary of tensors, in the dtype of `queries`"
+    )
+    edit(master / "exercise.md", "^dtype: queries", "dtype: int64")
+    assert "integers, (n,), `torch.int64`; a whole number; a number; " in load(master).shapes["returns"]
+    edit(master / "exercise.py", "-> [^\n]*:", "-> tuple[int, float]:")
+    with pytest.raises(Refusal, match="the field dtype is 'int64', but no result can have it: two results: a whole"):
+        load(master)
+
+
+def test_a_figure_is_read_without_arguments_and_part_by_part(root, master):
+    edit(master / "exercise.md", "^minutes", "kind: figure\nminutes")
+    with pytest.raises(Refusal, match="hard_lookup reads a figure, so it takes no arguments and needs a function obs"):
+        load(master)
+    slopes = root / "exercises/feedforward/read_the_slopes"
+    shutil.copytree(ROOT / "exercises/feedforward/read_the_slopes", slopes)
+    assert {item["data"][0] for item in public_checks(load(slopes))["expected"][0]["returned"]["items"]} == {"right"}
+    edit(slopes / "exercise.py", '"right" if name == wanted else name for', "name for")
+    with pytest.raises(Refusal, match="observe must return a dictionary, part → "):
+        public_checks(load(slopes))
+
+
 def test_public_checks_name_every_mistake_and_hold_no_code(root, master):
     made = public_checks(load(master))
     assert [mistake["name"] for mistake in made["mistakes"]] == list(load(master).mistakes)

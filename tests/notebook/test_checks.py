@@ -1,8 +1,11 @@
 """Whatever a student writes, the check answers in one or two kind sentences and raises nothing."""
 
 import contextlib
+import importlib
 import itertools
 import json
+import os
+import subprocess
 import sys
 import threading
 import time
@@ -24,6 +27,7 @@ from llm_anatomy.notebook.outcomes import (
     outcome,
     undecodable,
 )
+from llm_anatomy.notebook.sentences import nth
 
 PROPERTIES = """
 import torch
@@ -267,13 +271,13 @@ def test_long_messages_of_many_lines_are_cut():
     ("returned", "words"),
     [
         (lambda x: None, "returns nothing (None): a `return` may be missing"),
-        (lambda x: x, "returns a value of type tensor instead of type tuple"),
+        (lambda x: x, "returns a tensor instead of a tuple of 2 values"),
         (lambda x: (x, x.sum(-1), x), "returns 3 values instead of 2"),
-        (lambda x: (2 * x, None), "returns, as value 2, nothing (None): a `return` may be missing"),
-        (lambda x: (np.array(["a"]), x), "returns, as value 1, a value of type ndarray instead of type tensor"),
-        (lambda x: (2 * x, 3.0), "returns, as value 2, shape () instead of (2,)"),
-        (lambda x: (2 * x, x), "returns, as value 2, shape (2, 3) instead of (2,)"),
-        (lambda x: (2 * x, x.sum(-1) / 0), "returns, as value 2, an infinite number"),
+        (lambda x: (2 * x, None), "returns, as its second value, nothing (None): a `return` may be missing"),
+        (lambda x: (np.array(["a"]), x), "returns, as its first value, a value of type ndarray instead of a tensor"),
+        (lambda x: (2 * x, 3.0), "returns, as its second value, a number instead of a tensor of shape (2,)"),
+        (lambda x: (2 * x, x), "returns, as its second value, shape (2, 3) instead of (2,)"),
+        (lambda x: (2 * x, x.sum(-1) / 0), "returns, as its second value, an infinite number"),
         (lambda x: (x.add_(1), x.sum(-1)), "changes its argument x. It must leave its arguments as they are"),
     ],
 )
@@ -295,7 +299,9 @@ def test_arrays_and_scalars_of_numpy_count_as_tensors_and_numbers(use):
     assert told(in_numpy, "passed")
     use(described(right, CASES))
     assert told(lambda x, factor: (factor * x.numpy(), np.float32(factor) * x.numpy().sum(-1)), "passed")
-    assert told(lambda x, factor: (2 * x.numpy(), x.numpy().sum(-1))).startswith(f"{FIRST}is wrong in value 2")
+    assert told(lambda x, factor: (2 * x.numpy(), x.numpy().sum(-1))).startswith(
+        f"{FIRST}is wrong in its second value: it returns"
+    )
 
 
 def test_a_whole_number_is_exact_whatever_its_type(use):
@@ -309,8 +315,8 @@ def test_a_large_difference_is_a_number_and_a_broken_property_helps(use):
     noise = torch.rand(40, 7, generator=torch.Generator().manual_seed(0))[:4]
     assert "off by up to 238." in told(lambda x, factor: (factor * x + 250 * noise, x.sum(-1)))
     assert told(lambda x, factor: (factor * x + noise[: len(x), : x.shape[1]], x.sum(-1) ** 2)) == (
-        "Not yet: in case 1 (x of shape (4, 7), factor 1.0), scaled_sums is wrong in value 1: it returns numbers that "
-        "are off by up to 0.95. Twice the input should give twice the sums."
+        "Not yet: in case 1 (x of shape (4, 7), factor 1.0), scaled_sums is wrong in its first value: it returns "
+        "numbers that are off by up to 0.95. Twice the input should give twice the sums."
     )
 
 
@@ -334,7 +340,8 @@ def test_a_dtype_is_looked_at_after_all_values(use):
         return (factor * x).double(), factor * x.sum(-1)
 
     assert told(precise, "passed")
-    start = "The values are right, but in case 1 (x of shape (2, 3), factor 2.0), scaled_sums returns, as value 1, "
+    start = "The values are right, but in case 1 (x of shape (2, 3), factor 2.0), scaled_sums returns, "
+    start += "as its first value, "
     assert told(whole) == f"{start}integers instead of floats."
     assert not told(lambda x, factor: whole(3 * x, factor)).startswith("The values are right")
     doubles = [{"x": CASES[0]["x"].double(), "factor": 2.0}, CASES[1]]
@@ -350,11 +357,12 @@ def test_a_dtype_that_is_asked_for_is_told_also_if_it_has_rounded_the_values(use
     x = torch.rand(4, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     wrong = [("halved", lambda x, factor: right(x, factor / 2), "You halve.")]
     use(described(right, [{"x": x, "factor": 2.0}], "", wrong, dtype="x"))
-    wrong = "as value 1, torch.float16 instead of torch.float64 (the dtype of x), which the exercise asks for."
+    wrong = "as its first value, torch.float16 instead of torch.float64 (the dtype of x), which the exercise asks for."
     assert told(rounded) == f"Not yet: in case 1 (x of shape (4, 5), factor 2.0), scaled_sums returns, {wrong}"
     assert told(lambda x, factor: right(x.float(), factor / 2), "mistake") == (
         "Known mistake, halved: You halve. Note the dtype: in case 1 (x of shape (4, 5), factor 2.0), scaled_sums "
-        "returns, as value 1, torch.float32 instead of torch.float64 (the dtype of x), which the exercise asks for."
+        "returns, as its first value, torch.float32 instead of torch.float64 (the dtype of x), which the exercise asks "
+        "for."
     )
     assert told(lambda x, factor: right(x, factor / 2), "mistake") == "Known mistake, halved: You halve."
 
@@ -377,7 +385,7 @@ def test_a_case_that_breaks_by_its_dtype_hides_no_other(use):
         return x @ torch.eye(x.shape[1]) + 1.7 * x[0, 0] + x * x, x.sum(-1)
 
     assert told(answer).startswith(
-        "Not yet: in case 2 (x of shape (2, 3), factor 2.0), scaled_sums is wrong in value 1"
+        "Not yet: in case 2 (x of shape (2, 3), factor 2.0), scaled_sums is wrong in its first value"
     )
     assert "raises RuntimeError" in told(lambda x, factor: right(x @ torch.eye(x.shape[1]), factor))
 
@@ -532,21 +540,134 @@ def endless_with_handler(x, factor):
             time.sleep(0.01)
 
 
-@pytest.mark.parametrize("answer", [endless, endless_with_handler])
-def test_an_endless_loop_is_given_up_and_stopped(answer, monkeypatch):
-    monkeypatch.setattr(checks, "TIME_LIMIT", 0.3)
-    threads = threading.active_count()
-    assert told(answer) == "Not yet: scaled_sums has not finished after 0.3 seconds. Is there a loop that never ends?"
-    for _ in range(100):
-        if threading.active_count() == threads:
-            return
+def stopped(before, seconds=20):
+    """Wait until no more threads are alive than before."""
+    end = time.monotonic() + seconds
+    while threading.active_count() > before and time.monotonic() < end:
         time.sleep(0.05)
-    pytest.fail("the loop still runs")
+    return threading.active_count() <= before
+
+
+def test_an_endless_loop_is_given_up_and_stopped(monkeypatch):
+    monkeypatch.setattr(checks, "TIME_LIMIT", 0.3)
+    before = threading.active_count()
+    said = "Not yet: scaled_sums has not finished after 0.3 seconds of computing. Is there a loop that never ends?"
+    assert told(endless) == said
+    assert stopped(before)
+
+
+def test_an_answer_that_sleeps_is_given_up_by_the_clock_and_stopped(monkeypatch):
+    monkeypatch.setattr(checks, "WALL_LIMIT", 0.3)
+    before = threading.active_count()
+    said = "Not yet: scaled_sums has not finished after 0.3 seconds, of which it has computed for 0. Does it wait for"
+    assert told(endless_with_handler).startswith(said)
+    assert stopped(before)
+
+
+def computing(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def test_only_the_cpu_time_of_the_answer_counts(monkeypatch):
+    """Neither the time in which it waits nor what another thread computes meanwhile."""
+    monkeypatch.setattr(checks, "TIME_LIMIT", 0.3)
+    other = threading.Thread(target=computing, args=(0.5,))
+    other.start()
+    told(lambda x, factor: (other.join(), time.sleep(0.1), right(x, factor))[-1], "passed")
+
+
+SLOW_MODULE = """
+import time
+
+end = time.thread_time() + 0.8
+while time.thread_time() < end:
+    pass
+READY = True
+"""
+
+
+@pytest.fixture
+def slow_module(tmp_path, monkeypatch):
+    """The name of a module whose import computes for longer than an answer may."""
+    (tmp_path / "slow_to_import.py").write_text(SLOW_MODULE, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(checks, "TIME_LIMIT", 0.3)
+    yield "slow_to_import"
+    sys.modules.pop("slow_to_import", None)
+
+
+def test_what_an_answer_imports_takes_no_time_from_it(slow_module):
+    def answer(x, factor):
+        assert importlib.import_module(slow_module).READY
+        return right(x, factor)
+
+    assert told(answer, "passed")
+
+
+def test_an_import_is_never_interrupted(slow_module, monkeypatch):
+    monkeypatch.setattr(checks, "WALL_LIMIT", 0.2)
+    before = threading.active_count()
+
+    def answer(x, factor):
+        importlib.import_module(slow_module)
+        endless(x, factor)
+
+    assert "has not finished after 0.2 seconds" in told(answer)
+    assert stopped(before) and sys.modules[slow_module].READY
+
+
+@pytest.mark.slow
+def test_the_first_optimizer_of_a_session_is_no_loop_on_a_busy_computer():
+    """It imports 800 modules. The check is run where nothing has been imported yet, with less time than that takes."""
+    script = """
+import torch
+from llm_anatomy.notebook import check, checks
+
+
+def adamw_step(x, gradient, m, v, t, eta, alpha, weight_decay):
+    weights = torch.nn.Parameter(x.clone())
+    weights.grad = gradient.clone()
+    optimizer = torch.optim.AdamW([weights], lr=eta * alpha, weight_decay=weight_decay / alpha)
+    optimizer.state[weights] = {"step": torch.tensor(t - 1.0), "exp_avg": m.clone(), "exp_avg_sq": v.clone()}
+    optimizer.step()
+    state = optimizer.state[weights]
+    return weights.detach(), state["exp_avg"], state["exp_avg_sq"]
+
+
+checks.TIME_LIMIT = 0.8
+print(check("optimization/adamw_step", adamw_step).status)
+"""
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * (os.cpu_count() or 1))]
+    try:
+        ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
+    finally:
+        for each in others:
+            each.kill()
+            each.wait()
+    assert ran.stdout == "passed\n", ran.stderr
+
+
+@pytest.mark.parametrize(("limit", "seconds"), [(0.3, 30.0), (30.0, 0.3)])
+def test_an_answer_has_the_time_of_all_exercises_or_that_of_its_own_if_it_is_longer(limit, seconds, use, monkeypatch):
+    monkeypatch.setattr(checks, "TIME_LIMIT", limit)
+    use(described(right, CASES, seconds=seconds))
+    told(lambda x, factor: (computing(0.2), right(x, factor))[1], "passed")
 
 
 def test_an_endless_loop_met_only_by_a_property(monkeypatch):
     monkeypatch.setattr(checks, "TIME_LIMIT", 0.3)
     assert "has not finished after" in told(lambda x, factor: right(x, factor) if factor == 2.0 else endless(x, factor))
+
+
+def test_a_list_that_contains_itself_is_told():
+    def answer(x, factor):
+        returned = [factor * x]
+        returned.append(returned)
+        return returned
+
+    assert "second value" in told(answer)
 
 
 def test_arguments_are_fresh_each_time():
@@ -668,22 +789,37 @@ def texts(use):
     [
         (lambda w: ({"text": "a b a", "ids": [1, 2, 1]}, None), None),
         (lambda w: ({"text": "a b a", "ids": (1, 2, 1)}, None), None),
-        (lambda w: ({"text": "a-b", "ids": [1, 2, 1]}, None), "wrong in value 1: it is wrong in value 'text': it"),
+        (lambda w: ({"text": "a-b", "ids": [1, 2, 1]}, None), "wrong in the value 'text' of its first value: it"),
         (lambda w: ({"text": "a-b", "ids": [1, 2, 1]}, None), "returns 'a-b' instead of 'a b a'"),
-        (lambda w: ({"text": "a b a", "ids": [1, 2, 3]}, None), "it is wrong in value 3: it returns 3 instead of 1"),
-        (lambda w: ({"text": "a b a", "ids": [1, 2]}, None), "as value 1, as value 'ids', 2 values instead of 3"),
+        (
+            lambda w: ({"text": "a b a", "ids": [1, 2, 3]}, None),
+            "is wrong in the third value of the value 'ids' of its first value: it returns 3 instead of 1",
+        ),
+        (
+            lambda w: ({"text": "a b a", "ids": [1, 2]}, None),
+            "as the value 'ids' of its first value, a list of 2 values instead of 3",
+        ),
         (
             lambda w: ({"text": "a b a"}, None),
-            "as value 1, a dictionary with the keys ['text'] instead of ['ids', 'text']",
+            "as its first value, a dictionary with the keys ['text'] instead of ['ids', 'text']",
         ),
-        (lambda w: ({"text": None, "ids": []}, None), "as value 'ids', 0 values instead of 3"),
-        (lambda w: ({"text": None, "ids": [1, 2, 1]}, None), "as value 'text', nothing (None): a `return`"),
-        (lambda w: ({"text": 3, "ids": [1, 2, 1]}, None), "value 'text', a value of type int instead of type str"),
-        (lambda w: (["a b a", [1, 2, 1]], None), "as value 1, a value of type list instead of type dict"),
-        (lambda w: ({1: 2}, None), "as value 1, a dictionary whose keys are not all strings"),
+        (
+            lambda w: ({"text": None, "ids": []}, None),
+            "as the value 'ids' of its first value, an empty list instead of 3 values",
+        ),
+        (
+            lambda w: ({"text": None, "ids": [1, 2, 1]}, None),
+            "as the value 'text' of its first value, nothing (None): a `return`",
+        ),
+        (
+            lambda w: ({"text": 3, "ids": [1, 2, 1]}, None),
+            "value 'text' of its first value, a number instead of a string",
+        ),
+        (lambda w: (["a b a", [1, 2, 1]], None), "as its first value, a list of 2 values instead of a dictionary"),
+        (lambda w: ({1: 2}, None), "as its first value, a dictionary whose keys are not all strings"),
         (
             lambda w: ({"text": "a b a", "ids": [1, 2, 1]}, 1),
-            "as value 2, a value of type int instead of type NoneType",
+            "as its second value, a number instead of None",
         ),
         (lambda w: ({"text": "a b a", "ids": w.pop() and [1, 2, 1]}, None), "changes its argument words. It must"),
     ],
@@ -695,6 +831,53 @@ def test_texts_lists_and_dictionaries(texts, returned, words):
         message = told(lambda words, table: returned(words))
         assert message.startswith("Not yet: in case 1 (words of length 3, table of length 2), words_and_table ")
         assert words in message
+
+
+@pytest.mark.parametrize(("i", "word"), [(0, "first"), (9, "tenth"), (10, "11th"), (20, "21st"), (21, "22nd")])
+def test_the_values_of_a_list_are_counted_from_the_first(i, word, use):
+    assert nth(i) == word
+    use(described(lambda x, factor: [0] * 30, CASES[:1], ""))
+    wrong = [0] * i + [7] + [0] * (29 - i)
+    message = told(lambda x, factor: wrong)
+    assert f"is wrong in its {word} value: it returns 7 instead of 0" in message
+
+
+# Answers that are judged part by part
+
+READING = """
+def observe(returned):
+    "whether the numbers are right"
+    height, width, depth = returned
+    return {
+        "height": "right" if height == 3 else "too large: twice" if height == 6 else "too large",
+        "letter for A": "right" if width == 4 else f"letter {width}",
+        "letter for B": "right" if depth == 5 else f"letter {depth}",
+    }
+"""
+READ_WRONGLY = [
+    ("twice", lambda: (6, 4, 5), "Your height is twice what it should be."),
+    ("exchanged", lambda: (3, 5, 4), "You have exchanged A and B."),
+    ("both", lambda: (6, 8, 5), "You doubled two of them."),
+]
+HINTS = "The hints tell you how to go on."
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ((6, 5, 4), "Your height is twice what it should be. You have exchanged A and B."),
+        ((6, 8, 9), f"You doubled two of them. Your letter for B is not right. {HINTS}"),
+        ((7, 5, 4), f"Your height is too large. You have exchanged A and B. {HINTS}"),
+        ((3, 1, 2), f"Your letters for A and B are not right. {HINTS}"),
+        ((3, 4, 2), f"Your letter for B is not right. {HINTS}"),
+        ((8, 1, 2), f"Your height is too large. Your letters for A and B are not right. {HINTS}"),
+    ],
+)
+def test_each_part_that_is_wrong_gets_its_sentence(answer, message, use):
+    case = {"function": "scaled_sums", "dimensions": {}, "kind": "figure"}
+    use(described(lambda: (3, 4, 5), [{}], READING, READ_WRONGLY, **case))
+    assert told(lambda: (3, 4, 5), "passed") and told(lambda: (6, 4, 5), "mistake")
+    assert told(lambda: answer) == f"Not yet. {message}"
 
 
 # Checks that a notebook brings along

@@ -40,6 +40,7 @@ def digits_of(positions, n_digits):
 
 def cases(generator):
     given = [([6, 1], 3), ([11, 4, 13, 0, 2], 4), ([6, 1, 5, 3, 0], 3), ([77, 40, 126, 19], 7)]
+    given.append(([2**25 + 1, 2**24 + 3], 26))  # more digits than a float32 can hold
     return [{"digits": digits_of(torch.tensor(positions), n_digits)} for positions, n_digits in given]
 
 
@@ -62,4 +63,4 @@ def hidden_cases(generator):
     def drawn(n_positions, n_digits):
         return {"digits": torch.randint(0, 2, (n_positions, n_digits), generator=generator)}
 
-    return [drawn(12, 5), drawn(7, 10), drawn(30, 2), drawn(3, 20), {"digits": torch.tensor([[1], [0]])}]
+    return [drawn(12, 5), drawn(7, 10), drawn(30, 2), drawn(3, 20), drawn(4, 37), {"digits": torch.tensor([[1], [0]])}]

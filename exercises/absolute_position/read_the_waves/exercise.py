@@ -36,8 +36,8 @@ def observe(returned):
     wavelength, width, column = map(float, returned)
     assert wavelength > 0 and width > 0, "the wavelength and the width should be above 0"
     right = 20 * math.pi
-    named = {"right": right, "half": right / 2, "a quarter": right / 4, "twice": 2 * right, "1/2π": 10, "ω": 0.1}
-    named["that of column 0"] = right / 10
+    named = {"right": right, "too short: half": right / 2, "too short: a quarter": right / 4}
+    named |= {"too short: 1/2π": 10, "too short: ω": 0.1}
     near = [name for name, value in named.items() if abs(wavelength / value - 1) <= 0.05]
     first = near[0] if near else "too short" if wavelength < right else "too long"
 
@@ -47,9 +47,9 @@ def observe(returned):
     widths = {"right": 32, "half": 16, "twice": 64, "without 2π": width_by(wavelength, 8)}
     widths["what your wavelength gives"] = width_by(wavelength / (2 * math.pi), 8)
     near = [name for name, value in widths.items() if abs(width - value) <= 1]
-    second = near[0] if near else "too small" if width < 32 else "too large"
-    third = "right" if column == 9 else f"{column:g}"
-    return f"wavelength: {first}", f"width: {second}", f"column: {third}"
+    second = ": ".join(["too small" if width < 32 else "too large", *near[:1]]) if near[:1] != ["right"] else "right"
+    third = "right" if column == 9 else f"not right: {column:g}"
+    return {"wavelength": first, "width": second, "number of the column": third}
 
 
 def hidden_cases(generator):

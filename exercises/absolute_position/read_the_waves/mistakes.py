@@ -12,6 +12,16 @@ def half_a_wave_alone():
     return 31.4, 32, 9
 
 
+def too_short():
+    """Your wavelength is too short, and your width follows from it. Where does the curve rise through 0 again?"""
+    return 55, 34, 9
+
+
+def too_long():
+    """Your wavelength is too long, and your width follows from it. Where does the curve rise through 0 again?"""
+    return 70, 30.5, 9
+
+
 def a_quarter_of_a_wave():
     """You read how long the curve takes to reach its first crest, which is a quarter of a wave. Your width follows from
     this."""
@@ -41,7 +51,7 @@ def twice_the_width():
 
 
 def width_without_two_pi():
-    """Your wavelength is right. Divide it by 2π before you solve for the width."""
+    """For the width, divide the wavelength by 2π before you solve for d."""
     return 62.8, 8 * math.log(10000) / math.log(62.8), 9
 
 

@@ -47,7 +47,7 @@ def cases(generator):
     opposite = {  # the largest product in size is negative
         "queries": torch.tensor([[1.0, 2.0], [2.0, -1.0]]),
         "keys": torch.tensor([[-3.0, 1.0], [1.0, 1.0], [0.0, 3.0]]),
-        "values": torch.tensor([[5.0], [6.0], [7.0]]),
+        "values": torch.tensor([[5.0, 1.0], [6.0, 2.0], [7.0, 9.0]]),  # as wide as the keys
     }
 
     def drawn(n_queries, n_keys, d_head, d_value):

@@ -6,7 +6,8 @@ def _normalised(shifted):
 
 
 def nothing_subtracted(scores):
-    """You take the exponentials of the scores as they are. The exponential of 1000 is too large for any float."""
+    """You take the exponentials of the scores as they are, or of even larger numbers. The exponential of 1000 is too
+    large for any float."""
     return _normalised(scores)
 
 

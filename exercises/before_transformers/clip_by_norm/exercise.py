@@ -44,8 +44,8 @@ def cases(generator):
     return [
         {"gradients": {"a": torch.tensor([3.0]), "b": torch.tensor([4.0])}, "max_norm": 1.0},
         {"gradients": {"a": torch.tensor([0.3, 0.4]), "b": torch.tensor([0.5])}, "max_norm": 2.0},
-        drawn(1.5, w=(2, 3), b=(4,)),
-        drawn(0.5, u=(3, 2), v=(1, 5), c=(2,)),
+        drawn(1.5, w=(3, 4), b=(2,)),  # the first is the longest, in the first case it is the last
+        drawn(0.1, u=(3, 2), v=(1, 5), c=(2,)),  # max_norm times the length is below 1
         {"gradients": {"a": torch.zeros(2), "b": torch.zeros(1, 3)}, "max_norm": 1.0},
     ]
 

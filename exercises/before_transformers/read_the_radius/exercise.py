@@ -31,20 +31,22 @@ def observe(returned):
     solid, dashed, steps = map(float, returned)
     assert all(map(math.isfinite, (solid, dashed, steps))), "all three numbers should be finite"
 
-    def read(value, right, margin, **others):
-        named = {name: other for name, other in others.items() if abs(value - other) <= margin}
+    def read(value, right, margin, near):
         if abs(value - right) <= margin:
             return "right"
-        return next(iter(named), "too small" if value < right else "too large")
+        return ": ".join(["too small" if value < right else "too large", *near[:1]])
 
-    slopes = {"per_ten_steps": 0.9**10, "inverted": 1 / 0.9, "decades": 1 - 1 / 21.85, "level": 1.0}
-    rises = {"per_ten_steps": 1.1**10, "inverted": 1 / 1.1, "level": 1.0}
-    times = {"half": math.log(2) / -math.log(0.9), "e": 1 / -math.log(0.9)}
-    first, second = read(solid, 0.9, 0.0151, **slopes), read(dashed, 1.1, 0.0151, **rises)
-    third = read(steps, math.log(10) / -math.log(0.9), 3.3)
-    if third != "right":
-        third = next((name for name, value in times.items() if abs(steps / value - 1) < 0.15), third)
-    return f"solid {first}; dashed {second}; steps {third}"
+    def radius(value, right):
+        others = {"for ten steps": right**10, "inverted": 1 / right, "level": 1.0}
+        return read(value, right, 0.0151, [name for name, other in others.items() if abs(value - other) <= 0.0151])
+
+    times = {"to a half": math.log(2) / -math.log(0.9), "to 1/e": 1 / -math.log(0.9)}
+    near = [name for name, value in times.items() if abs(steps / value - 1) < 0.15]
+    return {
+        "spectral radius of the solid curve": radius(solid, 0.9),
+        "spectral radius of the dashed curve": radius(dashed, 1.1),
+        "number of steps": read(steps, math.log(10) / -math.log(0.9), 3.3, near),
+    }
 
 
 def hidden_cases(generator):

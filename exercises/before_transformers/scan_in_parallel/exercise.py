@@ -46,7 +46,7 @@ def accepted_halves(a, b):
 
 def cases(generator):
     small = {"a": torch.tensor([[0.5], [0.5], [2.0]]), "b": torch.tensor([[1.0], [1.0], [3.0]])}
-    reset = {"a": torch.tensor([[0.5], [0.0], [0.5], [1.0]]), "b": torch.tensor([[4.0], [2.0], [-1.0], [0.5]])}
+    reset = {"a": torch.tensor([[0.5], [0.0], [-0.5], [1.0]]), "b": torch.tensor([[4.0], [2.0], [-1.0], [0.5]])}
 
     def drawn(n_steps, n_channels):
         a = torch.rand(n_steps, n_channels, generator=generator).round(decimals=1)
@@ -90,6 +90,7 @@ def hidden_cases(generator):
     def drawn(n_steps, n_channels):
         a = 1.2 * torch.rand(n_steps, n_channels, generator=generator)
         a[n_steps // 2, 0] = 0.0
+        a[-1] *= -1  # nothing says that a is positive
         return {"a": a, "b": torch.randn(n_steps, n_channels, generator=generator)}
 
     return [drawn(13, 3), drawn(2, 5), drawn(33, 2), drawn(8, 4)]

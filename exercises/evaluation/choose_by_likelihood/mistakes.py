@@ -55,6 +55,11 @@ def added(choices, n_tokens, log_probs, alone):
     return _chosen(scores | {"unconditional": log_probs + alone})
 
 
+def nothing_subtracted(choices, n_tokens, log_probs, alone):
+    """Your unconditional answer is the raw one. Subtract the sums in `alone` before you compare."""
+    return _chosen(_scores(choices, n_tokens, log_probs, alone) | {"unconditional": log_probs})
+
+
 def alone_only(choices, n_tokens, log_probs, alone):
     """Only your unconditional answer is wrong: you take the choice that is most likely without the question."""
     return _chosen(_scores(choices, n_tokens, log_probs, alone) | {"unconditional": alone})

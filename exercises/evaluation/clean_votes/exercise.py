@@ -85,6 +85,7 @@ def cases(generator):
         _rows("7|ann|y|x|A \n8|ann|x|y|a"),
         _rows("1|ann|p|p|a\n1|ann|q|p|tie\n2|bob|q|p|a\n2|cid|q|p|a\n2|bob|p|q|b"),
         _rows("1|ann|m|n|a\n2|ann|n|m|b\n2|bob|n|m|Both_bad\n3|bob|m|k|a\n3|ann|k|m|tie (bothbad)"),
+        _rows("2|ann|b|a|a\n1|ann|b|a|b\n2|ann|b|a|b"),  # a battle whose rows do not follow each other
         _rows("1|11|v|u|a\n11|1|u|v|a\n11|2|u|v|tied\n12|1|w|v|\n12|2|w|v|Tie"),
     ]
 

@@ -73,7 +73,7 @@ def words_below(translation, references, n):
 
 
 def last_ngram_forgotten(translation, references, n):
-    """The last n-gram of each text is missing: a text of m words has m − n + 1 of them."""
+    """The last n-gram of a text is missing, of the translation or of all texts: m words have m − n + 1 n-grams."""
 
     def counts(words):
         return Counter(_grams(words, n)[:-1])

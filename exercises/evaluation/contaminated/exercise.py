@@ -89,6 +89,7 @@ def cases(generator):
         (["it's so", "its so", "so it"], ["its so", "so - it"], [True, False, False], 2),
         (["a b c d", "e f g h", "k l"], ["x c d y", "f g q", "z"], [True, False, False], 2),
         (["p q r", "q r s", "r"], ["p", "q r", "rs"], [True, False, True], 3),
+        (["z y", "a b", "a b"], ["a b"], [True, False, False], 2),  # a question twice, and not in alphabetical order
         (
             ["well-known lake", "known lake", "art is", "to be"],
             ["the well known\nlake", "smart is", "to-be"],
@@ -119,7 +120,7 @@ def hidden_cases(generator):
     def drawn(n_questions, n_texts, length, n):
         questions = [text(2 + i % length) for i in range(n_questions)] + ["Q r s", "t u v", "w x", "y", "k l m n o"]
         questions += ["o-n z", "f g h i", "f's g's h's i's", "j j j j"]
-        questions += ["v u z y x", "(k 'l"]
+        questions += ["v u z y x", "(k 'l", "y"]
         more = ["v u z y", "k l q", "x o n z", "f\ng\nh\ni", "f s g s h s", "jj j j j", "on z"]
         texts = (
             [text(6) for _ in range(n_texts)] + ["q, R S", "t u", "v", "x w", "Y!", "o n m l k", "k l z m n o"] + more
@@ -136,6 +137,7 @@ def hidden_cases(generator):
             False,
             True,
             False,
+            True,
         ]
         return dict(zip(NAMES, (questions, texts, right, n), strict=True))
 

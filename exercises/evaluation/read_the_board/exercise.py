@@ -27,7 +27,7 @@ def cases(generator):
 
 
 def observe(returned):
-    """the ranks, the letters and the chance, with a margin"""
+    """whether each of the five entries is right, the chance with a margin"""
     names = ("rank of E", "rank of D", "fewest votes", "sure pair", "B against D")
     assert isinstance(returned, dict), "return a dictionary"
     given = {str(name).strip().lower(): value for name, value in returned.items()}
@@ -52,8 +52,18 @@ def observe(returned):
             except (TypeError, ValueError):
                 raise AssertionError(f"the entry {name!r} is {value!r}, which is not a number") from None
     chance = found["B against D"]
-    sizes = {0.5: "below one half", 0.5499: "too small", 0.6501: "right", 1.0001: "too large"}
-    return found | {"B against D": next((size for end, size in sizes.items() if chance < end), "more than one")}
+    sizes = {0.5: "too small: below one half", 0.5499: "too small", 0.6501: "right", 1.0001: "too large"}
+
+    def rank(value):
+        return "right" if value == 4 else f"too {'small' if value < 4 else 'large'}: {value:g}"
+
+    return {
+        "rank of E": rank(found["rank of E"]),
+        "rank of D": rank(found["rank of D"]),
+        "model with the fewest votes": {"E": "right"}.get(found["fewest votes"], found["fewest votes"]),
+        "sure pair": {"CD": "right"}.get(found["sure pair"], found["sure pair"]),
+        "chance of B against D": next((size for end, size in sizes.items() if chance < end), "too large: above one"),
+    }
 
 
 def hidden_cases(generator):

@@ -87,6 +87,16 @@ def sets_of_words(prediction, answers):
     return _scores(prediction, answers, f1)
 
 
+def common_words_once(prediction, answers):
+    """You count each common word as one match, even if both sides have it twice. A word matches as often as both sides
+    have it."""
+
+    def f1(a, b):
+        return 2 * len(set(a) & set(b)) / (len(a) + len(b)) if a and b else float(a == b)
+
+    return _scores(prediction, answers, f1)
+
+
 def repeated_words_match(prediction, answers):
     """You count a word of the prediction as a match each time, even if the answer has it less often."""
 

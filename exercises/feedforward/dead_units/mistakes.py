@@ -108,8 +108,8 @@ def by_sequence(x, real, w_1):
 
 
 def mean_is_negative(x, real, w_1):
-    """Your share is right, but you call a unit dead if its input is negative on average. One token with an output above
-    0 is enough to keep it alive."""
+    """Your share is right, but you call a unit dead if its input is negative on average, or at the last token. One
+    token with an output above 0 is enough to keep it alive."""
     return int((x[real] @ w_1).mean(0).le(0).sum()), _zeros(x, real, w_1)
 
 

@@ -19,7 +19,7 @@ def cases(generator):
 
 
 def observe(returned):
-    """which activation you give to each curve"""
+    """whether each curve has its name"""
     known = ("elu", "gelu", "softplus", "squared_relu", "swish")
     returned = returned.tolist() if hasattr(returned, "tolist") else returned
     assert isinstance(returned, tuple | list) and len(returned) == 5, "a list of five names is needed"
@@ -28,7 +28,9 @@ def observe(returned):
     strange = [name for name, read in zip(returned, names, strict=True) if read not in known]
     assert not strange, f"{strange[0]!r} is not one of the five names"
     assert len(set(names)) == 5, "each of the five names belongs to one curve"
-    return tuple(f"{curve}: {name}" for curve, name in zip("ABCDE", names, strict=True))
+    right = ("swish", "squared_relu", "elu", "gelu", "softplus")
+    read = zip("ABCDE", names, right, strict=True)
+    return {f"name for curve {curve}": "right" if name == wanted else name for curve, name, wanted in read}
 
 
 def hidden_cases(generator):

@@ -9,8 +9,8 @@ def elu_and_softplus_exchanged():
 
 
 def both_pairs_exchanged():
-    """Only the squared ReLU is right. ELU is exactly a straight line on the right, and GELU's gate Φ goes from 0 to 1
-    faster than σ."""
+    """You have exchanged GELU and Swish, and also ELU and softplus. GELU's gate Φ goes from 0 to 1 faster than σ, and
+    ELU is exactly a straight line on the right."""
     return ["gelu", "squared_relu", "softplus", "swish", "elu"]
 
 

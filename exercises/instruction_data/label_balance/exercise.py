@@ -48,7 +48,7 @@ def cases(generator):
         {"labels": ["a", "", "B", "b", " a", "c", "B", "b"]},
         {"labels": ["spam"] * 3 + [" Spam"]},
         {"labels": ["no", "no.", "\nno"]},
-        {"labels": ["not A", "nota", "not a"]},
+        {"labels": ["not A", "nota", "not a", "not  a"]},
         {"labels": ["en", "fr", "es", "EN", "fr", "EN", "de ", "", "it", "en"]},
     ]
 
@@ -62,11 +62,11 @@ def property_equal_labels(answer, generator):
 
 def hidden_cases(generator):
     def drawn(n_labels, n):
-        forms = ("{}", "{}\n", " {}", "{}.", "{0} {0}", "{0}{0}")
+        forms = ("{}", "{}\n", " {}", "{}.", "{0} {0}", "{0}{0}", "{0}  {0}")
         found = [""]
         for i in range(n):
             label = "abcdefgh"[int(n_labels * torch.rand(1, generator=generator).item() ** 2)]
-            label = forms[i % 6].format(label)
+            label = forms[i % 7].format(label)
             found.append(label.upper() if i % 3 == 0 else label)
         return {"labels": found}
 

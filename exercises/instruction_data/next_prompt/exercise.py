@@ -44,6 +44,7 @@ def cases(generator):
         {"instructions": ["Sing."], "n_new": 2},
         {"instructions": [" Name a\nbird.", "Task 4 of the list is hard.  Why?"], "n_new": 1},
         {"instructions": lecture[2:7], "n_new": 12},
+        {"instructions": ["Rhyme.", "Sing.", "Rhyme."], "n_new": 4},  # `index` would find the first of two equal ones
     ]
 
 
@@ -69,4 +70,5 @@ def property_last_line_is_open(answer, generator):
 
 def hidden_cases(generator):
     texts = ["Sort the\n  words.", "Name two\trivers.", "Spell the word.", " Add 2  and 3.\n", "Is it spam?", "Rhyme."]
-    return [{"instructions": texts[:n], "n_new": n_new} for n, n_new in ((6, 7), (4, 3), (3, 9), (2, 1))]
+    texts += [texts[1], "Rhyme."]
+    return [{"instructions": texts[:n], "n_new": n_new} for n, n_new in ((8, 7), (4, 3), (3, 9), (2, 1))]

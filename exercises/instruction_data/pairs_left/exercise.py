@@ -62,6 +62,7 @@ def cases(generator):
         {"texts": [["a", "a", "b"], ["a", "a", "c"]], "threshold": 0.55},
         {"texts": [["b", "a"], ["a", "b"], ["a"]], "threshold": 0.65},
         {"texts": [["a"], ["a", "b", "c"]], "threshold": 0.5},
+        {"texts": [["go", "on"], ["come", "on"], ["come", "by"]], "threshold": 0.5},  # one word decides
         {"texts": [["a", "b"], ["c"], ["a", "b"], ["b", "a", "c"]], "threshold": 0.75},
         {"texts": _drawn(generator, 20, 7, 3, 9), "threshold": 0.7},
         {"texts": _drawn(generator, 25, 5, 1, 12), "threshold": 0.62},

@@ -68,7 +68,8 @@ def factor_forgotten(texts, threshold):
 
 
 def longer_text(texts, threshold):
-    """In the first bound, you put the length of the longer text into the formula."""
+    """Your first bound leaves out no pair at all. Put the length of the shorter text into the formula for F, and
+    divide by both lengths."""
     return _left(texts, threshold, first=lambda a, b: 2 * max(len(a), len(b)) / (len(a) + len(b)))
 
 

@@ -20,6 +20,7 @@ def cases(generator):
     return [{}]
 
 
+RIGHT = {"refused": 220, "stricter": 260, "new": 90}
 READINGS = {
     "refused": (80, 140, 220, 330, 780),
     "stricter": (110, 150, 190, 260, 340, 480),
@@ -28,7 +29,7 @@ READINGS = {
 
 
 def observe(returned):
-    """the four numbers, within the allowed error"""
+    """whether each of the four numbers is right, within the allowed error"""
     assert isinstance(returned, dict), "return a dictionary"
     given = {str(name).strip().lower(): value for name, value in returned.items()}
     found = {}
@@ -40,10 +41,12 @@ def observe(returned):
         except (TypeError, ValueError):
             raise AssertionError(f"the entry {name!r} is {given[name]!r}, which is not a number") from None
         if name == "half":
-            found[name] = round(number, 2)
-            continue
-        nearest = min(READINGS[name], key=lambda reading: abs(reading - number))
-        found[name] = float(nearest if abs(nearest - number) <= 15 else round(number, 2))
+            right, read = 0.5, round(number, 2)
+        else:
+            right, read = RIGHT[name], min(READINGS[name], key=lambda reading: abs(reading - number))
+            read = read if abs(read - number) <= 15 else round(number, 2)
+        part = 'threshold "half"' if name == "half" else f'number for "{name}"'
+        found[part] = "right" if read == right else f"too {'small' if read < right else 'large'}: {read:g}"
     return found
 
 

@@ -97,6 +97,7 @@ def cases(generator):
         _rows(("4: why?", "a", "A"), ("4: why?", "a", "A")),
         _rows(("Say it twice.", "ha", "ha ha")),
         _rows(("Go.", "", "A"), ("Go.", "", "a")),
+        _rows(("Go.", "", "Output:A gull.")),
         _rows(("5. Go.", "", "a"), ("6. Go.", "", "a")),
         _rows(("Write the form.", "", "output: a")),
         _rows(("Which comes last?", "dog, ant", "ant")),

@@ -137,8 +137,8 @@ def greedy(first, second):
 
 
 def every_match_counts(first, second):
-    """Your table adds 1 to the larger neighbour wherever two words are the same. So a word can be used twice; add 1 to
-    the entry diagonally above."""
+    """Where two words are the same, your table adds 1 to the entry above or to the left. So a word can be used twice;
+    add 1 to the entry diagonally above."""
 
     def length(a, b):
         row = [0] * (len(b) + 1)

@@ -24,7 +24,7 @@ MODELS = ("multi-head", "grouped", "multi-query", "latent", "window")
 
 
 def observe(returned):
-    """the letters, the number of key-value heads, and whether the length is right, with a margin"""
+    """whether the letters, the number of key-value heads and, with a margin, the length are right"""
     assert isinstance(returned, dict), "return a dictionary"
     missing = [name for name in (*MODELS, "key-value heads", "length") if name not in returned]
     assert not missing, f"the entry {missing[0]!r} is missing" if missing else ""
@@ -39,13 +39,13 @@ def observe(returned):
     except ValueError:
         raise AssertionError("the number of key-value heads and the length should be numbers without words") from None
     assert heads in (1, 2, 4, 8, 16, 32), "the number of key-value heads should be a power of 2, from 1 to 32"
-    size = "right" if abs(length - 4096) <= 0.2001 * 4096 else "too short" if length < 4096 else "too long"
     curves = dict(zip(MODELS, "CEDAB", strict=True))
-    letters = {
-        name: f"{letter if letter != curves[name] else 'the right curve'} for {name!r}"
-        for name, letter in letters.items()
-    }
-    return letters | {"key-value heads": f"{int(heads)} key-value heads", "length": size}
+    found = {f'letter for "{name}"': "right" if letters[name] == curves[name] else letters[name] for name in MODELS}
+    found["number of key-value heads"] = (
+        "right" if heads == 8 else f"too {'small' if heads < 8 else 'large'}: {int(heads)}"
+    )
+    size = "too short" if length < 4096 else "too long"
+    return found | {"length of the window": "right" if abs(length - 4096) <= 0.2001 * 4096 else size}
 
 
 def hidden_cases(generator):

@@ -40,33 +40,33 @@ def window_and_single_exchanged():
 
 
 def size_of_a_group():
-    """Only your number of key-value heads is wrong: 4 is the number of query heads that share one. How many groups of
-    4 do 32 heads make?"""
+    """Your number of key-value heads is the number of query heads that share one. How many groups of 4 do 32 heads
+    make?"""
     return RIGHT | {"key-value heads": 4}
 
 
 def sixteen_heads():
-    """Only your number of key-value heads is wrong. By which factor is the grouped curve lower than the highest one?
-    It is more than 2."""
+    """Your number of key-value heads is too large. By which factor is the grouped curve lower than the highest one? It
+    is more than 2."""
     return RIGHT | {"key-value heads": 16}
 
 
 def two_heads():
-    """Only your number of key-value heads is wrong. By which factor is the grouped curve lower than the highest one?
-    It is less than 16."""
+    """Your number of key-value heads is too small. By which factor is the grouped curve lower than the highest one? It
+    is less than 16."""
     return RIGHT | {"key-value heads": 2}
 
 
 def all_heads():
-    """Only your number of key-value heads is wrong: it is that of multi-head attention."""
+    """Your number of key-value heads is that of multi-head attention."""
     return RIGHT | {"key-value heads": 32}
 
 
 def too_long():
-    """Only your length is too large. At how many tokens does the curve bend?"""
+    """Your window is too long. At how many tokens does the curve bend?"""
     return RIGHT | {"length": 8192}
 
 
 def too_short():
-    """Only your length is too small. At how many tokens does the curve bend?"""
+    """Your window is too short. At how many tokens does the curve bend?"""
     return RIGHT | {"length": 2048}

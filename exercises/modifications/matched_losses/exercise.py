@@ -60,7 +60,7 @@ def cases(generator):
     steps = torch.tensor([40.0, 80.0, 120.0, 160.0, 200.0])
     baseline = torch.tensor([4.61, 3.72, 3.21, 2.92, 2.71])
     variant = torch.tensor([4.53, 3.58, 3.04, 2.741, 2.651])
-    uneven = (torch.tensor([2.0, 6.0, 16.0]), torch.tensor([8.0, 5.0, 4.0]), torch.tensor([9.0, 6.0, 3.0]))
+    uneven = (torch.tensor([2.0, 6.0, 16.0]), torch.tensor([8.0, 4.0, 5.0]), torch.tensor([9.0, 3.0, 6.0]))
     return [
         dict(zip(NAMES, each, strict=True))
         for each in (
@@ -87,6 +87,7 @@ def hidden_cases(generator):
         between = 70 + torch.randperm(560, generator=generator)[: n - 2].sort().values
         steps = torch.tensor([60.0, *between.tolist(), 640.0])
         losses = 5 - torch.rand(2, n, generator=generator).cumsum(1) * 2 / n
+        losses += torch.rand(2, n, generator=generator)  # a loss may also rise
         return dict(zip(NAMES, (steps, *losses, ratio), strict=True))
 
     return [drawn(6, 1.25), drawn(8, 0.625), drawn(5, 2.5), drawn(9, 0.375)]

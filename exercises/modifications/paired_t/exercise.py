@@ -57,7 +57,7 @@ def cases(generator):
     return [
         {"baseline": [2.31, 2.18, 2.44, 2.25, 2.37], "variant": [2.27, 2.16, 2.38, 2.22, 2.32]},
         {"baseline": [4.0, 6.0], "variant": [5.0, 9.0]},
-        {"baseline": [1.5, 1.1, 1.9, 1.2], "variant": [1.9, 1.3, 2.6, 1.4]},
+        {"baseline": [1.5, 1.1, 1.5, 1.2], "variant": [1.9, 1.3, 1.9, 1.4]},  # two seeds have equal losses
         {"baseline": [2.1, 2.5, 2.9], "variant": [2.8, 1.9, 2.2]},
     ]
 

@@ -51,6 +51,7 @@ def cases(generator):
         (*t5, False, False, 128, True),
         (3, 5, 7, 2, False, True, 3, True),
         (4, 6, 9, 3, True, False, 2, True),
+        (3, 5, 8, 2, True, True, 4, False),  # wider embeddings are projected, too
     ]
     return [dict(zip(NAMES, row, strict=True)) for row in rows]
 
@@ -66,5 +67,6 @@ def hidden_cases(generator):
         (24, 40, 100, 5, True, True, 6, True),
         (30, 70, 90, 7, False, True, 30, False),
         (10, 20, 50, 4, True, False, 5, False),
+        (12, 20, 40, 3, False, True, 16, True),
     ]
     return [dict(zip(NAMES, row, strict=True)) for row in rows]

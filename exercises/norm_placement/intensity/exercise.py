@@ -40,6 +40,8 @@ def cases(generator):
     return [
         case(4096, 1024, 4096, 2, 312e12, 2039e9),  # an A100
         case(1, 1024, 4096, 2, 312e12, 2039e9),
+        case(256, 1024, 1024, 2, 312e12, 2039e9),  # a little more than the A100's own 153
+        case(200, 1000, 1100, 2, 312e12, 2039e9),  # a little less
         case(2, 3, 5, 4, 3.0, 2.0),
         case(3, 7, 2, 1, 1.0, 2.0),
         case(300, 500, 20, 2, 8.1, 0.25),
@@ -67,4 +69,6 @@ def property_more_tokens(answer, generator):
 def hidden_cases(generator):
     names = ("n_tokens", "d_in", "d_out", "n_bytes", "peak", "bandwidth")
     values = [(512, 768, 3072, 4, 19.5e12, 2039e9), (16, 4096, 11008, 2, 989.4e12, 3350e9), (5, 2, 9, 8, 1.0, 6.0)]
-    return [dict(zip(names, each, strict=True)) for each in [*values, (64, 32, 256, 2, 65e12, 320e9)]]
+    values += [(64, 32, 256, 2, 65e12, 320e9), (90, 300, 400, 4, 19.5e12, 1e12)]
+    values += [(n_tokens, 2048, 1536, 2, 989.4e12, 3350e9) for n_tokens in (400, 480)]
+    return [dict(zip(names, each, strict=True)) for each in values]

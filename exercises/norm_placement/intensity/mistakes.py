@@ -23,6 +23,18 @@ def bandwidth_over_peak(n_tokens, d_in, d_out, n_bytes, peak, bandwidth):
     return _answer(n_tokens, d_in, d_out, n_bytes, peak, bandwidth, bound=bandwidth / peak)
 
 
+def compared_with_too_large_a_number(n_tokens, d_in, d_out, n_bytes, peak, bandwidth):
+    """Your intensities are right, but you compare them with too large a number. `bandwidth` is in bytes already, so
+    `n_bytes` has no place in this comparison."""
+    return _answer(n_tokens, d_in, d_out, n_bytes, peak, bandwidth, bound=peak * n_bytes / bandwidth)
+
+
+def compared_with_too_small_a_number(n_tokens, d_in, d_out, n_bytes, peak, bandwidth):
+    """Your intensities are right, but you compare them with too small a number. `bandwidth` is in bytes already, so
+    `n_bytes` has no place in this comparison."""
+    return _answer(n_tokens, d_in, d_out, n_bytes, peak, bandwidth, bound=peak / n_bytes / bandwidth)
+
+
 def the_usual_words(n_tokens, d_in, d_out, n_bytes, peak, bandwidth):
     """Your intensities are right, but your words are the same in every case. Compare each intensity with that of the
     processor."""

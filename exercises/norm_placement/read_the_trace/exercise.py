@@ -32,7 +32,7 @@ NAMES = ("post without warm-up", "post with warm-up", "pre without warm-up", "sm
 
 
 def observe(returned):
-    """the letters, and whether the level is right, with a margin"""
+    """whether the letters and, with a margin, the level are right"""
     assert isinstance(returned, dict), "return a dictionary"
     missing = [name for name in (*NAMES, "level") if name not in returned]
     assert not missing, f"the entry {missing[0]!r} is missing" if missing else ""
@@ -45,11 +45,8 @@ def observe(returned):
     assert math.isfinite(level), "the level should be a number"
     size = "right" if abs(level - 3.08) <= 0.07001 else "too low" if level < 3.08 else "too high"
     right = dict(zip(NAMES, "CABC", strict=True))
-    said = {
-        name: f"{letter if letter != right[name] else 'the right letter'} for {name!r}"
-        for name, letter in letters.items()
-    }
-    return said | {"level": f"a level that is {size}"}
+    said = {f'letter for "{name}"': "right" if letters[name] == right[name] else letters[name] for name in NAMES}
+    return said | {"level": size}
 
 
 def hidden_cases(generator):

@@ -36,27 +36,21 @@ def turned_the_other_way_round():
 
 
 def best_run_has_the_smallest_gradient():
-    """Only your smallest gradient is wrong: you name the pre-norm run, which trains best. Look at the second panel:
-    does a small gradient mean that a model trains well?"""
+    """The run that you name for the smallest gradient is the one that trains best. Look at the second panel: does a
+    small gradient mean that a model trains well?"""
     return RIGHT | {"smallest gradient": "B"}
 
 
 def largest_gradient():
-    """Only your smallest gradient is wrong: you name the run with the largest one in the second half."""
+    """The run that you name for the smallest gradient has the largest one in the second half."""
     return RIGHT | {"smallest gradient": "A"}
 
 
 def level_too_low():
-    """Only your level is too low. At which loss does the curve stay that does not come down any further?"""
+    """Your level is too low. At which loss does the curve stay that does not come down any further?"""
     return RIGHT | {"level": 2.4}
 
 
 def level_too_high():
-    """Only your level is too high. At which loss does the curve stay that does not come down any further?"""
+    """Your level is too high. At which loss does the curve stay that does not come down any further?"""
     return RIGHT | {"level": 3.6}
-
-
-def level_and_gradient_of_another_run():
-    """Your three curves are right, but your level is too low, and the gradient is not that of the stuck run either.
-    Which run is stuck, and what does the second panel say about it?"""
-    return RIGHT | {"level": 2.4, "smallest gradient": "B"}

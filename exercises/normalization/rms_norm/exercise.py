@@ -40,7 +40,7 @@ def tokens(generator, *shape, dtype=torch.float32, weight_dtype=torch.float32, s
 
 def cases(generator):
     lecture = torch.tensor([[1.0, 3.0, 5.0, 7.0], [3.0, 4.0, 6.0, 2.0], [8.0, 3.0, 2.0, 1.0]])
-    small = {"x": torch.tensor([1.0, 7.0]), "weight": torch.tensor([2.0, 3.0]), "eps": 39.0}
+    small = {"x": torch.tensor([1.0, 7.0]), "weight": torch.tensor([2.0, -3.0]), "eps": 39.0}  # one gain is negative
     half = {"dtype": torch.float16, "size": 400.0}  # squares beyond float16
     return [
         {"x": lecture, "weight": torch.ones(4), "eps": 1e-5},

@@ -51,6 +51,8 @@ def cases(generator):
         [(2001, D), (2002, E), (2002, D)],
         [(2012, D), (2010, D), (2011, B), (2012, E), (2012, D), (2010, D)],
         [(2007, D), (2006, D)],
+        [(2001, E), (2003, D), (2002, E)],  # only the last year has a decoder
+        [(2004, D), (2005, B)],  # without decoders and without encoders
         [(2032, D), (2033, D), (2033, E), (2033, B), (2033, D), (2034, D)],
     ]
     return [{"years": [y for y, _ in each], "branches": [b for _, b in each]} for each in lists]

@@ -18,8 +18,8 @@ def values_not_shared(d_model, n_layers, n_heads, n_kv_heads, d_ff, n_vocab, tie
     return _count(*given, square=3, shared=1)
 
 
-def keys_alone(d_model, n_layers, n_heads, n_kv_heads, d_ff, n_vocab, tie_embeddings):
-    """You count one matrix for keys and values together. Each of the two has its own."""
+def one_matrix_for_keys_and_values(d_model, n_layers, n_heads, n_kv_heads, d_ff, n_vocab, tie_embeddings):
+    """You count one matrix of `n_kv_heads` heads. There are two, one for the keys and one for the values."""
     return _count(d_model, n_layers, n_heads, n_kv_heads, d_ff, n_vocab, tie_embeddings, shared=1)
 
 
@@ -43,13 +43,14 @@ def no_gate(d_model, n_layers, n_heads, n_kv_heads, d_ff, n_vocab, tie_embedding
     return _count(d_model, n_layers, n_heads, n_kv_heads, d_ff, n_vocab, tie_embeddings, gated=2)
 
 
-def no_output_matrix(d_model, n_layers, n_heads, n_kv_heads, d_ff, n_vocab, tie_embeddings):
-    """Your attention has three matrices. The one of the output is missing."""
+def one_large_matrix_missing(d_model, n_layers, n_heads, n_kv_heads, d_ff, n_vocab, tie_embeddings):
+    """One of the two large matrices of your attention is missing: that of the output, or that of the queries."""
     return _count(d_model, n_layers, n_heads, n_kv_heads, d_ff, n_vocab, tie_embeddings, square=1)
 
 
-def shared_queries(d_model, n_layers, n_heads, n_kv_heads, d_ff, n_vocab, tie_embeddings):
-    """Your queries have only `n_kv_heads` heads. It is the keys and the values that are shared."""
+def narrow_queries_or_output(d_model, n_layers, n_heads, n_kv_heads, d_ff, n_vocab, tie_embeddings):
+    """One of your two large matrices, that of the queries or that of the output, has only `n_kv_heads` heads. It is the
+    keys and the values that are shared."""
     return _count(d_model, n_layers, n_heads, n_kv_heads, d_ff, n_vocab, tie_embeddings, square=1, shared=3)
 
 
@@ -64,7 +65,7 @@ def no_last_norm(d_model, n_layers, n_heads, n_kv_heads, d_ff, n_vocab, tie_embe
 
 
 def one_norm_in_each_block(d_model, n_layers, n_heads, n_kv_heads, d_ff, n_vocab, tie_embeddings):
-    """Your blocks have one norm each. There are two: one for attention and one for the feed-forward layer."""
+    """You count one norm in each block. There are two: one for attention and one for the feed-forward layer."""
     return _count(d_model, n_layers, n_heads, n_kv_heads, d_ff, n_vocab, tie_embeddings, norms=1)
 
 
@@ -78,8 +79,8 @@ def no_norms(d_model, n_layers, n_heads, n_kv_heads, d_ff, n_vocab, tie_embeddin
     return _count(d_model, n_layers, n_heads, n_kv_heads, d_ff, n_vocab, tie_embeddings, norms=0, last=0)
 
 
-def norms_with_shifts(d_model, n_layers, n_heads, n_kv_heads, d_ff, n_vocab, tie_embeddings):
-    """Your norms have a gain and a shift. RMSNorm has a gain alone."""
+def two_vectors_in_each_norm(d_model, n_layers, n_heads, n_kv_heads, d_ff, n_vocab, tie_embeddings):
+    """Your norms have two parameters for each feature, such as a gain and a shift. RMSNorm has a gain alone."""
     given = (d_model, n_layers, n_heads, n_kv_heads, d_ff, n_vocab, tie_embeddings)
     return _count(*given, norms=4, last=2 * d_model)
 

@@ -24,7 +24,7 @@ MODELS = ("GPT-2", "T5 11B", "LLaMA 65B", "Llama 3 70B", "Gemma 2B")
 
 
 def observe(returned):
-    """the letters, and whether the ratio is right, with a margin"""
+    """whether the letters and, with a margin, the ratio are right"""
     assert isinstance(returned, dict), "return a dictionary"
     given = {str(name).strip().lower(): value for name, value in returned.items()}
     missing = [name for name in (*MODELS, "ratio") if name.lower() not in given]
@@ -35,12 +35,12 @@ def observe(returned):
     assert len(set(letters.values())) == 5, "each of the five bars belongs to a model of its own"
     ratio = given["ratio"].item() if hasattr(given["ratio"], "item") else given["ratio"]
     ratio = float(ratio)
-    size = "right" if abs(ratio - 2) <= 0.2001 else "too small" if ratio < 2 else "too large"
+    sizes = {"right": 2, "too small: of T5 11B": 4 / 3, "too large: of Llama 3 70B": 14 / 3}
+    size = "too small" if ratio < 2 else "too large"
+    size = next((name for name, value in sizes.items() if abs(ratio - value) <= 0.2001), size)
     bars = dict(zip(MODELS, "DCAEB", strict=True))
-    letters = {
-        name: f"{letter if letter != bars[name] else 'the right bar'} for {name}" for name, letter in letters.items()
-    }
-    return letters | {"ratio": size}
+    found = {f'letter for "{name}"': "right" if letters[name] == bars[name] else letters[name] for name in MODELS}
+    return found | {"ratio": size}
 
 
 def hidden_cases(generator):

@@ -25,12 +25,12 @@ def t5_and_llama_exchanged():
 
 
 def ratio_too_small():
-    """Only the ratio is wrong: it is too small. Which part of the bar is divided by which?"""
+    """Your ratio is too small. Which part of the bar is divided by which?"""
     return RIGHT | {"ratio": 0.5}
 
 
 def ratio_too_large():
-    """Only the ratio is wrong: it is too large. Divide the shares of two parts of the same bar, that of LLaMA 65B."""
+    """Your ratio is too large. Divide the shares of two parts of the same bar, that of LLaMA 65B."""
     return RIGHT | {"ratio": 2.6875}
 
 

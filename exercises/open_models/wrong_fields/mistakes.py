@@ -54,7 +54,8 @@ def layers_of_c():
 
 
 def keys_alone():
-    """In C, your number of key-value heads is twice as large as it should be. The cache holds keys and values."""
+    """In C, your number of key-value heads is twice as large as it should be. The cache holds keys and values, and each
+    of their numbers takes 2 bytes."""
     return RIGHT | {"C": ("n_kv_heads", 16)}
 
 

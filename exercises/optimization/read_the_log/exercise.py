@@ -20,7 +20,7 @@ def cases(generator):
 
 
 def observe(returned):
-    """the four letters and the step of the checkpoint"""
+    """whether the four letters and the step of the checkpoint are right"""
     names = ("overflow", "bad batch", "lost moments", "high rate")
     assert isinstance(returned, dict), "return a dictionary"
     missing = [name for name in (*names, "checkpoint") if name not in returned]
@@ -36,11 +36,8 @@ def observe(returned):
         raise AssertionError("the checkpoint should be the number of a step, without words") from None
     assert step % 50 == 0 and 100 <= step <= 350, "checkpoints are saved in the steps 100, 150, and so on"
     lines = dict(zip(names, "BCAD", strict=True))
-    said = {
-        name: f"{letter if letter != lines[name] else 'the right line'} for {name!r}"
-        for name, letter in letters.items()
-    }
-    return said | {"the checkpoint": "the right checkpoint" if step == 250 else f"the checkpoint of step {step:g}"}
+    said = {f'letter for "{name}"': "right" if letters[name] == lines[name] else letters[name] for name in names}
+    return said | {"checkpoint": "right" if step == 250 else f"too {'early' if step < 250 else 'late'}: {step:g}"}
 
 
 def hidden_cases(generator):

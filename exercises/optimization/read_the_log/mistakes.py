@@ -36,25 +36,24 @@ def batch_and_rate_exchanged():
 
 
 def newest_before_the_alarm():
-    """Your letters are right. The checkpoint is the newest one before the alarm, but the update ratio and the gradient
-    norm had grown before it was saved."""
+    """Your checkpoint is the newest one before the alarm, but the update ratio and the gradient norm had grown before
+    it was saved."""
     return RIGHT | {"checkpoint": 300}
 
 
 def after_the_alarm():
-    """Your letters are right. The checkpoint was saved after the alarm, when the loss had already risen."""
+    """Your checkpoint was saved after the alarm, when the loss had already risen."""
     return RIGHT | {"checkpoint": 350}
 
 
 def too_early():
-    """Your letters are right, but there is a newer checkpoint that was saved before the rate was too high. It saves 50
-    steps."""
+    """There is a newer checkpoint than yours that was saved before the rate was too high. It saves 50 steps."""
     return RIGHT | {"checkpoint": 200}
 
 
 def much_too_early():
-    """Your letters are right, but there are newer checkpoints that were saved before the rate was too high. When did
-    the update ratio rise for good?"""
+    """There are newer checkpoints than yours that were saved before the rate was too high. When did the update ratio
+    rise for good?"""
     return RIGHT | {"checkpoint": 150}
 
 

@@ -83,6 +83,8 @@ def cases(generator):
         drawn(5, 20_000.0, 65536.0, 1, 7, size=0.003),
         drawn(2, 0.5, 16.0, 5, 6, bad=inf),
         drawn(3, 0.1, 8.0, 0, 1, size=5),
+        drawn(2, 0.5, 1.0, 3, 6, bad=nan),  # half of the scale is not whole
+        drawn(3, 0.3, 4.0, 1, 9, size=50),  # lr times a gradient needs more digits than float16 has
         dict(zip(NAMES, (torch.zeros(2), torch.tensor([60_000.0, 50_000.0]).half(), 0.5, 8192.0, 0, 3), strict=True)),
     ]
 
@@ -117,5 +119,7 @@ def hidden_cases(generator):
         drawn(6, 0.5, 512.0, 6, 8, bad=float("-inf")),
         drawn(2, 0.5, 1024.0, 7, 8, bad=float("nan")),
         drawn(3, 0.5, 64.0, 10, 12, size=20),
+        drawn(4, 0.5, 0.5, 1, 12, bad=float("inf")),
+        drawn(4, 0.7, 8.0, 2, 12, size=60),
         drawn(5, 0.5, 16384.0, 2, 9, large=3),
     ]

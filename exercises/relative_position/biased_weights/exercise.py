@@ -71,6 +71,7 @@ def cases(generator):
         single([3, 0], [[1, 0], [0, 0]], [3, 0, 1, 4, 2], 7, [4, 6]),  # the past alone
         drawn(2, 3, 4, five, five.clone()),
         drawn(3, 4, 2, torch.tensor([11, 12]), torch.arange(8, 13)),  # the newest two of five tokens
+        drawn(2, 5, 1, torch.tensor([3, 4, 6]), torch.tensor([3, 5])),  # more queries than keys
     ]
 
 

@@ -95,8 +95,8 @@ def cases(generator):
     return [
         drawn(1, 2, 1, 2, *far, torch.ones(1, 1, 3, dtype=torch.bool)),
         drawn(2, 3, 2, 2, three, three.clone(), torch.ones(1, 3, 3, dtype=torch.bool)),
-        drawn(1, 3, 3, 2, newest, cached, causal(newest, cached)),  # values as wide as keys
-        drawn(2, 4, 3, 2, padded, padded.clone(), seen),
+        drawn(1, 3, 3, 3, newest, cached, causal(newest, cached)),  # values as wide as keys
+        drawn(2, 4, 3, 1, padded, padded.clone(), seen),
     ]
 
 

@@ -100,6 +100,12 @@ def score_first(text, log_p):
 
 
 def what_came_before_forgotten(text, log_p):
+    """At each position you choose the last token by its own log_p, and your score is that of one token. Add best[m],
+    the score of what comes before it."""
+    return _split(text, log_p, lambda score, p: p)
+
+
+def what_came_before_forgotten_in_the_choice(text, log_p):
     """At each position you choose the last token by its own log_p and forget the score of what comes before it. Add
     best[m]."""
     tokens, _ = _split(text, log_p, lambda score, p: p)

@@ -79,6 +79,7 @@ def cases(generator):
         {"text": "aaaaa", "merges": [("a", "a"), ("aa", "aa")]},
         {"text": "then he hears the hen", "merges": learned("the hen then heard the other hen", 7)},
         {"text": "xyxyz", "merges": []},
+        {"text": "aAa Aa", "merges": [("A", "a"), ("a", "Aa")]},  # capital letters are others
     ]
 
 
@@ -105,6 +106,6 @@ def hidden_cases(generator):
         drawn(80, 40, "abc", 12),
         drawn(60, 30, "ab", 7),
         drawn(90, 25, "abcd ", 15),
-        drawn(70, 60, "aab", 9),
+        drawn(70, 60, "aAb", 9),
         tangled,
     ]

@@ -106,6 +106,18 @@ def either_token(ids, left, right, new):
     return [new if token in (left, right) else token for token in ids]
 
 
+def digits_of_other_tokens(ids, left, right, new):
+    """You also replace digits within other tokens: the list [17, 7] does not contain the pair (7, 7). Compare whole
+    numbers."""
+    return [int(token) for token in " ".join(map(str, ids)).replace(f"{left} {right}", str(new)).split()]
+
+
+def only_one_of_two_pairs_in_a_row(ids, left, right, new):
+    """Where a pair follows directly on another, you replace only the first. Go on right after a pair."""
+    text = f" {' '.join(map(str, ids))} ".replace(f" {left} {right} ", f" {new} ")
+    return list(map(int, text.split()))
+
+
 def fixed_pairs(ids, left, right, new):
     """You cut the list into pairs at the even positions. A pair may begin at any position."""
     merged = []

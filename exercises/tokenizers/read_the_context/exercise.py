@@ -31,15 +31,20 @@ def observe(returned):
     def near(value, wanted, margin):
         return abs(value / wanted - 1) <= margin
 
-    known = {"right": 2.88, "that of 512": 2.294, "that of 1024": 3.36, "that of 256": 1.0, "1 divided by it": 1 / 2.88}
-    first = next((name for name, value in known.items() if near(length, value, 0.07)), None)
-    first = first or ("too small" if length < 2.88 else "too large")
-    seconds = {"follows": 2048 * length, "divided": 2048 / length, "the vocabulary": 768 * length, "tokens": 2048}
-    second = next((name for name, value in seconds.items() if near(held, value, 0.04)), "does not follow")
-    thirds = {"follows": length**2, "not squared": length, "inverted": length**-2, "cubed": length**3}
-    thirds |= {"doubled": 2 * length, "pairs": (2048 * length) ** 2, "per cent": 100 * length**2}
-    third = next((name for name, value in thirds.items() if near(fewer, value, 0.08)), "does not follow")
-    return f"first {first}; second {second}; third {third}"
+    def said(value, right, margin, others):
+        if near(value, right, margin):
+            return "right"
+        named = [name for name, other in others.items() if near(value, other, margin)]
+        return ": ".join(["too small" if value < right else "too large", *named[:1]])
+
+    lengths = {"at 512": 2.294, "at 1024": 3.36, "at 256": 1.0, "1 divided by it": 1 / 2.88}
+    texts = {"divided": 2048 / length, "the vocabulary": 768 * length, "tokens": 2048}
+    ratios = {"not squared": length, "inverted": length**-2, "cubed": length**3, "doubled": 2 * length}
+    return {
+        "number of bytes in a token": said(length, 2.88, 0.07, lengths),
+        "number of bytes in the context": said(held, 2048 * length, 0.04, texts),
+        "ratio of the pairs": said(fewer, length**2, 0.08, ratios | {"pairs": (2048 * length) ** 2}),
+    }
 
 
 def hidden_cases(generator):

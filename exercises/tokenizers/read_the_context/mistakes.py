@@ -6,33 +6,25 @@ def _read(first=L, second=None, third=None):
 
 
 def not_squared():
-    """The first two numbers are right. Your third is the ratio of the numbers of tokens. Attention compares pairs of
-    tokens."""
+    """Your third number is the ratio of the numbers of tokens. Attention compares pairs of tokens."""
     return _read(third=L)
 
 
 def doubled():
-    """The first two numbers are right. For the third you double the ratio of the numbers of tokens. If both sides of a
-    square shrink, what happens to its area?"""
+    """For the third number you double the ratio of the numbers of tokens. If both sides of a square shrink, what
+    happens to its area?"""
     return _read(third=2 * L)
 
 
 def inverted():
-    """The first two numbers are right. Your third is below 1: you say how much is left. Return how many times fewer
-    pairs there are."""
+    """Your third number is below 1: you say how much is left. Return how many times fewer pairs there are."""
     return _read(third=L**-2)
 
 
 def divided():
-    """The first number is right. For the second you divide the context by it. Each token holds several bytes, so more
-    bytes than tokens fit."""
+    """For the second number you divide the context by the first. Each token holds several bytes, so more bytes than
+    tokens fit."""
     return _read(second=2048 / L)
-
-
-def divided_and_not_squared():
-    """The first number is right. For the second you divide by it, but each token holds several bytes. For the third
-    remember that attention compares pairs."""
-    return _read(second=2048 / L, third=L)
 
 
 def vocabulary_for_context():
@@ -66,27 +58,21 @@ def tokens_of_the_context():
     return _read(second=2048)
 
 
-def tokens_of_the_context_and_not_squared():
-    """Your second number is the number of tokens. How many bytes do they hold? And for the third, remember that
-    attention compares pairs."""
-    return _read(second=2048, third=L)
-
-
 def pairs_themselves():
     """Your third number counts pairs. Return a ratio: how many times fewer there are than with single bytes."""
     return _read(third=(2048 * L) ** 2)
 
 
 def cubed():
-    """The first two numbers are right. For the third you take the cube. Attention compares pairs."""
+    """For the third number you take the cube. Attention compares pairs."""
     return _read(third=L**3)
 
 
 def read_too_low():
-    """Your first number is too small; the others follow from it. Find the dot, and read its height off the axis."""
+    """Your first number is too small. Find the dot, and read its height off the axis."""
     return _read(0.9 * L)
 
 
 def read_too_high():
-    """Your first number is too large; the others follow from it. Find the dot, and read its height off the axis."""
+    """Your first number is too large. Find the dot, and read its height off the axis."""
     return _read(1.5 * L)

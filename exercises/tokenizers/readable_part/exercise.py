@@ -61,6 +61,9 @@ def cases(generator):
         window("🐷", 1, 3),
         window("né", 0, 2),
         window("猪🐷", 1, 6),
+        window("À¿", 1, 3),  # 128, the smallest further byte
+        window("\x7fÀ", 0, 2),  # 127, the largest byte that is a character
+        window("\u07c0\u0800￥", 0, 8),  # first bytes 223, 224 and 239
     ]
 
 

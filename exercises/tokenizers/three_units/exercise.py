@@ -40,8 +40,8 @@ def accepted_stacked(scores, targets, n_bytes):
 def cases(generator):
     even = {"scores": torch.zeros(2, 4), "targets": torch.tensor([3, 0]), "n_bytes": 8}
     large = {
-        "scores": torch.tensor([[1000.0, 999.0, 880.0], [-1000.0, -1002.0, -1001.0], [5.0, 5.0, 4.0]]),
-        "targets": torch.tensor([2, 0, 1]),
+        "scores": torch.tensor([[1e3, 999, 880], [-1e3, -1002, -1001], [5, 5, 4], [900, 0, -900]]),
+        "targets": torch.tensor([2, 0, 1, 0]),
         "n_bytes": 7,
     }
 

@@ -74,6 +74,7 @@ def cases(generator):
         {"text": "xyzzyxzzy", "n_merges": 0},
         {"text": "the hen then hid", "n_merges": 40},
         {"text": "cdabcdeab", "n_merges": 2},
+        {"text": " Aa aA  Aa ", "n_merges": 3},  # capital letters, two spaces, and spaces at the ends
     ]
 
 
@@ -103,4 +104,5 @@ def hidden_cases(generator):
         drawn(12, "abcdefgh", 30),
         {"text": "aaaaaaa", "n_merges": 4},
         {"text": "to be or to go to be to do to be", "n_merges": 6},
+        {"text": " Do do  Do doDo  Do. ", "n_merges": 5},
     ]

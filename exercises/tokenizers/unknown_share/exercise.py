@@ -45,6 +45,7 @@ def cases(generator):
         pig,
         {"training": ["x", "y", "y"], "new": ["y", "z", "y", "x", "z"], "n_words": 9},
         {"training": ["x", "y"], "new": ["y", "x", "z"], "n_words": 0},
+        {"training": ["x", "y", "y", "z", "z", "z"], "new": ["z", "x", "y", "z", "y", "z", "z"], "n_words": 1},
     ]
 
 

@@ -47,6 +47,7 @@ def accepted_replaced(text):
 
 def cases(generator):
     texts = ("aaabdaaabac", "aaab", "abab", "aaaa", "aabaaab  c   d", "zzzzzyzz", "aabaa", "ab", "a.ab(c(a(b", "")
+    texts += ("AaaAa",)  # a capital letter is another one
     return [{"text": text} for text in texts]
 
 
@@ -62,5 +63,6 @@ def hidden_cases(generator):
         {"text": "qqqqqqqqq"},
         {"text": "a.ab.b..c"},
         drawn(30, "  x"),
+        drawn(30, "aAb"),
         drawn(25, "0019"),
     ]

@@ -30,16 +30,18 @@ def observe(returned):
     solid, dashed, entries = map(float, numbers)
     assert not (0 <= solid <= 1 and 0 <= dashed <= 1), "the first two numbers should be lengths, in words, not shares"
 
-    def near(x, *others):
-        return any(abs(x / other - 1) <= 0.2 for other in others)
+    def said(value, right, others):
+        if abs(value / right - 1) <= 0.2:
+            return "right"
+        near = [name for name, other in others.items() if abs(value / other - 1) <= 0.2]
+        return ": ".join(["too small" if value < right else "too large", *near[:1]])
 
-    lengths = {"right": 10, "the other curve's": 40, "at three quarters": 6, "at a quarter": 23}
-    first = next((name for name, x in lengths.items() if near(solid, x)), "wrong")
-    lengths = {"right": 40, "the other curve's": 10, "at three quarters": 24}
-    second = next((name for name, x in lengths.items() if near(dashed, x)), "wrong")
-    widths = {"right": 256, "the root": 128, "the same": 64, "the square": 1024, "divided": 16, "the factor": 4}
-    third = next((name for name, x in widths.items() if near(entries, x)), "wrong")
-    return f"solid: {first}", f"dashed: {second}", f"entries: {third}"
+    widths = {"the root": 128, "the same": 64, "the square": 1024, "divided": 16, "the factor": 4}
+    return {
+        "length for the solid curve": said(solid, 10, {"the other curve": 40, "at three quarters": 6}),
+        "length for the dashed curve": said(dashed, 40, {"the other curve": 10, "at three quarters": 24}),
+        "number of entries": said(entries, 256, widths),
+    }
 
 
 def hidden_cases(generator):

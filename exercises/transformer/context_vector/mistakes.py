@@ -4,7 +4,7 @@ def curves_exchanged():
 
 
 def lengths_exchanged():
-    """The number of entries is right, but your two lengths are exchanged."""
+    """Your two lengths are exchanged. Which curve is solid?"""
     return 40, 10, 256
 
 
@@ -13,28 +13,39 @@ def at_three_quarters():
     return 6, 24, 256
 
 
+def solid_at_three_quarters():
+    """Your length for the solid curve is the one at which three quarters of the words are right.
+    Use the grey line at one half."""
+    return 6, 40, 256
+
+
+def dashed_at_three_quarters():
+    """Your length for the dashed curve is the one at which three quarters of the words are right.
+    Use the grey line at one half."""
+    return 10, 24, 256
+
+
 def root_of_the_factor():
-    """Your two lengths are right, but the number of entries is too small. It grows in proportion to the length."""
+    """Your number of entries is too small. It grows in proportion to the length, not to its root."""
     return 10, 40, 128
 
 
 def square_of_the_factor():
-    """Your two lengths are right, but the number of entries is too large. It grows in proportion to the length."""
+    """Your number of entries is too large. It grows in proportion to the length, not to its square."""
     return 10, 40, 1024
 
 
 def factor_alone():
-    """Your two lengths are right, but the third number is only the factor by which the curve is stretched. The solid
-    curve has 64 entries."""
+    """Your third number is only the factor by which the dashed curve is stretched. The solid curve has 64 entries."""
     return 10, 40, 4
 
 
 def divided_by_the_factor():
-    """Your two lengths are right, but you divide by the factor where you should multiply. Which of the vectors holds
+    """For the number of entries, you divide by the factor where you should multiply. Which of the vectors holds
     more?"""
     return 10, 40, 16
 
 
 def same_number():
-    """Your two lengths are right, but 64 is the number of entries of the solid curve. The dashed curve has another."""
+    """Your number of entries is that of the solid curve. The dashed curve has another."""
     return 10, 40, 64

@@ -23,14 +23,14 @@ def no_output_matrix_in_the_first_number(n_ctx, d_model, d_ff, n_heads):
 
 def scores_alone(n_ctx, d_model, d_ff, n_heads):
     """Your second number is half of what it should be. The scores take as long as the product of the weights with the
-    values, and hidden scores count like all others."""
+    values, hidden scores count like all others, and each pair of numbers takes two operations."""
     p, a, f, n = _flops(n_ctx, d_model, d_ff)
     return p, a // 2, f, 2 * n
 
 
 def scores_alone_in_the_second_number(n_ctx, d_model, d_ff, n_heads):
-    """Your fourth number is right, but the second is half of what it should be. The scores take as long as the product
-    of the weights with the values, and hidden scores count like all others."""
+    """Your fourth number is right, but the second is half of what it should be. Scores count as well as weighted sums,
+    hidden scores count like all others, and each pair of numbers takes two operations."""
     p, a, f, n = _flops(n_ctx, d_model, d_ff)
     return p, a // 2, f, n
 
@@ -82,14 +82,15 @@ def three_feed_forward_matrices_in_the_third_number(n_ctx, d_model, d_ff, n_head
 
 
 def one_feed_forward_matrix(n_ctx, d_model, d_ff, n_heads):
-    """Your feed-forward layer has one matrix. There is a second one, which leads back to d_model, and it counts in the
-    last number, too."""
+    """Your third number is half of what it should be, and your fourth follows from it. The layer has two matrices, and
+    each pair of numbers takes two operations."""
     p, a, f, _ = _flops(n_ctx, d_model, d_ff)
     return p, a, f // 2, (4 * d_model + d_ff) // 2
 
 
 def one_feed_forward_matrix_in_the_third_number(n_ctx, d_model, d_ff, n_heads):
-    """Your third number has one matrix. There is a second one, which leads back to d_model."""
+    """Your third number is half of what it should be. The layer has two matrices, and each pair of numbers takes two
+    operations."""
     p, a, f, n = _flops(n_ctx, d_model, d_ff)
     return p, a, f // 2, n
 

@@ -51,7 +51,7 @@ def cases(generator):
 
     return [
         of([[3, 4, 5], [6, 3, 0]], 1, 2, 0),  # the slide's sentence, and a shorter one
-        of([[5, 7, 6, 5], [7, 9, 9, 9], [8, 5, 9, 9]], 3, 4, 9),
+        of([[8, 5, 9, 9], [5, 7, 6, 5], [7, 9, 9, 9]], 3, 4, 9),
         of([[4, 1], [4, 4]], 2, 0, 1),
         of([[0, 0, 0], [5, 0, 0]], 8, 7, 0),  # an empty sentence
     ]

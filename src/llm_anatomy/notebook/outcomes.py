@@ -11,6 +11,7 @@ import torch
 
 FEW = 4  # a tensor of more numbers is stored in a fingerprint by its sums
 SUMS = 2
+MAX_DEPTH = 20  # of lists in lists; one that contains itself has no end
 
 
 class Unusable(Exception):
@@ -21,23 +22,25 @@ class CheckTimeout(BaseException):
     """Raised in the thread of an answer that takes too long."""
 
 
-def encode(value: Any) -> dict:
+def encode(value: Any, depth: int = 0) -> dict:
     """Convert a value to plain data, with floats that are not whole to six digits.
 
     The value is a tensor, a number, a string, None, or a tuple, a list or a dictionary (with string keys) of such
     values; see :func:`without_numpy`. Of any other value only the type is kept.
     """
     value = without_numpy(value)
+    if depth > MAX_DEPTH and isinstance(value, tuple | list | dict):
+        return {"type": f"{type(value).__name__} in too many others"}
     if isinstance(value, torch.Tensor) and value.layout == torch.strided and not (value.is_complex() or value.is_meta):
         data = [_six_digits(x) for x in value.detach().flatten().tolist()]
         return {"type": "tensor", "dtype": str(value.dtype), "shape": list(value.shape), "data": data}
     if isinstance(value, bool | int | float | str):
         return {"type": type(value).__name__, "shape": [], "data": [_six_digits(value)]}
     if isinstance(value, tuple | list):
-        return {"type": type(value).__name__, "items": [encode(item) for item in value]}
+        return {"type": type(value).__name__, "items": [encode(item, depth + 1) for item in value]}
     if isinstance(value, dict) and all(isinstance(name, str) for name in value):
         names = sorted(map(str, value))
-        return {"type": "dict", "names": names, "items": [encode(value[name]) for name in names]}
+        return {"type": "dict", "names": names, "items": [encode(value[name], depth + 1) for name in names]}
     if isinstance(value, torch.Tensor):
         return {"type": "complex tensor" if value.is_complex() else f"tensor ({value.layout})"}
     return {"type": type(value).__name__}

@@ -69,46 +69,90 @@ def raised(error: BaseException, answer: Callable) -> str:
     return f"raises {name}{location}" + (f": {message[:200]}" if message else "")
 
 
-def fault(found: dict, right: dict, what: str = "returns") -> str | None:
-    """Describe what is wrong with the type, shape or finiteness of a returned value, or return None."""
+def fault(found: dict, right: dict, what: str = "returns", which: str = "") -> str | None:
+    """Describe what is wrong with the type, length, shape or finiteness of a returned value, or return None.
+
+    Args:
+        which: which part of what was returned it is, such as "its first value"; empty if it is all of it.
+    """
+    verb = f"{what}, as {which}," if which else what
     if found["type"] == "NoneType" != right["type"]:
-        return f"{what} nothing (None): a `return` may be missing"
+        return f"{verb} nothing (None): a `return` may be missing"
     several = "items" in found and "items" in right and ("names" in found) == ("names" in right)
     number = "data" in found and "data" in right and "str" not in (found["type"], right["type"])
     if found["type"] != right["type"] and not several and not number:  # a list will do for a tuple
-        return f"{what} a value of type {found['type']} instead of type {right['type']}"
+        return f"{verb} {_form(found)} instead of {_form(right)}"
     if several:
         if found.get("names") != right.get("names"):
-            return f"{what} a dictionary with the keys {found['names']} instead of {right['names']}"
-        if len(found["items"]) != len(right["items"]):
-            n = len(found["items"])
-            return f"{what} {n} value{'' if n == 1 else 's'} instead of {len(right['items'])}"
-        pairs = zip(_locations(right), found["items"], right["items"], strict=True)
-        faults = (fault(f, r, f"{what.rstrip(',')}, as value {location},") for location, f, r in pairs)
-        return next(filter(None, faults), None)
+            return f"{verb} a dictionary with the keys {found['names']} instead of {right['names']}"
+        if (n := len(found["items"])) != (wanted := len(right["items"])):
+            whole = not which and right["type"] == "tuple"
+            values = count(wanted, "value") if n == 0 else wanted
+            return f"{verb} {count(n, 'value') if whole and n else _form(found)} instead of {values}"
+        parts = zip(names_of_values(right, which), found["items"], right["items"], strict=True)
+        return next(filter(None, (fault(f, r, what, part) for part, f, r in parts)), None)
     if "data" not in found:
-        return f"{what} a dictionary whose keys are not all strings" if "items" in right else None
+        return f"{verb} a dictionary whose keys are not all strings" if "items" in right else None
     if found["shape"] != right["shape"]:
-        return f"{what} shape {tuple(found['shape'])} instead of {tuple(right['shape'])}"
+        if found["type"] == right["type"]:
+            return f"{verb} shape {tuple(found['shape'])} instead of {tuple(right['shape'])}"
+        forms = [f"a tensor of shape {tuple(x['shape'])}" if x["shape"] else "a number" for x in (found, right)]
+        return f"{verb} {forms[0]} instead of {forms[1]}"
     for bad, name in ((math.isnan, "NaN (not a number)"), (math.isinf, "an infinite number")):
         if _any(bad, found) and not _any(bad, right):
-            return f"{what} {name}, but every number should be finite"
+            return f"{verb} {name}, but every number should be finite"
     return None
 
 
-def dtype_fault(found: dict, right: dict, stated: str, what: str = "returns") -> str | None:
+FORMS = {"tensor": "a tensor", "int": "a number", "float": "a number", "bool": "a truth value", "str": "a string"}
+FORMS |= {"dict": "a dictionary", "NoneType": "None"}
+
+
+def _form(encoded: dict) -> str:
+    """What a value is, in words: a number, a string, a list of 3 values."""
+    kind = encoded["type"]
+    if kind in ("tuple", "list"):
+        return f"a {kind} of {count(len(encoded['items']), 'value')}" if encoded["items"] else f"an empty {kind}"
+    return FORMS.get(kind, f"a value of type {kind}")
+
+
+def count(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def names_of_values(encoded: dict, which: str = "") -> list[str]:
+    """Words for the values of a tuple, list or dictionary: "its first value", "the value 'a' of its first value"."""
+    if "names" in encoded:
+        words = [f"value {name!r}" for name in encoded["names"]]
+    else:
+        words = [f"{nth(i)} value" for i in range(len(encoded["items"]))]
+    return [f"the {each} of {which}" if which else f"its {each}" for each in words]
+
+
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+
+
+def nth(i: int) -> str:
+    """The ordinal number of index ``i``: first for 0, 21st for 20."""
+    if i < len(ORDINALS):
+        return ORDINALS[i]
+    n = i + 1
+    return f"{n}{'th' if n % 100 in (11, 12, 13) else {1: 'st', 2: 'nd', 3: 'rd'}.get(n % 10, 'th')}"
+
+
+def dtype_fault(found: dict, right: dict, stated: str, what: str = "returns", which: str = "") -> str | None:
     """Describe a dtype of the wrong kind (floats, integers, booleans) or that differs from the one that is stated."""
     if "items" in found:
-        pairs = zip(_locations(right), found["items"], right["items"], strict=True)
-        faults = (dtype_fault(f, r, stated, f"{what.rstrip(',')}, as value {location},") for location, f, r in pairs)
-        return next(filter(None, faults), None)
+        parts = zip(names_of_values(right, which), found["items"], right["items"], strict=True)
+        return next(filter(None, (dtype_fault(f, r, stated, what, part) for part, f, r in parts)), None)
     if "dtype" not in found or "dtype" not in right:  # a tensor of one number will do for a number
         return None
+    verb = f"{what}, as {which}," if which else what
     if stated and found["dtype"] != right["dtype"]:
         whose = "" if right["dtype"] == f"torch.{stated}" else f" (the dtype of {stated})"
-        return f"{what} {found['dtype']} instead of {right['dtype']}{whose}, which the exercise asks for"
+        return f"{verb} {found['dtype']} instead of {right['dtype']}{whose}, which the exercise asks for"
     kinds = [_kind(each["dtype"]) for each in (found, right)]
-    return f"{what} {kinds[0]} instead of {kinds[1]}" if kinds[0] != kinds[1] else None
+    return f"{verb} {kinds[0]} instead of {kinds[1]}" if kinds[0] != kinds[1] else None
 
 
 def _kind(dtype: str) -> str:
@@ -119,54 +163,99 @@ def _any(bad: Callable, encoded: dict) -> bool:
     return any(isinstance(x, float) and bad(x) for x in encoded["data"])
 
 
-def _locations(encoded: dict) -> list:
-    """Return the names or numbers by which messages refer to the values of a tuple, a list or a dictionary."""
-    return list(map(repr, encoded["names"])) if "names" in encoded else list(range(1, len(encoded["items"]) + 1))
-
-
-def difference(found: dict, right: dict, verb: str = "returns") -> str:
+def difference(found: dict, right: dict, verb: str = "returns", which: str = "") -> str:
+    """Describe the first entry that differs. Other than in :func:`fault`, type and shape may be right."""
+    it = f"is wrong in {which}: it {verb}" if which and verb != "leads to" else verb
     if "items" in right:
         if len(found.get("items", ())) != len(right["items"]):
-            return f"{verb} something other than what is expected"
+            return f"{it} something other than what is expected"
         if strange := [name for name in found.get("names", ()) if name not in right.get("names", ())]:
-            return f"{verb} a value for {strange[0]!r}, which should not be there"
-        entries = zip(_locations(right), found["items"], right["items"], strict=True)
-        location, value, expected = next(entry for entry in entries if not agree(*entry[1:]))
-        within = difference(value, expected, verb)
-        if verb == "leads to":
-            return f"{within} for {location}" if "names" in right else within
-        return f"is wrong in value {location}: it {within}"
+            return f"{it} a value for {strange[0]!r}, which should not be there"
+        parts = zip(range(len(right["items"])), found["items"], right["items"], strict=True)
+        i, value, expected = next(part for part in parts if not agree(*part[1:]))
+        within = difference(value, expected, verb, names_of_values(right, which)[i])
+        return f"{within} for {right['names'][i]!r}" if verb == "leads to" and "names" in right else within
     if "data" not in found or found["shape"] != right["shape"]:
-        return f"{verb} something other than what is expected"
+        return f"{it} something other than what is expected"
     if len(right["data"]) <= 6:
-        return f"{verb} {_written(found, 5)} instead of {_written(right, 5)}"
+        return f"{it} {_written(found, 5)} instead of {_written(right, 5)}"
     pairs = list(zip(found["data"], right["data"], strict=True))
     if isinstance(right["data"][0], float):
         gap = max(abs(x - y) for x, y in pairs)
-        return f"{verb} numbers that are off by up to {gap:{'.2g' if gap < 100 else '.0f'}}"
+        return f"{it} numbers that are off by up to {gap:{'.2g' if gap < 100 else '.0f'}}"
     wrong = [i for i, pair in enumerate(pairs) if not close(*pair)]
     (x, y), location = pairs[wrong[0]], _index_of(wrong[0], right["shape"])
-    return f"{verb} {x} instead of {y} at {location} ({len(wrong)} of {len(pairs)} entries are wrong)"
-
-
-ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+    return f"{it} {x} instead of {y} at {location} ({len(wrong)} of {len(pairs)} entries are wrong)"
 
 
 def not_right(found: dict, right: dict) -> str | None:
     """Say which of several values are not right, without the right ones; None if there is one value, or none right."""
     pairs = list(zip(found.get("items", ()), right.get("items", ()), strict=False))
-    names = _locations(right) if "names" in right else ORDINALS
+    names = list(map(repr, right["names"])) if "names" in right else ORDINALS
     wrong = [name for name, pair in zip(names, pairs, strict=False) if not agree(*pair)]
     if not 0 < len(wrong) < len(pairs) == len(right["items"]) <= len(names):
         return None
     number = "number" if all(item["type"] in ("int", "float") for item in right["items"]) else "value"
-    listed = " and ".join(filter(None, (", ".join(wrong[:-1]), wrong[-1])))
     numbers, are = (f"{number}s", "are") if len(wrong) > 1 else (number, "is")
     return (
-        f"your {numbers} for {listed} {are} not right"
+        f"your {numbers} for {_listed(wrong)} {are} not right"
         if "names" in right
-        else f"your {listed} {numbers} {are} not right"
+        else f"your {_listed(wrong)} {numbers} {are} not right"
     )
+
+
+def _listed(words: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+RIGHT = {"type": "str", "shape": [], "data": ["right"]}  # what ``observe`` says of a part that is right
+
+
+def in_parts(right: dict) -> bool:
+    """Return whether an answer is judged part by part: what is expected is that each part, by its name, is right."""
+    return "names" in right and all(item == RIGHT for item in right["items"])
+
+
+def of_parts(found: dict, mistakes: list[tuple[str, dict]]) -> str:
+    """Say what is wrong with each part of an answer that is judged part by part.
+
+    Known mistakes get their sentences also if they occur together or beside another one. The parts that remain are
+    named. Of what ``observe`` says of such a part, "too small: half a wave", the student reads only "too small".
+
+    Args:
+        found: what ``observe`` says of each part.
+        mistakes: for each known mistake, its sentence and what ``observe`` says of the parts.
+    """
+    order, left = found["names"], _wrong_parts(found)
+    told: list[tuple[int, str]] = []
+    known = [(sentence, _wrong_parts(each)) for sentence, each in mistakes]
+    for sentence, parts in sorted(known, key=lambda each: -len(each[1])):
+        if parts and parts.items() <= left.items():
+            told.append((min(map(order.index, parts)), sentence))
+            left = {name: said for name, said in left.items() if name not in parts}
+    how: dict[str, list[str]] = {}
+    for name, said in left.items():
+        way = said.partition(":")[0]
+        how.setdefault(way if way.startswith("too ") else "not right", []).append(name)
+    for way, names in how.items():
+        sentence = f"Your {_together(names)} {'is' if len(names) == 1 else 'are'} {way}."
+        told.append((order.index(names[0]), sentence))
+    return " ".join([sentence for _, sentence in sorted(told)] + (["The hints tell you how to go on."] if left else []))
+
+
+def _wrong_parts(observed: dict) -> dict[str, str]:
+    parts = zip(observed["names"], observed["items"], strict=True)
+    return {name: str(item["data"][0]) for name, item in parts if item != RIGHT}
+
+
+def _together(names: list[str]) -> str:
+    """List names: letters for A and B, instead of letter for A and letter for B."""
+    split = [name.partition(" for ") for name in names]
+    groups = {head: [tail for each, _, tail in split if each == head] for head, _, _ in split}
+    return _listed([
+        f"{head}{'s' if len(tails) > 1 else ''} for {_listed(tails)}" if all(tails) else head
+        for head, tails in groups.items()
+    ])  # fmt: skip
 
 
 def _index_of(i: int, shape: list[int]) -> list[int]:

@@ -3,7 +3,8 @@ r"""The experiment of chapter 9: how does training depend on where the norms sta
     python -m llm_anatomy experiment norm_placement
 
 The models are small decoders that predict the next byte of a story, and they differ in their residual connections.
-Within a depth, a width and a seed, all start from the same matrices and see the same batches. Before training, the
+Within a depth, a width and a seed, all start from the same matrices and see the same batches. All have the
+initialization of :func:`~llm_anatomy.training.experiments.runs.initialize_`; no other was tried. Before training, the
 experiment measures the residual stream and the gradients of each layer. It then trains the models with Adam, with
 learning rates from too small to too large, without warm-up and with it. Gradients are not clipped, and there is no
 weight decay. The learning rate falls along a cosine to zero.

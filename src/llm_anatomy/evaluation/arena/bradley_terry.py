@@ -129,7 +129,8 @@ def bradley_terry(
         covariates: what else may sway the voter, such as length and markup, (battles, covariates): the first answer's
             value minus the second's. A column of ones measures the advantage of the left side.
         interval: ``"sandwich"`` holds also if the model is wrong; ``"clustered"`` also if the votes of one voter depend
-            on each other, but it needs many voters; ``"fisher"`` trusts the model; ``"bootstrap"`` draws the battles again.
+            on each other, but it needs many voters; ``"fisher"`` trusts the model; ``"bootstrap"`` draws the battles
+            again.
         confidence: of the intervals, between 0 and 1.
         anchor: the name of a model and its rating; by default the mean of all ratings is 1000.
         prior_deviation: standard deviation of a normal prior of the ratings, in points, which keeps the rating of a

@@ -1,6 +1,7 @@
-"""The sandbox of this machine, and contexts in which submissions are graded."""
+"""The sandbox of this machine, contexts in which submissions are graded, and processes that end with their test."""
 
 import contextlib
+import subprocess
 
 import pytest
 
@@ -37,3 +38,16 @@ def context(confined):
             return made[where]
 
         yield at
+
+
+@pytest.fixture
+def popen():
+    """Starts a process as ``subprocess.Popen`` does, and kills it after the test if it still runs."""
+    with contextlib.ExitStack() as started:
+
+        def popen(*arguments, **options):
+            process = started.enter_context(subprocess.Popen(*arguments, **options))
+            started.callback(process.kill)
+            return process
+
+        yield popen

@@ -82,10 +82,10 @@ def versioned(question, **changes):
 class Command:
     """``python -m llm_grader grade`` in a process of its own."""
 
-    def __init__(self, folder, out, key):
+    def __init__(self, popen, folder, out, key):
         words = ("grade", str(folder), "--exercises", str(key), "--out", str(out), "--workers", "2", "--seconds", "6")
         self.out = out
-        self.process = subprocess.Popen(
+        self.process = popen(
             [sys.executable, "-m", "llm_grader", *words],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -131,19 +131,19 @@ def key_file(tmp_path):
     return path
 
 
-def test_a_run_that_is_killed_is_completed_by_the_next(folder, out, key_file):
+def test_a_run_that_is_killed_is_completed_by_the_next(folder, out, key_file, popen):
     students = [f"student {n}" for n in range(9)]
     hand_in(folder, *students)
     chance, done = random.Random(), 0
     for n in (0, 3):
-        run = Command(folder, out, key_file)
+        run = Command(popen, folder, out, key_file)
         run.wait_for(n)
         time.sleep(chance.uniform(0, 1))
         _, members = run.end(signal.SIGKILL)
         assert len(members) > 1 and vanish(members)
         assert done <= len(rows(out)) < len(students)
         done = len(rows(out))
-    said, _ = (last := Command(folder, out, key_file)).process.communicate()
+    said, _ = (last := Command(popen, folder, out, key_file)).process.communicate()
     assert last.process.returncode == 0
     assert f"{done} of 9 submissions are already graded; {9 - done} are left." in said
     assert sorted(rows(out)) == sorted(f'"{student}"' for student in students)  # each once
@@ -151,9 +151,9 @@ def test_a_run_that_is_killed_is_completed_by_the_next(folder, out, key_file):
         assert [(row["status"], float(row["points"])) for row in csv.DictReader(file)] == [(GRADED, 2.0)] * 9
 
 
-def test_a_run_that_is_stopped_says_how_to_go_on(folder, out, key_file):
+def test_a_run_that_is_stopped_says_how_to_go_on(folder, out, key_file, popen):
     hand_in(folder, *(f"student {n}" for n in range(9)))
-    run = Command(folder, out, key_file)
+    run = Command(popen, folder, out, key_file)
     run.wait_for(1)
     (_, said), members = run.end(signal.SIGINT)
     assert run.process.returncode == 130

@@ -158,12 +158,14 @@ def test_the_result_is_whole_at_every_moment_and_has_no_points_before_the_end(la
         start_new_session=True,
     )
     seen = set()
-    while "is running" not in "".join(seen) and run.poll() is None:
-        if path.exists() and (text := path.read_text()):
-            seen.add(text)
-        time.sleep(0.02)
-    os.killpg(run.pid, signal.SIGKILL)
-    run.wait()
+    try:
+        while "is running" not in "".join(seen) and run.poll() is None:
+            if path.exists() and (text := path.read_text()):
+                seen.add(text)
+            time.sleep(0.02)
+    finally:
+        os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
     seen.add(path.read_text())
     assert len(seen) == 2
     for text in seen:

@@ -6,9 +6,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 from argparse import Namespace
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,13 +19,14 @@ import pytest
 from readable_python import run_tests
 
 from groundwork import Refusal
-from llm_grader import sandbox, wire
+from llm_grader import classrun, sandbox, wire
 from llm_grader.sandbox import Limits, Worker, base, bubblewrap, cgroups, choose, environment, uids, workers_that_fit
 from llm_grader.sandbox.bubblewrap import Bubblewrap
 from llm_grader.sandbox.probing import probe, repositories
 from llm_grader.sandbox.processes import process_table
 from llm_grader.sandbox.sandlock import Sandlock
 from llm_grader.sandbox.setuid import SetuidSandbox, Unconfined
+from llm_grader.sandbox.workdir import temporary_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 2**20
@@ -70,24 +73,23 @@ def grouping(request, monkeypatch):
 
 
 @pytest.fixture
-def private(tmp_path):
-    folder = tmp_path / "private"
-    folder.mkdir(mode=0o700)
-    return folder
+def private():
+    """Below /tmp, where a worker may write: elsewhere, Landlock may still hold a sandbox that is broken."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture
 def start(tmp_path):
     """Starts a worker that runs some code, and ends it after the test."""
-    workers = []
+    with ExitStack() as started:
 
-    def start(box, code, limits=LIMITS) -> Worker:
-        workers.append(box.start(limits, program(tmp_path, code)))
-        return workers[-1]
+        def start(box, code, limits=LIMITS) -> Worker:
+            worker = box.start(limits, program(tmp_path, code))
+            started.callback(worker.stop)
+            return worker
 
-    yield start
-    for worker in workers:
-        worker.stop()
+        yield start
 
 
 def program(folder, code):
@@ -152,6 +154,10 @@ FAULTS = {
     "a mount that shows the key": ("read the key", lambda words, key: shown("--ro-bind", key)),
     "a mount that can be written": ("write outside its folder", lambda words, key: shown("--bind", key)),
     "no process ids of its own": ("see other processes", lambda words, key: words.remove("--unshare-pid")),
+    "a folder of its own in which it cannot write": (
+        "start",
+        lambda words, key: words.__setitem__(words.index("--perms") + 1, "0555"),
+    ),
     "no cap on its files": (
         "fill the disk",
         lambda words, key: words.__setitem__(words.index("--size") + 1, str(2**30)),
@@ -335,6 +341,7 @@ masters = [os.path.join(folder, name) for top in own for folder, _, names in os.
 answer([missing, [has(name) for name in ("torch", "llm_anatomy", "llm_grader.worker", "bookbinder", "llm_grader.key")],
         masters, sorted(os.listdir("/dev")), os.path.exists("/etc/passwd"), os.listdir(os.path.dirname(__file__))])
 """,
+        classrun.LIMITS,  # PyTorch for GPUs needs more than the limits above
     )
     missing, imports, masters, devices, accounts, own = hear(worker)
     assert missing == ""
@@ -353,18 +360,64 @@ def test_what_lies_below_the_writable_folder_is_seen_as_well(boxed, start, monke
         Path(folder).chmod(0o755)
         shown = [*environment.readable_paths(), Path(folder, "clone")]
         monkeypatch.setattr(bubblewrap, "readable_paths", lambda: shown)
-        bubblewrap.system_options.cache_clear()
+        # files under names of their own: anything may lie in /tmp, this repository under any name as well
         code = f"""
-def writes(folder):
+def writes(path):
     try:
-        os.close(os.open(folder + "/new", os.O_CREAT))
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL))
     except OSError:
         return False
     return True
-answer([os.listdir({folder + "/clone"!r}), writes({folder + "/clone"!r}), writes("/tmp")])
+clone = {folder + "/clone"!r}
+answer([os.listdir(clone), writes(clone + "/written"), writes({folder + "-written"!r})])
 """
         assert hear(start(boxed, code)) == [["python"], False, True]
-    bubblewrap.system_options.cache_clear()
+
+
+@pytest.mark.parametrize("below", ["/tmp", "/dev/shm", "/var/tmp"])
+def test_a_clone_may_lie_anywhere_and_be_reached_through_links(below, kind, tmp_path):
+    """Its worker finds Python and its packages, writes in its folder, and sees nothing else of the clone."""
+    with tempfile.TemporaryDirectory(dir=below, prefix="Büro 1 ") as folder:
+        Path(folder).chmod(0o755)
+        clone, link, home = Path(folder, "Übung & Prüfung"), Path(folder, "link"), Path(sys.executable).resolve().parent
+        packages = Path(sysconfig.get_path("purelib"))
+        made = clone / ".venv" / packages.relative_to(sys.prefix)
+        made.parent.mkdir(parents=True)
+        made.symlink_to(packages)
+        (clone / ".venv" / "bin").mkdir()
+        (clone / ".venv" / "bin" / "python").symlink_to(
+            f"../../../base/{home.name}/{Path(sys.executable).resolve().name}"
+        )
+        (clone / ".venv" / "pyvenv.cfg").write_text(f"home = {folder}/base/{home.name}\n", encoding="utf-8")
+        (clone / "key").write_text("")
+        Path(folder, "base").symlink_to(home.parent)
+        link.symlink_to(clone.name)
+        code = f"""
+import tempfile
+with tempfile.TemporaryFile() as file:
+    file.write(b"x")
+def exists(path):
+    try:
+        return bool(os.open(path, os.O_RDONLY))
+    except OSError:
+        return False
+answer([missing, sys.prefix, exists({f"{link}/key"!r}), exists({f"{clone}/key"!r})])
+"""
+        with another_grader(kind, program(tmp_path, code), link / ".venv" / "bin" / "python") as grader:
+            answer = grader.communicate()[0]
+        hidden = kind is not SetuidSandbox  # which shows what every user may read
+        assert answer == f"{['', f'{link}/.venv', not hidden, not hidden]}\n"
+
+
+def test_where_workers_cannot_enter_the_folder_for_temporary_files_they_get_another(tmp_path, monkeypatch):
+    """As where each user has a folder of his own below /tmp: root's is closed to the users under which workers run."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "own"))
+    (tmp_path / "own").mkdir(mode=0o700)
+    assert temporary_folder() == (tmp_path / "own" if os.geteuid() else Path("/tmp"))
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as open_to_all:
+        Path(open_to_all).chmod(0o755)
+        monkeypatch.setattr(tempfile, "tempdir", open_to_all)
+        assert temporary_folder() == Path(open_to_all)
 
 
 def test_a_worker_does_not_get_the_graders_environment(kind, start, monkeypatch):
@@ -548,7 +601,8 @@ def test_what_outlives_the_first_process_is_killed(boxed, start):
 
     class WithoutNamespace(type(boxed)):
         def command(self, *arguments):
-            return [word for word in super().command(*arguments) if word != "--unshare-pid"]
+            # also in its first session, by which what an ordinary user has left running is found
+            return [word for word in super().command(*arguments) if word not in ("--unshare-pid", "--new-session")]
 
     worker = start(WithoutNamespace(), "if os.fork(): os.kill(os.getpid(), 9)\ntime.sleep(60)")
     closed(worker, 30)
@@ -738,10 +792,10 @@ worker.stop()
 """
 
 
-def another_grader(kind, path):
+def another_grader(kind, path, python=sys.executable):
     limits = ",".join(str(value) for value in vars(LIMITS).values())
     return subprocess.Popen(
-        [sys.executable, "-c", GRADER, kind.name, str(path), limits],
+        [python, "-c", GRADER, kind.name, str(path), limits],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -133,15 +133,21 @@ def course(tmp_path_factory):
     return course
 
 
-def start(course, command, out, *more):
-    words = (command, str(course / "class"), "--exercises", str(course / "private/attention.key.json"))
-    return subprocess.Popen(
-        [sys.executable, "-m", "llm_grader", *words, "--out", str(out), *more],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=ALONE,
-    )
+@pytest.fixture
+def start(popen):
+    """Starts a command of the grader."""
+
+    def start(course, command, out, *more):
+        words = (command, str(course / "class"), "--exercises", str(course / "private/attention.key.json"))
+        return popen(
+            [sys.executable, "-m", "llm_grader", *words, "--out", str(out), *more],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=ALONE,
+        )
+
+    return start
 
 
 def finish(process):
@@ -154,7 +160,7 @@ def marks(out):
         return {row["student"]: row for row in csv.DictReader(file)}
 
 
-def test_tasks_at_once_one_killed_and_repeated_give_the_marks_of_one_machine(course):
+def test_tasks_at_once_one_killed_and_repeated_give_the_marks_of_one_machine(course, start):
     out, killed = course / "marks", shares.number_of(STUDENTS[0], N)
     options = ("--workers", "1", "--seconds", "20", "--task")
     tasks = {i: start(course, "grade", out, *options, f"{i}/{N}") for i in range(1, N + 1)}
@@ -196,6 +202,6 @@ def test_tasks_at_once_one_killed_and_repeated_give_the_marks_of_one_machine(cou
     assert finish(start(course, "collect", out))[0] == 0 and marks(out) == marks(plain)
 
 
-def test_collecting_nothing_is_refused(course, tmp_path):
+def test_collecting_nothing_is_refused(course, start, tmp_path):
     code, _, error = finish(start(course, "collect", tmp_path))
     assert code == 2 and "holds no tasks; grade them first, with the option --task" in error

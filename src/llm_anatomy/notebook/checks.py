@@ -319,7 +319,7 @@ class _Trial:
         if len({len(parts) for _, parts in pairs}) != 1:
             return None
         for i in range(len(pairs[0][1])):
-            found, expected = ([parts[i][side] for _, parts in pairs] for side in (1, 2))
+            found, expected = [parts[i][1] for _, parts in pairs], [parts[i][2] for _, parts in pairs]
             sentence = not all(map(agree, found, expected)) and diagnose(
                 [torch.as_tensor(decode(each)) for each in found],
                 [torch.as_tensor(decode(each)) for each in expected],

@@ -32,8 +32,9 @@ class Bubblewrap(Sandbox):
             *(_find_tool("bwrap"), "--die-with-parent", "--new-session"),
             *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
             *([] if prefix else user_namespace_options()),
-            # the only writable folder comes first, since other folders may lie below it
-            *("--perms", "1777", "--size", str(limits.disk), "--tmpfs", tmp),
+            # the only writable folder and its second name come first, since this Python may lie below them
+            *("--perms", "1777", "--size", str(limits.disk), "--tmpfs", tmp, "--dir", "/dev"),
+            *("--symlink", f"..{tmp}", "/dev/shm"),  # bubblewrap follows a relative link only
             *system_options(),
             *("--dir", WORKDIR, "--dir", f"{WORKDIR}/llm_grader"),
             *(argument for tool in tools for argument in ("--ro-bind", tool, "/setpriv")),
@@ -43,9 +44,8 @@ class Bubblewrap(Sandbox):
                 for argument in ("--ro-bind", str(path), f"{WORKDIR}/{name}")
             ),
             # read-only, so that a worker cannot ask the kernel to spare it when memory runs out
-            *("--proc", "/proc", "--remount-ro", "/proc", "--dir", "/dev"),
+            *("--proc", "/proc", "--remount-ro", "/proc"),
             *(argument for device in DEVICES for argument in ("--dev-bind", device, device)),
-            *("--symlink", tmp, "/dev/shm"),
             *("--remount-ro", "/", "--chdir", tmp),
             *(["/setpriv", *prefix[1:]] if prefix else []),
             *(sys.executable, "-I", "-B", f"{WORKDIR}/{name}", *arguments),
@@ -65,7 +65,6 @@ def user_namespace_options() -> list[str]:
     return ["--unshare-user", *(["--disable-userns"] if "--disable-userns" in usage else [])]
 
 
-@functools.cache
 def system_options() -> list[str]:
     """Return the options that mount the system libraries and the running Python read-only."""
     options = []

@@ -54,30 +54,38 @@ def student_package_folder() -> Path:
 def readable_paths() -> list[Path]:
     """Return the paths that a worker has to read: system libraries, and the running Python with its packages.
 
-    Each link is followed by its target, and no path lies below an earlier one.
+    Each link on the way to one of them is among them, followed by what it leads to, since Python looks for its packages
+    under the name by which it was started. No path lies below an earlier one.
     """
     found: list[Path] = []
-
-    def add(path: Path) -> None:
-        if path.is_symlink() or path.exists():
-            covered = any(path.is_relative_to(other) for other in found if not other.is_symlink())
-            found.extend([] if covered else [path])
-
-    for path in LIBRARIES:
-        add(Path(path))
-    add(Path(sys.base_prefix, "lib").resolve())
-    for name in ("stdlib", "platstdlib"):
-        add(Path(sysconfig.get_path(name)).resolve())
-    for folder in site.getsitepackages():
-        add(Path(folder).resolve())
-    add(Path(sys.prefix, "pyvenv.cfg"))
-    # in a virtual environment, a chain of links leads to Python
-    link = Path(sys.executable)
-    while link.is_symlink():
-        add(link)
-        link = link.parent / link.readlink()
-    add(link)
+    paths = [Path(sys.base_prefix, "lib"), *(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib"))]
+    paths += [*map(Path, site.getsitepackages()), Path(sys.prefix, "pyvenv.cfg"), Path(sys.executable)]
+    for path in (*map(Path, LIBRARIES), *paths):
+        for step in links_and_target(path) if path.exists() else []:
+            if not any(step == other or step.is_relative_to(other) and not other.is_symlink() for other in found):
+                found.append(step)
     return found
+
+
+def links_and_target(path: Path) -> list[Path]:
+    """Return the links that are followed on the way to an absolute path, and last what it leads to.
+
+    No folder above any of them is a link.
+    """
+    links, reached, ahead = [], Path("/"), list(reversed(path.parts))
+    while ahead:
+        part = ahead.pop()
+        reached = reached.parent if part == ".." else reached / part
+        if reached.is_symlink():
+            links.append(reached)
+            ahead += reversed(reached.readlink().parts)
+            reached = reached.parent
+    return [*links, reached]
+
+
+def closed_folder(path: Path) -> Path | None:
+    """Return the uppermost folder above a path that other users cannot enter, if there is one."""
+    return next((folder for folder in reversed(path.parents) if not folder.stat().st_mode & 0o001), None)
 
 
 def setpriv_prefix(uid: int | None) -> list[str]:

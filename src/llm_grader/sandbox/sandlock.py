@@ -29,9 +29,11 @@ class Sandlock(Sandbox):
 
     def command(self, program: list[str], extra: Path | None, limits: Limits, uid: int | None, tmp: str) -> list[str]:
         add_file(SUPERVISOR)
+        # a link needs no rule: one for it would hold for all that it leads to
+        readable = [str(path) for path in readable_paths() if not path.is_symlink()]
         # sandlock's own limit of processes still counts those that were killed, so the kernel's limit is used alone
         policy = {
-            "fs_readable": [*map(str, readable_paths()), str(workdir() / "grader"), "/proc", *DEVICES],
+            "fs_readable": [*readable, str(workdir() / "grader"), "/proc", *DEVICES],
             "fs_writable": [tmp, "/dev/null"],
             "cwd": tmp,
         }

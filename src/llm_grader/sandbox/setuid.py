@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from llm_grader.sandbox.base import Limits, Sandbox
-from llm_grader.sandbox.environment import setpriv_prefix
+from llm_grader.sandbox.environment import closed_folder, links_and_target, setpriv_prefix
 from llm_grader.sandbox.workdir import add_file, workdir
 
 
@@ -65,8 +65,7 @@ def python_command(program: list[str], extra: Path | None) -> list[str]:
 
 def python_unreadable_reason() -> str:
     """Return why other users cannot run this Python, or an empty string."""
-    for path in (Path(sys.executable), Path(sys.executable).resolve(), Path(os.__file__)):
-        closed = [folder for folder in path.parents if not folder.stat().st_mode & 0o001]
-        if closed:
-            return f"the running Python is below {closed[-1]}, which other users cannot enter"
+    for path in (*links_and_target(Path(sys.executable)), Path(os.__file__)):
+        if closed := closed_folder(path):
+            return f"the running Python is below {closed}, which other users cannot enter"
     return ""

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from llm_grader.sandbox.environment import worker_files
+from llm_grader.sandbox.environment import closed_folder, worker_files
 
 PREFIX = "llm_grader-workdir-"
 
@@ -22,7 +22,8 @@ def workdir() -> Path:
     Its subfolder ``grader`` holds copies of :func:`~llm_grader.sandbox.environment.worker_files`, which all users may
     read and only this user may change. A lock that ends with this process tells that the folder is in use.
     """
-    for leftover in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    parent = temporary_folder()
+    for leftover in parent.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):  # of another user, in use, or not a folder
             fd = os.open(leftover, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
@@ -31,7 +32,7 @@ def workdir() -> Path:
                     remove_trees(str(leftover))
             finally:
                 os.close(fd)
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
     fcntl.flock(os.open(folder, os.O_RDONLY), fcntl.LOCK_EX)
     atexit.register(remove_trees, str(folder))
     os.makedirs(folder / "grader" / "llm_grader")
@@ -43,6 +44,12 @@ def workdir() -> Path:
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
     return folder
+
+
+def temporary_folder() -> Path:
+    """Return this user's folder for temporary files, or the machine's where root's workers cannot enter that one."""
+    own = Path(tempfile.gettempdir())
+    return Path("/tmp") if os.geteuid() == 0 and closed_folder(own / "workdir") else own
 
 
 def add_file(extra: Path) -> None:

@@ -2,11 +2,13 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from einops import rearrange
 
+from bookbinder import ROOT
 from llm_anatomy.notebook.checks import check
 
 
@@ -99,6 +101,19 @@ def test_a_ready_made_softmax_is_right_and_not_what_is_asked(answer):
     result = told("stable_softmax", answer)
     assert result.status == "forbidden"
     assert result.message == "Right, but this exercise asks you not to use torch.softmax."
+
+
+def through_numpy(scores):
+    table = scores.detach().numpy()
+    exponentials = np.exp(table - table.max(axis=1, keepdims=True))
+    return torch.from_numpy(exponentials / exponentials.sum(axis=1, keepdims=True))
+
+
+def test_that_gradients_are_needed_is_said_where_an_answer_without_them_is_refused():
+    statement = (ROOT / "exercises" / "attention" / "stable_softmax" / "exercise.md").read_text(encoding="utf-8")
+    statement = " ".join(statement.partition("## Hint 1")[0].split())
+    assert "PyTorch cannot follow your weights" in told("stable_softmax", through_numpy).message
+    assert "use tensor operations throughout; otherwise PyTorch cannot compute their gradients" in statement
 
 
 def test_ready_made_attention_is_right_and_not_what_is_asked():

@@ -369,7 +369,20 @@ def squad_with(matches):
     return answer
 
 
+def squad_of_one_answer(best):
+    """Both numbers from a single answer, one of those with the largest F1."""
+
+    def answer(prediction, answers):
+        scores = [solution("squad_f1")(prediction, [each]) for each in answers]
+        largest = max(f1 for _, f1 in scores)
+        return best([each for each in scores if each[1] == largest])
+
+    return answer
+
+
 WRONG = [
+    ("squad_f1", squad_of_one_answer(lambda scores: scores[0]), "by one answer whose F1 is the largest"),
+    ("squad_f1", squad_of_one_answer(lambda scores: scores[-1]), "exact match"),
     ("perplexities_on_paper", other("perplexities_on_paper", best="A", needed=16), "fewer bits per byte"),
     ("perplexities_on_paper", other("perplexities_on_paper", B=0.83), "only by rounding"),
     ("perplexities_on_paper", other("perplexities_on_paper", needed=10), "to one decimal"),
@@ -426,6 +439,8 @@ WRONG = [
     ("read_the_board", other("read_the_board", B_against_D=0.54), "odds of ten to one"),
     ("read_the_board", other("read_the_board", B_against_D=0.4), "wins more than half"),
     ("read_the_board", other("read_the_board", B_against_D=1.5), "The chance that B wins is above 1"),
+    ("read_the_board", other("read_the_board", B_against_D=math.nan), "NaN, which is not a number"),
+    ("read_the_board", other("read_the_board", rank_of_E=math.nan), "NaN, which is not a number"),
     ("read_the_board", other("read_the_board", B_against_D=1.0), "a lead of 70 points is small"),
     ("read_the_board", other("read_the_board", sure_pair="AC"), "not neighbours"),
     ("read_the_board", other("read_the_board", sure_pair="AC", rank_of_D=5), "not neighbours"),

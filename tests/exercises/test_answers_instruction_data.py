@@ -130,6 +130,7 @@ RIGHT = {
     "pairs_left": [
         lambda texts, threshold: np.array(solution("pairs_left")(texts, threshold), dtype=float),
         lambda texts, threshold: torch.tensor(solution("pairs_left")(texts, threshold)),
+        lambda texts, threshold: pairs_by(combinations(texts, 2), threshold),
     ],
     "growing_pool": [
         lambda *given: np.array(solution("growing_pool")(*given)),
@@ -161,6 +162,9 @@ RIGHT = {
     "repaired_tasks": [
         lambda rows: repaired_by(rows),
         lambda rows: tuple(dict(reversed(row.items())) for row in solution("repaired_tasks")(rows)),
+        lambda rows: repaired_by(rows, start=r"\A(?:Task )?(?:(?<=Task )\d+:|(?<!Task )\d+\.)\s*"),
+        lambda rows: repaired_by(rows, output=lambda text: [text, text[7:].lstrip()][text.startswith("Output:")]),
+        lambda rows: repaired_by(rows, output=lambda text: re.sub(r"\AOutput:", "", text).strip()),
     ],
     "verbs_and_nouns": [lambda *given: np.array(solution("verbs_and_nouns")(*given))],
     "paid_twice": [lambda *given: np.array(solution("paid_twice")(*given), dtype=int)],
@@ -254,6 +258,15 @@ def repaired_by(rows, **change):
     return found
 
 
+def cut_at_the_colon(rows):
+    def start(text):
+        if text.startswith("Task ") and ":" in text:
+            return text.split(":", 1)[1].strip()
+        return re.sub(r"^\d+\.\s*", "", text)
+
+    return repaired_by([row | {"instruction": start(row["instruction"].strip())} for row in rows], start=r"^$")
+
+
 def blocks(one, other):
     """Python's own comparison, which looks for the longest run first, and so misses longer subsequences."""
     a, b = words_of(one), words_of(other)
@@ -338,6 +351,39 @@ WRONG = [
         lambda rows: repaired_by(rows, output=lambda text: re.sub("^[Output:]+", "", text).strip()),
         "take letters away",
     ),
+    (
+        "repaired_tasks",
+        lambda rows: repaired_by(rows, output=lambda text: text.replace("Output:", "", 1).strip()),
+        "first `Output:` of an output away",
+    ),
+    (
+        "repaired_tasks",
+        lambda rows: repaired_by(rows, output=lambda text: re.sub(r"Output:\s*", "", text, count=1)),
+        "first `Output:` of an output away",
+    ),
+    (
+        "repaired_tasks",
+        lambda rows: repaired_by(
+            rows,
+            output=lambda text: text.lstrip("".join(sorted("Output:"))).strip() if text[:7] == "Output:" else text,
+        ),
+        "letters away that follow `Output:`",
+    ),
+    ("repaired_tasks", cut_at_the_colon, "has no number"),
+    ("repaired_tasks", lambda rows: repaired_by(rows, start=r"(?i)^(Task \d+:|\d+\.)\s*"), "small letters"),
+    ("repaired_tasks", lambda rows: repaired_by(rows, start=r"(?m)^(Task \d+:|\d+\.)\s*"), "a later line"),
+    ("repaired_tasks", lambda rows: repaired_by(rows, start=r"^(Task \d+:|\d+[.)])\s*"), "a bracket follows"),
+    ("repaired_tasks", lambda rows: repaired_by(rows, start=r"^(Task\s*\d+:|\d+\.)\s*"), "no space stands"),
+    ("repaired_tasks", lambda rows: [], "leads to '0 rows' instead of '1 row'"),
+    ("repaired_tasks", lambda rows: 2 * solution("repaired_tasks")(rows), "leads to '2 rows' instead of '1 row'"),
+    (
+        "pairs_left",
+        lambda texts, threshold: (
+            pairs_by(combinations(texts, 2), threshold)[0],
+            pairs_by(combinations([[word.lower() for word in text] for text in texts], 2), threshold)[1],
+        ),
+        "differ in capital letters",
+    ),
     ("paid_twice", lambda *given: sent(*given, lambda r: f"{r['prompt']}{r['max_tokens']}{r['seed']}"), "same key"),
     ("wrong_settings", lambda: solution("wrong_settings")() | {"A": "n_in_context"}, "show eight tasks"),
     ("read_the_pool", lambda: solution("read_the_pool")() | {"new": 50}, "height of the second bar"),
@@ -345,6 +391,8 @@ WRONG = [
     ("read_the_pool", lambda: solution("read_the_pool")() | {"refused": 140}, "lacks the bar"),
     ("read_the_pool", lambda: solution("read_the_pool")() | {"refused": 140, "stricter": 190}, "lacks the bar"),
     ("read_the_pool", lambda: solution("read_the_pool")() | {"new": 130, "stricter": 410}, 'numbers for "new" and'),
+    ("read_the_pool", lambda: solution("read_the_pool")() | {"stricter": 470}, "about as many as are refused at 0.5"),
+    ("read_the_pool", lambda: solution("read_the_pool")() | {"new": float("nan")}, "nan, which is not a number"),
     ("read_the_pool", lambda: solution("read_the_pool")() | {"half": 0.9}, 'Your threshold "half" is too large.'),
     ("rouge_l_score", lambda one, other: "0.7 or so", "not a number"),
     ("next_prompt", lambda instructions, n_new: "Task 9:", "two strings"),

@@ -1,6 +1,7 @@
 """Answers that students give to the exercises of chapter 11: right ones pass, wrong ones are told what is wrong."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -529,7 +530,7 @@ def test_keys_of_one_block_that_are_rotated_twice_are_wrong_after_the_first_row(
         ((32_768, 4_096, 512, 2_441_406, 19_531_250), "one_layer"),
         ((20_971_520, 2_621_440, 327_680, 3814, 30_517), "bits"),
         ((2_621_440, 655_360, 40_960, 30_517, 122_070), "sixteen_heads"),
-        ((2_621_440, 40_960, 327_680, 30_517, 244_140), "grouped_and_single_exchanged"),
+        ((2_621_440, 40_960, 327_680, 30_517, 244_140), "grouped_and_multi_query_exchanged"),
         ((2_621_440, 327_680, 40_960, 30_518, 244_141), "rounded_up"),
         ((2_621_440, 327_680, 40_960, 32_768, 262_144), "gibibytes"),
         ((2_621_440, 327_680, 40_960, 30_517, 1_953_125), "tokens_of_the_single_head"),
@@ -774,6 +775,11 @@ def test_a_mistake_in_the_intensities_is_named(answer, mistake):
     assert told("two_intensities", answer).mistake == mistake
 
 
+def test_attention_halved_for_a_mask_is_told_that_the_mask_saves_nothing():
+    result = told("two_intensities", spoilt(f_a=0.5))
+    assert result.mistake == "half_the_operations_of_attention" and "mask saves none" in result.message
+
+
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
@@ -791,9 +797,9 @@ def test_intensities_gone_wrong_are_told(answer, words):
 @pytest.mark.parametrize(
     ("change", "mistake"),
     [
-        ({"latent": "D", "multi-query": "A"}, "latent_and_single_exchanged"),
+        ({"latent": "D", "multi-query": "A"}, "latent_and_multi_query_exchanged"),
         ({"grouped": "B", "window": "E"}, "window_and_grouped_exchanged"),
-        ({"key-value heads": 4}, "size_of_a_group"),
+        ({"key-value heads": 4}, "four_heads"),
         ({"key-value heads": 32}, "all_heads"),
         ({"length": 131_072}, "too_long"),
         ({"length": 1000}, "too_short"),
@@ -817,14 +823,21 @@ def test_a_curve_that_is_misread_is_named(change, mistake):
         ),
         (
             READ | {"latent": "D", "multi-query": "A", "key-value heads": 4},
-            "than 576? Your number of key-value heads is the number of query heads that share one.",
+            "than 576? Your number of key-value heads is too small. By which factor",
         ),
         (READ | {"key-value heads": 1, "length": 500}, "Your number of key-value heads is too small."),
+        (READ | {"length": float("nan")}, "NaN, which is not a number"),
         (READ | {"key-value heads": 1, "length": 500}, "Your window is too short."),
     ],
 )
 def test_a_wrong_reading_is_told(answer, words):
     assert words in told("read_the_cache", lambda: answer).message
+
+
+def test_a_wrong_number_of_heads_is_not_told_a_division_that_gives_the_right_one():
+    for n in (1, 2, 4, 16, 32):
+        message = told("read_the_cache", lambda n=n: READ | {"key-value heads": n}).message
+        assert not re.search(r"\b(4|8|32|eight|groups?)\b", message)
 
 
 def moved(q, k, v, keys, values, n_seen):

@@ -487,6 +487,18 @@ def stairs(step, steps, losses):
     return losses[np.searchsorted(steps, step + 1e-6) - 1]
 
 
+def nearest(step, steps, losses):
+    return losses[np.abs(steps - step).argmin()]
+
+
+def by_index(rounded):
+    def answer(steps, baseline, variant, time_ratio):
+        last = len(steps) - 1
+        return baseline[rounded(last * min(1, time_ratio))], variant[rounded(last / max(1, time_ratio))]
+
+    return answer
+
+
 RIGHT_MATCHED = [
     matched(),
     matched(at=lambda step, steps, losses: np.interp(int(step), steps, losses)),
@@ -505,6 +517,9 @@ WRONG_MATCHED = {
     "you read the baseline at its end": matched(lambda r: 1),
     "you read the variant at its end": matched(of_variant=lambda r: 1),
     "the ratio the wrong way round": matched(lambda r: min(1, 1 / r), lambda r: min(1, r)),
+    "You shift the index of the last measurement by the ratio, and": by_index(int),
+    "You shift the index of the last measurement by the ratio and round it": by_index(round),
+    "you take the nearer one": matched(at=nearest),
     "in the wrong order": matched(result=lambda a, b: (b, a)),
     "you take the earlier one": matched(at=stairs),
     "fewer steps in the same time": matched(lambda r: 1, lambda r: r),

@@ -678,6 +678,17 @@ def test_rounding_in_the_wrong_place_is_named(answer, mistake):
     assert told("rms_norm", answer).mistake == mistake
 
 
+@pytest.mark.parametrize("own", [1e-5, 1e-6, 1e-8, 1e-12, 0])
+def test_an_epsilon_of_one_s_own_is_not_said_to_be_left_out(own):
+    def by_the_norm(x, weight, eps):
+        return as_gemma_does(x, weight.float() / x.shape[-1] ** 0.5, own / x.shape[-1])
+
+    message = told("rms_norm", lambda x, weight, eps: as_gemma_does(x, weight, own)).message
+    assert "or use one of your own instead of `eps`" in message, message
+    message = told("rms_norm", by_the_norm).message
+    assert "not divided by d" in message and "use one of your own instead of `eps`" in message, message
+
+
 def in_float32(x, weight, eps):
     return as_gemma_does(x.float(), weight, eps)
 

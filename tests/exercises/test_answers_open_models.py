@@ -553,6 +553,7 @@ WRONG_BARS = {
     "a model of its own": {"GPT-2": "A"},
     "not one of the letters": {"GPT-2": "F"},
     "an MLP factor of 64": {"T5 11B": "E", "Llama 3 70B": "C"},
+    "NaN, which is not a number": {"ratio": float("nan")},
     "so your ratio is that of T5": {"T5 11B": "A", "LLaMA 65B": "C", "ratio": 57 / 43},
     "so your ratio is that of Llama 3": {"LLaMA 65B": "E", "Llama 3 70B": "A", "ratio": 80 / 17},
     "None is not a number": {"ratio": None},
@@ -566,6 +567,18 @@ WRONG_BARS = {
 def test_wrong_readings_of_the_bars_are_told(words):
     result = told_not_passed("read_the_shares", lambda: BARS | WRONG_BARS[words], words)
     assert not any(each in result.message for each in ("D for GPT-2", "C for T5", "A for LLaMA", "B for Gemma"))
+
+
+@pytest.mark.parametrize("letters", ["DEACB", "DEBCA", "AEDCB", "AEBCD", "BEDCA", "BEACD"])
+def test_every_wrong_letter_beside_the_factor_of_64_is_told(letters):
+    given = dict(zip(("GPT-2", "T5 11B", "LLaMA 65B", "Llama 3 70B", "Gemma 2B"), letters, strict=True))
+    message = told("read_the_shares", lambda: BARS | given).message
+    assert "T5 11B and Llama 3 70B are exchanged" in message
+    if letters == "BEACD":
+        assert "The two models with the largest shares of embeddings are exchanged" in message
+        return
+    for name in ("GPT-2", "LLaMA 65B", "Gemma 2B"):
+        assert (f'"{name}"' in message) == (given[name] != BARS[name])
 
 
 def test_the_bars_are_those_of_the_presets():

@@ -89,6 +89,17 @@ def values_reversed(query, key, value, key_vectors, value_vectors, query_positio
     return shaw(query, key, value, key_vectors, value_vectors.flip(0), r, r, mask[:, None])
 
 
+def wrapped_round(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    r = (key_positions[:, None] - query_positions[:, :, None] + len(key_vectors) // 2) % len(key_vectors)
+    return shaw(query, key, value, key_vectors, value_vectors, r, r, mask[:, None])
+
+
+def one_bound(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    r = key_positions[:, None] - query_positions[:, :, None] + len(key_vectors) // 2
+    r = r.clamp(max=len(key_vectors) - 1)
+    return shaw(query, key, value, key_vectors, value_vectors, r, r, mask[:, None])
+
+
 def mask_without_an_axis(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
     r = rows(query_positions, key_positions, key_vectors)
     return shaw(query, key, value, key_vectors, value_vectors, r, r, mask)
@@ -175,7 +186,12 @@ WRONG = {
         (same_bounds_on_both_sides, "row_outside_the_tables"),
     ],
     "offset_matrix": [(new_axes_in_front, "axes_beside_the_batch")],
-    "shaw_attention": [(values_reversed, "values_reversed"), (mask_without_an_axis, "mask_without_heads")],
+    "shaw_attention": [
+        (values_reversed, "values_reversed"),
+        (mask_without_an_axis, "mask_without_heads"),
+        (wrapped_round, "wrapped_round"),
+        (one_bound, "lower_bound_missing"),
+    ],
     "t5_bucket": [(buckets_not_halved, "halves_as_large_as_the_whole")],
     "transformer_xl_terms": [(transposed_projection, "projection_transposed")],
     "tupe_scores": [(only_the_words_divided, "positions_alone_scaled")],

@@ -55,9 +55,35 @@ def merged_in_one_pass(ids, left, right, new):
     return merged
 
 
+def decoded_after_the_cut_at_the_end(ids):
+    start = next((i for i, byte in enumerate(ids) if not 128 <= byte < 192), len(ids))
+    n_cut = next((n for n in range(1, 4) if n <= len(ids) - start and ids[-n] >= (256 - (128 >> n))), 0)
+    return start, bytes(ids[start : len(ids) - n_cut]).decode(errors="strict"), n_cut
+
+
+def decoded_by_hand(ids):
+    """Puts the bits of each character together."""
+    start = 0
+    while ids[start : start + 1] and ids[start] >> 6 == 0b10:
+        start += 1
+    text, i = [], start
+    while i < len(ids):
+        n_more = (ids[i] >= 0xC0) + (ids[i] >= 0xE0) + (ids[i] >= 0xF0)
+        if i + n_more >= len(ids):
+            break
+        code = ids[i] & (0x7F if n_more == 0 else 0x3F >> n_more)
+        for byte in ids[i + 1 : i + 1 + n_more]:
+            code = code << 6 | byte & 0x3F
+        text.append(chr(code))
+        i += 1 + n_more
+    return start, "".join(text), len(ids) - i
+
+
 @pytest.mark.parametrize(
     ("name", "answer"),
     [
+        ("readable_part", decoded_after_the_cut_at_the_end),
+        ("readable_part", decoded_by_hand),
         ("merge_pair", merged_as_a_pattern),
         ("merge_pair", lambda ids, left, right, new: merged_in_one_pass(tuple(ids), left, right or 0, new)),
         ("pieces_of_code", mask_of_letters),
@@ -110,6 +136,41 @@ def test_a_pair_is_not_a_pattern():
 def test_a_list_that_is_changed_is_told_so():
     message = told("merge_pair", in_place).message
     assert "changes its argument ids" in message and "work on a copy" in message
+
+
+def cut_at_the_start(ids):
+    return next((i for i, byte in enumerate(ids) if not 128 <= byte < 192), len(ids))
+
+
+def every_sign_deleted(ids):
+    start, text = cut_at_the_start(ids), bytes(ids).decode(errors="ignore")
+    return start, text.replace("\ufffd", ""), len(ids) - start - len(text.encode())
+
+
+def signs_stripped_from_the_right(ids):
+    start = cut_at_the_start(ids)
+    text = bytes(ids[start:]).decode(errors="replace").rstrip("\ufffd")
+    return start, text, len(ids) - start - len(text.encode())
+
+
+def signs_stripped_from_the_left(ids):
+    start = cut_at_the_start(ids)
+    kept = bytes(ids[start:]).decode(errors="ignore")
+    n_cut = len(ids) - start - len(kept.encode())
+    return start, bytes(ids[: len(ids) - n_cut]).decode(errors="replace").lstrip("\ufffd"), n_cut
+
+
+@pytest.mark.parametrize(
+    ("answer", "mistake"),
+    [
+        (every_sign_deleted, "signs_taken_out"),
+        (signs_stripped_from_the_right, "signs_taken_off_the_end"),
+        (signs_stripped_from_the_left, None),
+    ],
+)
+def test_a_replacement_sign_that_is_in_the_text_stays(answer, mistake):
+    result = told("readable_part", answer)
+    assert result.status in ("failed", "mistake") and result.mistake == mistake, result
 
 
 def shifted(scores, targets, n_bytes):
@@ -193,3 +254,37 @@ def test_each_number_that_is_misread_is_told(answer, words):
     result = told("read_the_context", lambda: answer)
     assert result.status == "failed" and all(each in result.message for each in words), result
     assert not any(each in result.message for each in ("follow", "2.88", "not squared", "divided;"))
+
+
+@pytest.mark.parametrize(("first", "words"), [(1 / 2.88, "is below 1"), (2.3, "vocabulary of 512"), (2.5, "too small")])
+def test_numbers_that_are_right_are_not_blamed_for_a_wrong_first_one(first, words):
+    message = told("read_the_context", lambda: (first, 5898.24, 8.29)).message
+    assert words in message and "context and" not in message and "pairs" not in message
+
+
+def test_numbers_that_do_not_follow_are_told_what_they_are_compared_with():
+    message = told("read_the_context", lambda: (2.7, 5898.24, 8.29)).message
+    assert "Your number of bytes in the context and ratio of the pairs are too large for your first number." in message
+    assert "NaN, which is not a number" in told("read_the_context", lambda: (2.9, math.nan, 8.3)).message
+
+
+def from_the_end(words, training, n):
+    return sorted(words, key=training.count)[-n:]
+
+
+def kept_by(kept):
+    return lambda training, new, n_words: sum(word not in kept(training, n_words) for word in new) / len(new)
+
+
+EVERY_WORD_FOR_ZERO = {
+    "n_words or None": lambda training, n: [word for word, _ in Counter(training).most_common(n or None)],
+    "a slice from the end": lambda training, n: from_the_end([*dict.fromkeys(training)][::-1], training, n),
+    "the last of equals": lambda training, n: from_the_end(dict.fromkeys(training), training, n),
+}
+
+
+@pytest.mark.parametrize("how", EVERY_WORD_FOR_ZERO)
+def test_a_vocabulary_of_no_words_that_keeps_all_is_told(how):
+    result = told("unknown_share", kept_by(EVERY_WORD_FOR_ZERO[how]))
+    assert result.status == "mistake" and "If n_words is 0, your vocabulary keeps every word" in result.message
+    assert ("keep those that come last" in result.message) == (how == "the last of equals")

@@ -13,7 +13,7 @@ from llm_anatomy.notebook.sentences import RIGHT, in_parts, of_parts
 
 FIGURES = [master for _, masters in chapters().values() for master in masters if master.kind == "figure"]
 each_figure = pytest.mark.parametrize("master", FIGURES, ids=lambda master: master.id)
-NAMED = r"Your (.+) (is|are) (not right|too (small|large|short|long|early|late|low|high))"
+NAMED = r"Your (.+) (is|are) (not right|too (small|large|short|long|early|late|low|high)(?: for your first number)?)"
 HINTS = "The hints tell you how to go on."
 
 
@@ -89,6 +89,16 @@ def test_each_wrong_part_is_told_and_no_name_of_ours(master):
                 head, _, tail = name.partition(" for ")
                 told |= {name} if head in match[1] and tail in match[1] else set()
         assert told == wrong
+
+
+def test_sentences_come_in_the_order_of_the_numbers():
+    said = {"fifth value": "lost", "fourth value": "lost", "mean": "too large", "speed": "too small: half"}
+    sentences = {"speed": "Your first number is that of the second curve.", "mean": "For the third number, halve it."}
+    right = dict.fromkeys(said, "right")
+    known = [(sentence, encode(right | {part: said[part]})) for part, sentence in sentences.items()]
+    assert of_parts(encode(said), known) == (
+        f"{sentences['speed']} {sentences['mean']} Your fourth value and fifth value are not right. {HINTS}"
+    )
 
 
 @each_figure

@@ -272,6 +272,7 @@ def test_long_messages_of_many_lines_are_cut():
     [
         (lambda x: None, "returns nothing (None): a `return` may be missing"),
         (lambda x: x, "returns a tensor instead of a tuple of 2 values"),
+        (lambda x: x.numpy(), "returns a NumPy array instead of a tuple of 2 values"),
         (lambda x: (x, x.sum(-1), x), "returns 3 values instead of 2"),
         (lambda x: (2 * x, None), "returns, as its second value, nothing (None): a `return` may be missing"),
         (lambda x: (np.array(["a"]), x), "returns, as its first value, a value of type ndarray instead of a tensor"),

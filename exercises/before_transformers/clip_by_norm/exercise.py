@@ -54,10 +54,13 @@ def property_length_and_direction(answer, generator):
     given = {name: 5 * torch.randn(*shape, generator=generator) for name, shape in (("w", (4, 3)), ("b", (5,)))}
     clipped = answer({name: value.clone() for name, value in given.items()}, 2.0)
     old, new = (torch.cat([values[name].flatten() for name in ("w", "b")]) for values in (given, clipped))
+    after = f"After gradients of the length {float(old.norm()):.3f} are clipped with max_norm = 2"
     assert abs(float(new.norm()) - 2.0) < 1e-3, (
-        f"After clipping, all gradients together should have the length 2. Yours have {float(new.norm()):.3f}."
+        f"{after}, all of them together should have the length 2. Yours have {float(new.norm()):.3f}."
     )
-    assert torch.allclose(new / new.norm(), old / old.norm(), atol=1e-5), "Clipping changed the gradient's direction."
+    assert torch.allclose(new / new.norm(), old / old.norm(), atol=1e-5), (
+        f"{after}, their direction should be the same as before. Yours is another."
+    )
 
 
 def hidden_cases(generator):

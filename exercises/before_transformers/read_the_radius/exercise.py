@@ -20,6 +20,11 @@ def accepted_as_a_tensor():
     return torch.tensor([0.905, 1.095, 23.1])
 
 
+def accepted_read_high():
+    """Reads the solid curve a little high, and lets the number of steps follow from that."""
+    return 0.914, 1.1, math.log(0.1, 0.914)
+
+
 def cases(generator):
     return [{}]
 
@@ -40,12 +45,15 @@ def observe(returned):
         others = {"for ten steps": right**10, "inverted": 1 / right, "level": 1.0}
         return read(value, right, 0.0151, [name for name, other in others.items() if abs(value - other) <= 0.0151])
 
-    times = {"to a half": math.log(2) / -math.log(0.9), "to 1/e": 1 / -math.log(0.9)}
-    near = [name for name, value in times.items() if abs(steps / value - 1) < 0.15]
+    first, wanted = radius(solid, 0.9), math.log(10) / -math.log(0.9)
+    own = -1 / math.log(solid) if 0 < solid < 1 else -1 / math.log(0.9)  # steps to 1/e with the student's radius
+    times = {"follows": math.log(10) * own, "to a half": math.log(2) * own, "to 1/e": own}
+    near = [name for name, value in times.items() if abs(steps / value - 1) <= 0.15]
+    follows = first == "right" and "follows" in near
     return {
-        "spectral radius of the solid curve": radius(solid, 0.9),
+        "spectral radius of the solid curve": first,
         "spectral radius of the dashed curve": radius(dashed, 1.1),
-        "number of steps": read(steps, math.log(10) / -math.log(0.9), 3.3, near),
+        "number of steps": "right" if follows else read(steps, wanted, 3.3, near),
     }
 
 

@@ -48,7 +48,7 @@ def solid_too_small():
 def solid_too_small_and_steps():
     """Your first number is too small, and so is your number of steps. Compare two points of the straight part of the
     solid curve."""
-    return 0.8, 1.1, 10.3 / 1.3
+    return 0.8, 1.1, 10.3
 
 
 def dashed_too_large():

@@ -51,6 +51,7 @@ def observe(returned):
                 found[name] = float(text.rstrip(" %")) / 100 if "%" in text else float(value)
             except (TypeError, ValueError):
                 raise AssertionError(f"the entry {name!r} is {value!r}, which is not a number") from None
+            assert found[name] == found[name], f"the entry {name!r} is NaN, which is not a number"
     chance = found["B against D"]
     sizes = {0.5: "too small: below one half", 0.5499: "too small", 0.6501: "right", 1.0001: "too large"}
 

@@ -22,7 +22,7 @@ def ranks_without_gaps():
     return RIGHT | {"rank of E": 2, "rank of D": 2}
 
 
-def rank_of_d_with_e():
+def rank_of_d_too_large():
     """Your rank of D is too large: E reaches further to the right than D, but its lower end does not."""
     return RIGHT | {"rank of D": 5}
 

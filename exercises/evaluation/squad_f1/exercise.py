@@ -91,6 +91,7 @@ def cases(generator):
         ("Pelé", ["Pel", "pele"]),
         ("cat dog", ["bird", "dog cat dog", "cat bird cow"]),
         ("grey wolf", ["fox", "Grey wolf."]),
+        ("clock tower", ["Tower clock", "the clock tower", "tower, clock"]),  # F1 is 1 for each of the three
     ]
     return [{"prediction": prediction, "answers": answers} for prediction, answers in rows]
 
@@ -128,6 +129,7 @@ def hidden_cases(generator):
         ("Chloé", ["chlo"]),
         ("old blue lake", ["lake", "old blue house by a sea"]),
         ("deep lake", ["sea", "Deep lake."]),
+        ("cold blue sea", ["the sea, cold blue", "a cold, blue sea", "blue cold sea"]),
     ]
     drawn = [(text(5), [text(4), text(6)]) for _ in range(4)]
     return [{"prediction": prediction, "answers": answers} for prediction, answers in fixed + drawn]

@@ -252,3 +252,11 @@ def match_with_holes(prediction, answers):
         return re.sub(r"\b(a|an|the)\b", "", _bare(text)).strip()
 
     return float(cut(prediction) in map(cut, answers)), _scores(prediction, answers)[1]
+
+
+def match_of_the_best_f1(prediction, answers):
+    """You decide the exact match by one answer whose F1 is the largest. Another may have the same F1 and match
+    exactly."""
+    found = _words(prediction)
+    best = max(map(_words, answers), key=lambda wanted: _f1(found, wanted))
+    return float(found == best), _f1(found, best)

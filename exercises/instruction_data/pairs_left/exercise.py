@@ -67,6 +67,7 @@ def cases(generator):
         {"texts": _drawn(generator, 20, 7, 3, 9), "threshold": 0.7},
         {"texts": _drawn(generator, 25, 5, 1, 12), "threshold": 0.62},
         {"texts": _drawn(generator, 15, 12, 4, 20), "threshold": 0.45},
+        {"texts": [["Go", "on"], ["go", "on"]], "threshold": 0.75},
     ]
 
 
@@ -83,4 +84,5 @@ def hidden_cases(generator):
     ] + [
         {"texts": [["a"], ["a", "b", "b"], ["b", "a", "b"]], "threshold": 0.5},
         {"texts": [["a", "c"], ["b"], ["a", "c"], ["a", "c"], ["c", "b", "a"]], "threshold": 0.75},
+        {"texts": [["A", "c"], ["a", "c"], ["b", "c", "C"], ["c", "b", "c"]], "threshold": 0.65},
     ]

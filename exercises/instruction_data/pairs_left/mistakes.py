@@ -111,3 +111,8 @@ def same_words_left_out(texts, threshold):
 def each_text_once(texts, threshold):
     """You take a text once if it stands in the list several times. Each of them forms pairs."""
     return _left([list(text) for text in dict.fromkeys(map(tuple, texts))], threshold)
+
+
+def capitals_ignored(texts, threshold):
+    """In the second bound, you count words as common that differ in capital letters. Compare them as they are."""
+    return _left(texts, threshold, second=lambda a, b: _common([w.lower() for w in a], [w.lower() for w in b]))

@@ -40,6 +40,7 @@ def observe(returned):
             number = float(value)
         except (TypeError, ValueError):
             raise AssertionError(f"the entry {name!r} is {given[name]!r}, which is not a number") from None
+        assert number == number, f"the entry {name!r} is {number}, which is not a number"
         if name == "half":
             right, read = 0.5, round(number, 2)
         else:

@@ -22,7 +22,7 @@ def bar_at_the_threshold():
 
 
 def all_that_are_refused():
-    """`"stricter"` is 480. So many are refused at 0.5 in all; count the bars between 0.5 and 0.7."""
+    """`"stricter"` is about as many as are refused at 0.5 in all. Count the bars between 0.5 and 0.7."""
     return RIGHT | {"stricter": 480}
 
 
@@ -56,7 +56,7 @@ def highest_bar():
     return RIGHT | {"half": 0.45}
 
 
-def middle_of_the_axis_by_index():
+def number_of_bars():
     """`"half"` is a number of bars. Give the threshold, which lies between 0 and 1."""
     return RIGHT | {"half": 5}
 

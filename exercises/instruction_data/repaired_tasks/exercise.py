@@ -56,7 +56,7 @@ NAMES = ("instruction", "input", "output")
 
 
 def observe(returned, rows):
-    """the repaired rows"""
+    """how many rows you return, and then the rows themselves"""
     assert isinstance(returned, tuple | list), "return a list of dictionaries"
     assert all(isinstance(row, dict) for row in returned), "return a list of dictionaries"
     found = []
@@ -64,7 +64,7 @@ def observe(returned, rows):
         missing = [name for name in ("instruction", "input", "output") if name not in row]
         assert not missing, f"a row lacks the entry {missing[0]!r}"
         found.append({name: str(row[name]) for name in ("instruction", "input", "output")})
-    return found
+    return f"{len(found)} row{'' if len(found) == 1 else 's'}", found
 
 
 def _rows(*rows):
@@ -101,6 +101,11 @@ def cases(generator):
         _rows(("5. Go.", "", "a"), ("6. Go.", "", "a")),
         _rows(("Write the form.", "", "output: a")),
         _rows(("Which comes last?", "dog, ant", "ant")),
+        _rows(("Go.", "", "See Output:5")),
+        _rows(("Spin it.", "", "Output:top")),
+        _rows(("Task force: plan.", "", "a"), ("task 3: Sort.", "", "b")),
+        _rows(("Task12: Sort.", "", "a"), ("12) Sort.", "", "b")),
+        _rows(("List:\n1. one", "", "a")),
     ]
 
 
@@ -134,4 +139,15 @@ def hidden_cases(generator):
         ("Give the first word.", "a b", "a"),
         ("Write the form.", "a", "output: b"),
     )
-    return [drawn(25), drawn(40), drawn(60), chosen]
+    beginnings = _rows(
+        ("Task group: sing.", "", "a"),
+        ("task 5: Count.", "", "a"),
+        ("TASK 6: Count.", "", "a"),
+        ("Task7: Count.", "", "a"),
+        ("8) Count.", "", "a"),
+        ("Choose:\n1. tea\n2. milk", "", "a"),
+        (" Task 9: Count.", "", "Say Output: 3"),
+        ("10. Count.", "", "Output: put"),
+        ("Name a toy.", "", "Output:top"),
+    )
+    return [drawn(25), drawn(40), drawn(60), chosen, beginnings]

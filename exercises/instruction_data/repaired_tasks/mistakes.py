@@ -215,3 +215,39 @@ def repetitions_before_the_repair(rows):
 def echo_before_the_repair(rows):
     """You compare the output with the input before you empty an input that only says that there is none."""
     return _repaired([row for row in rows if row["output"].strip() != row["input"].strip()])
+
+
+def first_output_anywhere(rows):
+    """You take the first `Output:` of an output away wherever it stands. Only the beginning is meant."""
+    return _repaired(rows, output=lambda text: text.replace("Output:", "", 1).strip())
+
+
+def letters_behind_output(rows):
+    """You also take letters away that follow `Output:`. `lstrip` takes away any of the characters that it is given;
+    `removeprefix` takes away a word."""
+    return _repaired(rows, output=lambda text: re.sub("^Output:[Output:]*", "", text).strip())
+
+
+def task_without_a_number(rows):
+    """You also take away what stands before a colon if it begins with `Task` and has no number."""
+    return _repaired(rows, start=r"^(Task [^:]*:|\d+\.)\s*")
+
+
+def task_in_small_letters(rows):
+    """You also take the beginning away if `Task` is written in small letters."""
+    return _repaired(rows, start=r"(?i)^(Task \d+:|\d+\.)\s*")
+
+
+def beginning_of_each_line(rows):
+    """You also take numbers away at the beginning of a later line. Only the beginning of the instruction is meant."""
+    return _repaired(rows, start=r"(?m)^(Task \d+:|\d+\.)\s*")
+
+
+def brackets(rows):
+    """You also take a number away that a bracket follows, as in `12) Sort`."""
+    return _repaired(rows, start=r"^(Task \d+:|\d+[.)])\s*")
+
+
+def space_not_needed(rows):
+    """You also take `Task` and a number away if no space stands between them."""
+    return _repaired(rows, start=r"^(Task ?\d+:|\d+\.)\s*")

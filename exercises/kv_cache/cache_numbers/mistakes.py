@@ -63,7 +63,7 @@ def single_head_of_the_whole_width():
     return _with(n3=2_621_440)
 
 
-def grouped_and_single_exchanged():
+def grouped_and_multi_query_exchanged():
     """You have exchanged grouped-query and multi-query attention."""
     return [2_621_440, 40_960, 327_680, 30_517, 244_140]
 

@@ -38,6 +38,7 @@ def observe(returned):
         heads, length = (float(str(each).replace(",", "")) for each in read)
     except ValueError:
         raise AssertionError("the number of key-value heads and the length should be numbers without words") from None
+    assert length == length, "the length is NaN, which is not a number"
     assert heads in (1, 2, 4, 8, 16, 32), "the number of key-value heads should be a power of 2, from 1 to 32"
     curves = dict(zip(MODELS, "CEDAB", strict=True))
     found = {f'letter for "{name}"': "right" if letters[name] == curves[name] else letters[name] for name in MODELS}

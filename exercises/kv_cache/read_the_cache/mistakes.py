@@ -6,7 +6,7 @@ def _exchanged(first, second):
     return RIGHT | {first: RIGHT[second], second: RIGHT[first]}
 
 
-def latent_and_single_exchanged():
+def latent_and_multi_query_exchanged():
     """You have exchanged the latent and multi-query attention. How many numbers are a key and a value of one head of
     width 128, and is that more or less than 576?"""
     return _exchanged("latent", "multi-query")
@@ -22,7 +22,7 @@ def multi_head_and_grouped_exchanged():
     return _exchanged("multi-head", "grouped")
 
 
-def multi_head_and_single_exchanged():
+def multi_head_and_multi_query_exchanged():
     """You have exchanged multi-head and multi-query attention. In which of them does every query head have keys of its
     own?"""
     return _exchanged("multi-head", "multi-query")
@@ -34,14 +34,14 @@ def latent_and_grouped_exchanged():
     return _exchanged("latent", "grouped")
 
 
-def window_and_single_exchanged():
+def window_and_multi_query_exchanged():
     """You have exchanged the sliding window and multi-query attention. Which of the two caches stops growing?"""
     return _exchanged("window", "multi-query")
 
 
-def size_of_a_group():
-    """Your number of key-value heads is the number of query heads that share one. How many groups of 4 do 32 heads
-    make?"""
+def four_heads():
+    """Your number of key-value heads is too small. By which factor is the grouped curve lower than the highest one, and
+    is this factor the number that is asked for?"""
     return RIGHT | {"key-value heads": 4}
 
 

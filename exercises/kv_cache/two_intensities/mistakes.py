@@ -77,8 +77,8 @@ def keys_alone(batch, n_new, n_tokens, n_parameters, n_layers, n_heads, n_kv_hea
 def half_the_operations_of_attention(
     batch, n_new, n_tokens, n_parameters, n_layers, n_heads, n_kv_heads, d_head, n_bytes, peak, bandwidth
 ):
-    """Your attention counts half of its operations. It is 4 for each feature: a product and an addition for the scores,
-    and the same for the output."""
+    """Your attention counts half of its operations. There are 4 for each feature: a product and an addition for the
+    scores, and the same for the output. A causal mask saves none of them here."""
     step = _Step(batch, n_new, n_tokens, n_parameters, n_layers, n_heads, n_kv_heads, d_head, n_bytes, peak, bandwidth)
     step.flops[1] = step.flops[1] // 2
     return step.answer()

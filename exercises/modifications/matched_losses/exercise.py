@@ -61,6 +61,7 @@ def cases(generator):
     baseline = torch.tensor([4.61, 3.72, 3.21, 2.92, 2.71])
     variant = torch.tensor([4.53, 3.58, 3.04, 2.741, 2.651])
     uneven = (torch.tensor([2.0, 6.0, 16.0]), torch.tensor([8.0, 4.0, 5.0]), torch.tensor([9.0, 3.0, 6.0]))
+    early = torch.tensor([[1.0, 3, 8, 32], [9, 7, 4, 5], [8, 6, 3, 2]])  # indices are not in proportion to steps
     return [
         dict(zip(NAMES, each, strict=True))
         for each in (
@@ -70,6 +71,7 @@ def cases(generator):
             (steps, baseline, variant, 0.75),
             (steps, baseline, variant, 1.0),
             (steps, baseline, variant, 3.125),
+            (*early, 0.1875),
         )
     ]
 

@@ -56,6 +56,20 @@ def nearest_point(steps, baseline, variant, time_ratio):
     return _read(steps, baseline, variant, min(1, time_ratio), 1 / max(1, time_ratio), share=lambda w: float(w > 0.5))
 
 
+def index_for_step(steps, baseline, variant, time_ratio):
+    """You shift the index of the last measurement by the ratio, and not its step. Measurements need not be equally far
+    apart, and between two of them you should take the straight line."""
+    last = len(steps) - 1
+    return float(baseline[int(last * min(1, time_ratio))]), float(variant[int(last / max(1, time_ratio))])
+
+
+def rounded_index_for_step(steps, baseline, variant, time_ratio):
+    """You shift the index of the last measurement by the ratio and round it. Shift the step: measurements need not be
+    equally far apart, and between two of them you should take the straight line."""
+    last = len(steps) - 1
+    return float(baseline[round(last * min(1, time_ratio))]), float(variant[round(last / max(1, time_ratio))])
+
+
 def middle(steps, baseline, variant, time_ratio):
     """Between two measurements, you take their mean. Take the straight line between them."""
 

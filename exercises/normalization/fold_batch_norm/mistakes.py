@@ -108,7 +108,7 @@ def no_root(w, b, scale, shift, running_mean, running_var, eps):
 
 
 def no_eps(w, b, scale, shift, running_mean, running_var, eps):
-    """You leave out epsilon."""
+    """You leave out epsilon, or use one of your own instead of `eps`."""
     factor = scale / running_var.sqrt()
     return factor[:, None] * w, factor * (b - running_mean) + shift
 

@@ -69,7 +69,8 @@ def eps_outside_the_root(x, weight, eps):
 
 
 def no_eps(x, weight, eps):
-    """You leave out epsilon, which counts where the entries of a token are tiny."""
+    """You leave out epsilon, or use one of your own instead of `eps`. It counts where the entries of a token are
+    small."""
     return _wide(x, weight, eps, lambda x: x / x.square().mean(-1, keepdim=True).sqrt())
 
 
@@ -84,7 +85,8 @@ def sum_instead_of_mean(x, weight, eps):
 
 
 def length_without_eps(x, weight, eps):
-    """You divide a token by its norm: the squares are added up, but not divided by d, and epsilon is missing."""
+    """You divide a token by its norm: the squares are added up, but not divided by d. Epsilon is also missing, or you
+    use one of your own instead of `eps`."""
     return _wide(x, weight, eps, lambda x: x / x.norm(dim=-1, keepdim=True))
 
 

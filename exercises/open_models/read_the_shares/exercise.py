@@ -35,6 +35,7 @@ def observe(returned):
     assert len(set(letters.values())) == 5, "each of the five bars belongs to a model of its own"
     ratio = given["ratio"].item() if hasattr(given["ratio"], "item") else given["ratio"]
     ratio = float(ratio)
+    assert ratio == ratio, "the ratio is NaN, which is not a number"
     sizes = {"right": 2, "too small: of T5 11B": 4 / 3, "too large: of Llama 3 70B": 14 / 3}
     size = "too small" if ratio < 2 else "too large"
     size = next((name for name, value in sizes.items() if abs(ratio - value) <= 0.2001), size)

@@ -14,7 +14,8 @@ def the_two_of_the_same_width_exchanged():
 
 
 def factor_of_64():
-    """T5 11B is wrong: an MLP factor of 64 makes the feed-forward layers large, but its attention is wide, too."""
+    """T5 11B and Llama 3 70B are exchanged. For T5, an MLP factor of 64 makes the feed-forward layers large, but its
+    attention is wide, too."""
     return RIGHT | {"T5 11B": "E", "Llama 3 70B": "C"}
 
 
@@ -34,7 +35,7 @@ def ratio_too_large():
     return RIGHT | {"ratio": 2.6875}
 
 
-def three_circular():
+def three_models_in_the_wrong_order():
     """The three models with few embeddings are in the wrong order. Begin with the one that has most of its parameters
     outside attention: which two things in its config lead to that?"""
     return RIGHT | {"T5 11B": "A", "LLaMA 65B": "E", "Llama 3 70B": "C"}

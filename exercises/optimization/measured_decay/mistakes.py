@@ -23,7 +23,7 @@ def rows_exchanged(sizes, n_steps):
     return table.flip(0), conclusion
 
 
-def small_instead_of_large(sizes, n_steps):
+def conclusion_the_wrong_way_round(sizes, n_steps):
     """Your table is right, but your conclusion is the wrong way round. Which entries of the first row are larger?"""
     return _table(sizes, n_steps, "small gradients")
 
@@ -33,14 +33,14 @@ def neither(sizes, n_steps):
     return _table(sizes, n_steps, "neither")
 
 
-def decoupled_twice(sizes, n_steps):
+def adamw_twice(sizes, n_steps):
     """Both of your rows are those of AdamW. In Adam with L2, the penalty is a part of the gradient. If your first run
     has it there, does the second one overwrite its weights?"""
     row = _row(sizes, n_steps, decay=0.001)
     return torch.stack((row, row)), "large gradients"
 
 
-def decoupled_twice_and_neither(sizes, n_steps):
+def adamw_twice_and_its_conclusion(sizes, n_steps):
     """Both of your rows are those of AdamW, and your conclusion follows from them. In Adam with L2, the penalty is a
     part of the gradient."""
     row = _row(sizes, n_steps, decay=0.001)

@@ -34,7 +34,8 @@ def observe(returned):
         step = float(str(step.item() if hasattr(step, "item") else step).replace(",", ""))
     except ValueError:
         raise AssertionError("the checkpoint should be the number of a step, without words") from None
-    assert step % 50 == 0 and 100 <= step <= 350, "checkpoints are saved in the steps 100, 150, and so on"
+    assert step % 50 == 0, "checkpoints are saved in the steps 100, 150, and so on"
+    assert 100 <= step <= 350, "the figure shows the checkpoints of the steps 100, 150, and so on up to 350"
     lines = dict(zip(names, "BCAD", strict=True))
     said = {f'letter for "{name}"': "right" if letters[name] == lines[name] else letters[name] for name in names}
     return said | {"checkpoint": "right" if step == 250 else f"too {'early' if step < 250 else 'late'}: {step:g}"}

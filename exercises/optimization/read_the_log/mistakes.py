@@ -47,12 +47,13 @@ def after_the_alarm():
 
 
 def too_early():
-    """There is a newer checkpoint than yours that was saved before the rate was too high. It saves 50 steps."""
+    """There is a newer checkpoint than yours that was saved before the rate was too high. From which step on is the
+    update ratio larger for good?"""
     return RIGHT | {"checkpoint": 200}
 
 
 def much_too_early():
-    """There are newer checkpoints than yours that were saved before the rate was too high. When did the update ratio
+    """There is a newer checkpoint than yours that was saved before the rate was too high. When did the update ratio
     rise for good?"""
     return RIGHT | {"checkpoint": 150}
 

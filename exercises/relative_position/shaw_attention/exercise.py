@@ -85,6 +85,7 @@ def cases(generator):
 
     three = torch.arange(3)[None]  # the dog chased: nothing hidden, nothing far
     far = torch.tensor([[7]]), torch.tensor([[1, 3, 5]])
+    ahead = torch.tensor([[2]]), torch.tensor([[1, 3, 8]])  # a key far in the future that is not hidden
     newest = torch.tensor([[10, 11, 12], [28, 30, 31]])
     cached = torch.tensor([[8, 9, 10, 11, 12], [24, 27, 28, 30, 31]])  # 25, 26, 29 are dropped
     padded = torch.tensor([[0, 1, 2, 3], [0, 0, 0, 1], [0, 0, 1, 2]])  # by 0, 2 and 1 on the left
@@ -97,6 +98,7 @@ def cases(generator):
         drawn(2, 3, 2, 2, three, three.clone(), torch.ones(1, 3, 3, dtype=torch.bool)),
         drawn(1, 3, 3, 3, newest, cached, causal(newest, cached)),  # values as wide as keys
         drawn(2, 4, 3, 1, padded, padded.clone(), seen),
+        drawn(1, 2, 1, 2, *ahead, torch.ones(1, 1, 3, dtype=torch.bool)),
     ]
 
 

@@ -316,6 +316,13 @@ def lower_bound_missing(query, key, value, key_vectors, value_vectors, query_pos
     return _attention(query, key, value, key_vectors, value_vectors, rows, mask)
 
 
+def wrapped_round(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
+    """Beyond the range of the tables, you go on at their other end. Keys that are farther away share the outermost
+    vectors."""
+    rows = (_offsets(query_positions, key_positions) + len(key_vectors) // 2) % len(key_vectors)
+    return _attention(query, key, value, key_vectors, value_vectors, rows, mask)
+
+
 def past_in_the_first_row(query, key, value, key_vectors, value_vectors, query_positions, key_positions, mask):
     """All keys in the past read row 0, and so does offset 0. Row 0 belongs to offset -r_max, so what do you have to add
     before you clip?"""

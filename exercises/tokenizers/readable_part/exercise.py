@@ -64,6 +64,9 @@ def cases(generator):
         window("À¿", 1, 3),  # 128, the smallest further byte
         window("\x7fÀ", 0, 2),  # 127, the largest byte that is a character
         window("\u07c0\u0800￥", 0, 8),  # first bytes 223, 224 and 239
+        window("a\ufffdb", 0, 5),  # a sign � that was in the text
+        window("b\ufffd", 0, 4),
+        window("¿\ufffdb", 1, 6),  # 191, the largest further byte
     ]
 
 
@@ -86,6 +89,7 @@ def property_empty(answer, generator):
 def hidden_cases(generator):
     text = "Ein Schwein 🐖 frißt für 3 € Äpfel, ἀλλά 豚は食べない — naïveté 🐷🐷"
     data = list(text.encode())
+    damaged = list("🐷\ufffd ok\ufffdé \ufffd".encode())  # with signs � at 4, 10 and 16
     return [
         {"ids": data[a:b]} for a, b in ((13, 40), (0, 22), (14, 15), (30, 71), (45, 91), (93, 97), (20, 31), (80, 93))
-    ]
+    ] + [{"ids": damaged[a:b]} for a, b in ((2, 14), (7, 19), (0, 18))]

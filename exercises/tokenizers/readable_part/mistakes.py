@@ -122,3 +122,17 @@ def signs_counted(ids):
     text = bytes(ids).decode(errors="replace")
     start = len(text) - len(text.lstrip("\ufffd"))
     return start, text.strip("\ufffd"), len(text) - len(text.rstrip("\ufffd")) if start < len(text) else 0
+
+
+def signs_taken_out(ids):
+    """You take the signs � out of the text, also those that were in it. They are characters of three bytes."""
+    start = _start(ids)
+    end = _end(ids, start)
+    return start, bytes(ids[start:end]).decode().replace("\ufffd", ""), len(ids) - end
+
+
+def signs_taken_off_the_end(ids):
+    """You take a sign � off the end of the text, even if it was in the text. It is a character of three bytes."""
+    start = _start(ids)
+    text = bytes(ids[start : _end(ids, start)]).decode().rstrip("\ufffd")
+    return start, text, len(ids) - start - len(text.encode())

@@ -81,9 +81,14 @@ def vocabulary_of_the_new_text(training, new, n_words):
     return sum(word not in _kept(new, n_words) for word in new) / len(new)
 
 
-def last_of_a_sorted_list(training, new, n_words):
-    """You take the last n_words of a sorted list. If n_words is 0, `[-0:]` is the whole list; and of words that occur
-    equally often, those that come first are kept."""
+def every_word_for_zero(training, new, n_words):
+    """If n_words is 0, your vocabulary keeps every word of the training text. It should keep none."""
+    return sum(word not in _kept(training, n_words or None) for word in new) / len(new)
+
+
+def every_word_for_zero_and_last_of_equals(training, new, n_words):
+    """If n_words is 0, your vocabulary keeps every word: the slice `[-0:]`, for example, is a whole list. And of words
+    that occur equally often, you keep those that come last."""
     counts = Counter(training)
-    order = sorted(reversed(list(counts)), key=counts.get)[-n_words:]
+    order = sorted(counts, key=counts.get)[-n_words:]
     return sum(word not in order for word in new) / len(new)

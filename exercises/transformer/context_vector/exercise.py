@@ -1,3 +1,5 @@
+import math
+
 import torch
 
 
@@ -18,6 +20,11 @@ def accepted_power_of_two():
     return torch.tensor([10, 38, 256])
 
 
+def accepted_not_rounded():
+    """Reads one length a little low and the other a little high, so that their ratio is further off."""
+    return 9, 44, 64 * 44 / 9
+
+
 def cases(generator):
     return [{}]
 
@@ -28,20 +35,28 @@ def observe(returned):
     assert isinstance(numbers, tuple | list) and len(numbers) == 3, "three numbers are needed"
     assert not any(isinstance(each, str) for each in numbers), "return numbers, without quotes"
     solid, dashed, entries = map(float, numbers)
+    assert all(map(math.isfinite, (solid, dashed, entries))), "all three numbers should be finite"
     assert not (0 <= solid <= 1 and 0 <= dashed <= 1), "the first two numbers should be lengths, in words, not shares"
+    assert solid > 0 and dashed > 0, "the first two numbers should be lengths, in words"
+
+    def near(value, other, margin=0.2001):  # 8 and 12 are near 10, however they are rounded
+        return abs(value / other - 1) <= margin
 
     def said(value, right, others):
-        if abs(value / right - 1) <= 0.2:
+        if near(value, right):
             return "right"
-        near = [name for name, other in others.items() if abs(value / other - 1) <= 0.2]
-        return ": ".join(["too small" if value < right else "too large", *near[:1]])
+        named = [name for name, other in others.items() if near(value, other, 0.1)]
+        return ": ".join(["too small" if value < right else "too large", *named[:1]])
 
-    widths = {"the root": 128, "the same": 64, "the square": 1024, "divided": 16, "the factor": 4}
-    return {
+    lengths = {
         "length for the solid curve": said(solid, 10, {"the other curve": 40, "at three quarters": 6}),
         "length for the dashed curve": said(dashed, 40, {"the other curve": 10, "at three quarters": 24}),
-        "number of entries": said(entries, 256, widths),
     }
+    factor = dashed / solid  # the student's own: misread lengths do not show how the number was computed from them
+    widths = {"follows": 64 * factor, "the same": 64, "the factor": max(factor, 1 / factor), "divided": 64 / factor}
+    widths |= {"the root": 64 * math.sqrt(factor), "the square": 64 * factor**2}
+    follows = set(lengths.values()) == {"right"} and near(entries, 64 * factor)
+    return lengths | {"number of entries": "right" if follows else said(entries, 256, widths)}
 
 
 def hidden_cases(generator):

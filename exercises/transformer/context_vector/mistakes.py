@@ -36,7 +36,8 @@ def square_of_the_factor():
 
 
 def factor_alone():
-    """Your third number is only the factor by which the dashed curve is stretched. The solid curve has 64 entries."""
+    """Your number of entries is only the factor by which the dashed curve is stretched. The solid curve has 64
+    entries."""
     return 10, 40, 4
 
 

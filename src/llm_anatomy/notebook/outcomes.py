@@ -28,12 +28,13 @@ def encode(value: Any, depth: int = 0) -> dict:
     The value is a tensor, a number, a string, None, or a tuple, a list or a dictionary (with string keys) of such
     values; see :func:`without_numpy`. Of any other value only the type is kept.
     """
+    numpy = {"numpy": True} if isinstance(value, np.ndarray) else {}  # for messages: it counts as a tensor
     value = without_numpy(value)
     if depth > MAX_DEPTH and isinstance(value, tuple | list | dict):
         return {"type": f"{type(value).__name__} in too many others"}
     if isinstance(value, torch.Tensor) and value.layout == torch.strided and not (value.is_complex() or value.is_meta):
         data = [_six_digits(x) for x in value.detach().flatten().tolist()]
-        return {"type": "tensor", "dtype": str(value.dtype), "shape": list(value.shape), "data": data}
+        return {"type": "tensor", "dtype": str(value.dtype), "shape": list(value.shape), "data": data} | numpy
     if isinstance(value, bool | int | float | str):
         return {"type": type(value).__name__, "shape": [], "data": [_six_digits(value)]}
     if isinstance(value, tuple | list):

@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import re
 import textwrap
 import traceback
 from collections.abc import Callable
@@ -111,6 +112,8 @@ FORMS |= {"dict": "a dictionary", "NoneType": "None"}
 def _form(encoded: dict) -> str:
     """What a value is, in words: a number, a string, a list of 3 values."""
     kind = encoded["type"]
+    if "numpy" in encoded:
+        return "a NumPy array"
     if kind in ("tuple", "list"):
         return f"a {kind} of {count(len(encoded['items']), 'value')}" if encoded["items"] else f"an empty {kind}"
     return FORMS.get(kind, f"a value of type {kind}")
@@ -220,15 +223,18 @@ def of_parts(found: dict, mistakes: list[tuple[str, dict]]) -> str:
     """Say what is wrong with each part of an answer that is judged part by part.
 
     Known mistakes get their sentences also if they occur together or beside another one. The parts that remain are
-    named. Of what ``observe`` says of such a part, "too small: half a wave", the student reads only "too small".
+    named. Of what ``observe`` says of such a part, "too small: half a wave", the student reads only "too small". The
+    sentences come in the order of the parts: the first number of the answer before the second.
 
     Args:
         found: what ``observe`` says of each part.
         mistakes: for each known mistake, its sentence and what ``observe`` says of the parts.
     """
-    order, left = found["names"], _wrong_parts(found)
-    told: list[tuple[int, str]] = []
     known = [(sentence, _wrong_parts(each)) for sentence, each in mistakes]
+    order = sorted(found["names"], key=lambda name: (_ordinal(name, known), name))
+    wrong = _wrong_parts(found)
+    left = {name: wrong[name] for name in order if name in wrong}
+    told: list[tuple[int, str]] = []
     for sentence, parts in sorted(known, key=lambda each: -len(each[1])):
         if parts and parts.items() <= left.items():
             told.append((min(map(order.index, parts)), sentence))
@@ -246,6 +252,14 @@ def of_parts(found: dict, mistakes: list[tuple[str, dict]]) -> str:
 def _wrong_parts(observed: dict) -> dict[str, str]:
     parts = zip(observed["names"], observed["items"], strict=True)
     return {name: str(item["data"][0]) for name, item in parts if item != RIGHT}
+
+
+def _ordinal(part: str, known: list[tuple[str, dict]]) -> int:
+    """Which number of the answer a part is, if its name or a sentence about it alone says so; else a large one."""
+    which = rf"({'|'.join(ORDINALS)})\b"
+    said = [re.search(rf"\b{which}", part)]
+    said += [re.match(rf"(?:Your|For the) {which}", sentence) for sentence, parts in known if parts.keys() == {part}]
+    return min((ORDINALS.index(match[1]) for match in said if match), default=len(ORDINALS))
 
 
 def _together(names: list[str]) -> str:

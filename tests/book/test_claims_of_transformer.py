@@ -157,7 +157,7 @@ def test_with_larger_starting_weights_none_of_the_four_learns_in_60_steps_and_on
 def test_with_smaller_starting_weights_the_skip_alone_learns_too():
     names = stacks(variance=1 / 3 / 64)
     assert (fitted(names, 64, *KINDS["skip"], max_lr=0.003) < 0.8).all()
-    assert "if the variance is divided by the 64 layers, the skip alone learns, too, at a rate of 0.003" in text()
+    assert "divided by the 64 layers, the stack with a skip alone learns too, at a rate of 0.003" in text()
 
 
 @pytest.mark.slow

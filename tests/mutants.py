@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from bookbinder.masters import Master, part
+from llm_anatomy.notebook.checks import importing
 from llm_anatomy.notebook.outcomes import CheckTimeout
 
 PAIRS = (  # a function or method, and one that answers another question
@@ -326,13 +327,17 @@ def _other_orders(iterated: ast.expr) -> Iterator[ast.expr]:
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Interrupt what takes more time of the processor, if it runs Python, with CheckTimeout."""
+    """Interrupt what takes more time of the processor, if it runs Python, with CheckTimeout.
 
-    def stop(*_):
-        raise CheckTimeout
+    An import is not interrupted, since the module would stay broken for the tests that follow.
+    """
+
+    def stop(_, frame):
+        if not importing(frame):
+            raise CheckTimeout
 
     before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_PROF, seconds, seconds)
     try:
         yield
     finally:

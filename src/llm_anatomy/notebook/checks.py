@@ -22,6 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from types import FrameType
 from typing import Any, NamedTuple
 
 import torch
@@ -493,7 +494,11 @@ def _clock_of_this_thread() -> Callable[[], float]:
 
 def _imports(thread: threading.Thread) -> bool:
     """Whether the thread is importing a module at this moment."""
-    frame = sys._current_frames().get(thread.ident or 0)
+    return importing(sys._current_frames().get(thread.ident or 0))
+
+
+def importing(frame: FrameType | None) -> bool:
+    """Return whether a frame belongs to the import of a module."""
     while frame and frame.f_code.co_filename != "<frozen importlib._bootstrap>":
         frame = frame.f_back
     return frame is not None

@@ -71,7 +71,7 @@ def test_what_a_bad_batch_does_to_an_update_with_and_without_clipping(seed):
         jumps[limit] = (rows[20] / rows[:20].median(0).values).tolist()
     assert jumps[1.0][1] == pytest.approx(jumps[math.inf][1], rel=0.4) and 15 < jumps[1.0][1] < 30
     assert 0.85 < jumps[1.0][2] < 1.1 and 1.2 < jumps[math.inf][2] < 1.6
-    assert "Without clipping they move 1.4 times as fast, little for a gradient 20 times as large" in text()
+    assert "Without clipping they move 1.4 times as fast, which is little for a gradient 20 times as large" in text()
 
 
 # --- Three rules ---

@@ -47,6 +47,7 @@ HEAVY = {  # these train models or make many drafts: each answer takes seconds
 FEW = 15  # of the answers with one change, how many are tried in each run of the tests
 MANY, SOME = 60, 6  # on how many changed cases an answer is tried, where there is time and in each run of the tests
 LONGEST = 0.1  # seconds of the processor that an answer may take on one case, if the solution does not take as long
+PATIENCE = 50  # times as long where an answer that takes too long would be reported
 
 
 @cache
@@ -80,9 +81,9 @@ class Tried:
     def encoded(case):
         return {name: encode(value) for name, value in case.items()}
 
-    def outcome(self, answer, case):
+    def outcome(self, answer, case, patience=1):
         try:
-            with mutants.limited(self.longest):
+            with mutants.limited(patience * self.longest):
                 return outcome(answer, case, self.observe)[0]
         except CheckTimeout:
             return {"raised": "too slow"}
@@ -90,7 +91,8 @@ class Tried:
             return {"raised": type(e).__name__}
 
     def passes(self, answer, cases, expected):
-        return all(alike(self.outcome(answer, case), known) for case, known in zip(cases, expected, strict=True))
+        found = (self.outcome(answer, case, PATIENCE) for case in cases)
+        return all(alike(*pair) for pair in zip(found, expected, strict=True))
 
     def keeps_properties(self, answer):
         try:
@@ -134,7 +136,7 @@ class Tried:
 
     def differs(self, answer):
         """The first witness on which the answer is wrong, if there is one."""
-        wrong = (case for case, right in self.witnesses if not alike(self.outcome(answer, case), right))
+        wrong = (case for case, right in self.witnesses if not alike(self.outcome(answer, case, PATIENCE), right))
         return next(wrong, None)
 
 
@@ -184,7 +186,7 @@ def misnamed(tried, answers):
             if (tried.master.id, what) in reviewed():
                 continue
             both = answer.function, tried.wrong[name]
-            if not all(alike(*(tried.outcome(each, case) for each in both)) for case in tried.hidden):
+            if not all(alike(*(tried.outcome(each, case, PATIENCE) for each in both)) for case in tried.hidden):
                 told = f"is told “{tried.master.mistakes[name]}”, though it differs from {name} on a hidden case"
                 yield what, f"{what} of {answer.of} {told}; separate them by a case, or say what is true for both"
 

@@ -10,6 +10,8 @@ counts for each process; limits by the clock are generous, and only end what wai
 | a worker until it is ready | – | ``STARTUP_SECONDS`` |
 | all cells, each time they are run | ``CELL_TIME_SHARE`` of ``--seconds``; each cell may use half of what remains | \
 ``CELL_WALL_FACTOR`` times as long |
+| what PyTorch imports before cells that use ``LATE_IMPORTS`` | ``IMPORT_SECONDS``, in addition | \
+the same |
 | an answer that declares more than ``DEFAULT_QUESTION_SECONDS`` | what it declares | ``WALL_FACTOR`` times as long, \
 and ``WALL_SECONDS`` |
 | any other answer | its share of ``--seconds`` among all questions of the assignment | the same |

@@ -7,8 +7,10 @@ import gc
 import importlib.util
 import os
 import tomllib
+import uuid
 from pathlib import Path
 
+import psutil
 import pytest
 
 os.environ["LLM_ANATOMY_STATIC"] = "1"
@@ -44,6 +46,43 @@ LONG += ["test_widgets_in_jupyter"]
 
 
 def pytest_collection_modifyitems(items):
-    """Begin with the files that take longest, lest one of them be alone at the end."""
+    """Begin with the files that take longest, so that none of them is alone at the end."""
     rank = {name: i for i, name in enumerate(LONG)}
     items.sort(key=lambda item: (rank.get(item.path.name.removesuffix(".py"), len(LONG)), item.path.suffix != ".ipynb"))
+
+
+RUN = "LLM_ANATOMY_TEST_RUN"  # every process that a test starts inherits it
+OUTERMOST = RUN not in os.environ
+os.environ.setdefault(RUN, uuid.uuid4().hex)
+
+
+def left_behind():
+    """The processes that tests have started and not ended, some seconds after the last test."""
+
+    def ours(process):
+        try:
+            return process.pid != os.getpid() and process.environ().get(RUN) == os.environ[RUN]
+        except psutil.Error:
+            return False
+
+    _, alive = psutil.wait_procs([process for process in psutil.process_iter() if ours(process)], timeout=10)
+    return [process for process in alive if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_sessionfinish(session):
+    """Fail if a process of a test is still alive when the run is over."""
+    yield
+    if OUTERMOST:
+        session.config.left_behind = left_behind()
+        if session.config.left_behind:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Say which processes were left behind and, if no tests were chosen, which ones were left out."""
+    for process in getattr(config, "left_behind", []):
+        terminalreporter.write_line(f"FAILED: a test has left process {process.pid} behind, {process.cmdline()}")
+    if config.option.markexpr and config.option.markexpr in config.getini("addopts"):
+        notebooks = "" if getattr(config.option, "nbval", False) else "the notebooks (--nbval), and "
+        terminalreporter.write_line(f"Left out: {notebooks}the tests marked slow, corpus or released (.ci/run).")

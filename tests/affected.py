@@ -240,6 +240,18 @@ def run(arguments: list[str], until: Until) -> bool:
     return pytest.main([*options, *arguments], plugins=[until]) not in (0, 5)  # 5: all of them are slow
 
 
+def by_folder(left_out: set[str]) -> list[str]:
+    """What was left out, in a line for each folder."""
+    if not left_out:
+        return ["Nothing was left out for lack of time."]
+    folders = defaultdict(list)
+    for name in sorted(left_out):
+        folder, _, file = name.rpartition("/")
+        folders[folder].append(file.removesuffix(".py"))
+    lines = [f"  {folder}: {', '.join(names)}" for folder, names in folders.items()]
+    return [f"Left out for lack of time, wholly or in part ({len(left_out)} files); `make test` runs them:", *lines]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, prog="make check")
     parser.add_argument("at", nargs="*", metavar="PATH", help="files or folders (default: what differs from main)")
@@ -266,22 +278,16 @@ def main() -> int:
             failed.append(" ".join(command[:2]))
     for distance, arguments in todo:
         if distance and time.time() > begin + args.seconds:
-            never += arguments
+            never += [name.partition("::")[0] for name in arguments if name.startswith(("tests/", "book/"))]
             continue
         if distance:  # a file's own tests run to their end
             os.environ[DEADLINE] = str(begin + args.seconds)
         print("==", ["its own tests", "what imports it", f"{distance} imports away"][min(distance, 2)], flush=True)
         if run(arguments, until):
             failed.append(arguments[0])
-    left_out = until.left_out | {name.partition("::")[0] for name in never if name.startswith(("tests/", "book/"))}
+    left_out = until.left_out | set(never)
     print(f"== {time.time() - begin:.0f} s; {'failed: ' + ', '.join(failed) if failed else 'nothing failed'}")
-    if left_out:
-        print(f"Left out, wholly or in part, for lack of time ({len(left_out)} files); `make test` runs them:")
-        folders = defaultdict(list)
-        for name in sorted(left_out):
-            folders[name.rpartition("/")[0]].append(name.rpartition("/")[2].removesuffix(".py"))
-        for folder, names in folders.items():
-            print(f"  {folder}: {', '.join(names)}")
+    print(*by_folder(left_out), sep="\n")
     return bool(failed)
 
 

@@ -5,7 +5,9 @@ the package and holds the same cells in plain Markdown, with the outputs of one 
 readers see what was checked.
 """
 
+import base64
 import hashlib
+import io
 import json
 import logging
 import os
@@ -43,8 +45,12 @@ MEMORY = re.compile(r"\bat 0x[0-9a-fA-F]{6,}|\b0x[0-9a-fA-F]{10,}")
 MACHINE = re.compile(
     r"(?<![\w./:-])(?:/(?:home|Users|root|tmp|content|private|usr|opt|mnt)/|[A-Z]:\\)|(?:site|dist)-packages"
 )
-PIXELS = re.compile(r"base64,[A-Za-z0-9+/=]+")
-NUMBERS = re.compile(r'(\["[fq]", \[[\d, ]*\])(?:, "[A-Za-z0-9+/=]+")+|\bdata-la="[\w-]+"')  # of a widget
+IMAGE = re.compile(r"data:image/(png|svg\+xml);base64,([A-Za-z0-9+/=]+)")
+CONSTANT = re.compile(r'(\["([fq])", \[[\d, ]*\]), "([A-Za-z0-9+/=]+)"(?:, "([A-Za-z0-9+/=]+)")?')  # of a widget
+NAMED_BY_NUMBERS = re.compile(r'\bdata-la="[\w-]+"|(?<=\bid=")\w+(?=")|(?<=#)\w+(?=[")])')
+COORDINATE = re.compile(r"-?\d+\.\d+(?:e-?\d+)?|(?<=[ \"(,A-Za-z])-?\d+(?=[ \"),A-Za-z])")
+TOLERANCE = 0.005
+"""How much a real number may differ between two processors, as a share of the largest beside it."""
 NO_ALT = re.compile(r"<img\b(?![^>]*\balt=(?:\"[^\"]|'[^']))[^>]*>")
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
@@ -358,7 +364,7 @@ def _faults_of_code(number: int, cell: NotebookNode) -> Iterator[str]:
             yield "stores a live widget, which does not work on the page"
         if line := next((line for line in _printed(output).splitlines() if len(line) > WIDEST), None):
             yield f"prints a line of {len(line)} characters, {line!r}; a phone shows {WIDEST}"
-        words = PIXELS.sub("", _words_of(output))
+        words = IMAGE.sub("", _words_of(output))
         if address := MEMORY.search(words):
             yield f"prints a memory address, {address[0]}"
         if path := re.search(re.escape(str(ROOT)), words) or MACHINE.search(words):
@@ -395,9 +401,8 @@ def _words_of(output: NotebookNode) -> str:
 def differences(page: Page) -> list[str]:
     """Run the page again and name the cells whose output is no longer the stored one.
 
-    Two things are not compared, since they differ a little from one processor to another: the pixels of figures and the
-    arrays of real numbers with which a widget computes, such as the weights of a layer that the page has just trained.
-    What a widget says at first, its controls and the shapes of its arrays are compared.
+    Words and printed numbers must be equal. The last digits of others depend on the processor: the constants with which
+    a widget computes, the coordinates of figures and the pixels of maps may differ by ``TOLERANCE``.
     """
     stored = page.stored()
     if stored is None or not same_code(page, stored):
@@ -406,15 +411,54 @@ def differences(page: Page) -> list[str]:
     return [
         f"{at} now prints something else; {AGAIN} --force and look at what changed"
         for old, new, at in zip(_code(stored), again, locations(page), strict=True)
-        if not _uncompared(old) and _compared(old) != _compared(new)
+        if not _uncompared(old) and not _same(old, new)
     ]
 
 
-def _compared(cell: NotebookNode) -> list:
-    return [
-        (o.output_type, sorted(o.get("data", {})), NUMBERS.sub(r"\1", PIXELS.sub("", _words_of(o))))
-        for o in cell.outputs
-    ]
+def _same(old: NotebookNode, new: NotebookNode) -> bool:
+    import numpy as np
+
+    def close(one, other) -> bool:
+        scale = np.abs(one[np.isfinite(one)]).max(initial=0)
+        return one.shape == other.shape and np.allclose(one, other, rtol=0, atol=TOLERANCE * scale, equal_nan=True)
+
+    kinds = [[(output.output_type, sorted(output.get("data", {}))) for output in cell.outputs] for cell in (old, new)]
+    if kinds[0] != kinds[1]:
+        return False
+    for one, other in zip(old.outputs, new.outputs, strict=True):
+        (words, numbers), (other_words, other_numbers) = _apart(_words_of(one)), _apart(_words_of(other))
+        if words != other_words or not all(map(close, numbers, other_numbers)):
+            return False
+    return True
+
+
+def _apart(text: str) -> tuple[str, list]:
+    """What must be equal of an output, and the arrays of real numbers in it."""
+    import numpy as np  # neither is needed where pages are built
+    from PIL import Image
+
+    numbers = []
+
+    def constant(match: re.Match) -> str:
+        head, kind, values, scales = match.groups()
+        array = np.frombuffer(base64.b64decode(values), "<f4" if kind == "f" else "i1").astype(float)
+        if scales:
+            rows = np.frombuffer(base64.b64decode(scales), "<f4").astype(float)
+            array = (array.reshape(len(rows), -1) * rows[:, None]).ravel()
+        numbers.append(array)
+        return head
+
+    def image(match: re.Match) -> str:
+        kind, content = match[1], base64.b64decode(match[2])
+        if kind == "png":
+            with Image.open(io.BytesIO(content)) as picture:
+                numbers.append(np.asarray(picture.convert("RGB"), float))
+            return kind
+        drawing = NAMED_BY_NUMBERS.sub("", IMAGE.sub(image, content.decode("utf-8")))
+        numbers.append(np.array([float(number) for number in COORDINATE.findall(drawing)]))
+        return COORDINATE.sub("#", drawing)
+
+    return NAMED_BY_NUMBERS.sub("", CONSTANT.sub(constant, IMAGE.sub(image, text))), numbers
 
 
 def orphans(root: Path = ROOT) -> list[str]:

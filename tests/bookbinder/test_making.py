@@ -209,13 +209,31 @@ def test_a_figure_may_differ_in_its_last_digits_and_names_alone(book, shows):
     page = book.page(CELL)
     picture()
     notebooks.make(page)
-    for same in ({"path": "M0 0L460.26 99.1"}, {"path": "M0 0L460 99.5"}, {"pixels": (8, 199)}):
+    for same in (
+        {"path": "M0 0L460.26 99.1"},
+        {"path": "M0 0L460 99.5"},
+        {"path": "M0 0L1.0 1.0L460.25 99.5"},
+        {"pixels": (8, 199)},
+    ):
         picture(**same)
         assert notebooks.differences(page) == [], same
-    others = ({"alt": "Another line."}, {"path": "M0 0L460.25 93.5"}, {"path": "M0 0L460.25 99.5L1.0 1.0"})
-    for other in (*others, {"path": "M0 0C460.25 99.5"}, {"pixels": (7, 190)}, {"pixels": (7, 200, 0)}):
+    others = ({"alt": "Another line."}, {"path": "M0 0L460.25 93.5"})
+    for other in (*others, {"pixels": (7, 190)}, {"pixels": (7, 200, 0)}):
         picture(**other)
         assert len(notebooks.differences(page)) == 1, other
+
+
+def test_a_figure_of_times_is_compared_by_its_alternative_text(book, shows):
+    def times(path, alt="Times, measured on the machine that ran the notebook."):
+        shows({"text/plain": alt, "text/html": svg(path, (7,))})
+
+    page = book.page(CELL)
+    times("M0 0L460.25 99.5")
+    notebooks.make(page)
+    times("M0 0L20.5 3.5")
+    assert notebooks.differences(page) == []
+    times("M0 0L460.25 99.5", alt="Times, measured on this machine.")
+    assert len(notebooks.differences(page)) == 1
 
 
 @pytest.mark.parametrize(("height", "kind"), [(3, "f"), (2048, "q")])

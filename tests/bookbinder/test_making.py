@@ -202,7 +202,7 @@ def svg(path, pixels):
     return f'<img alt="a" src="data:image/svg+xml;base64,{base64.b64encode(drawing.encode()).decode()}">'
 
 
-def test_a_figure_may_differ_in_its_last_digits_and_names_alone(book, shows):
+def test_a_figure_may_differ_a_little_and_in_its_names(book, shows):
     def picture(path="M0 0L460.25 99.5", pixels=(7, 200), alt="A line."):
         shows({"text/plain": alt, "text/html": svg(path, pixels)})
 
@@ -210,15 +210,15 @@ def test_a_figure_may_differ_in_its_last_digits_and_names_alone(book, shows):
     picture()
     notebooks.make(page)
     for same in (
-        {"path": "M0 0L460.26 99.1"},
+        {"path": "M0 0L455.5 99.1"},
         {"path": "M0 0L460 99.5"},
         {"path": "M0 0L1.0 1.0L460.25 99.5"},
-        {"pixels": (8, 199)},
+        {"pixels": (9, 190)},
     ):
         picture(**same)
         assert notebooks.differences(page) == [], same
-    others = ({"alt": "Another line."}, {"path": "M0 0L460.25 93.5"})
-    for other in (*others, {"pixels": (7, 190)}, {"pixels": (7, 200, 0)}):
+    others = ({"alt": "Another line."}, {"path": "M0 0L460.25 39.5"})
+    for other in (*others, {"pixels": (7, 150)}, {"pixels": (7, 200, 0)}):
         picture(**other)
         assert len(notebooks.differences(page)) == 1, other
 
@@ -237,7 +237,7 @@ def test_a_figure_of_times_is_compared_by_its_alternative_text(book, shows):
 
 
 @pytest.mark.parametrize(("height", "kind"), [(3, "f"), (2048, "q")])
-def test_the_numbers_of_a_widget_may_differ_in_their_last_digits_alone(book, shows, height, kind):
+def test_the_numbers_of_a_widget_may_differ_a_little(book, shows, height, kind):
     def widget(weight=0.5, width=2, sentence="It doubles."):
         pool, weights = [], torch.full((height, width), weight)
         graph = export(lambda x: {"y": x @ weights}, {"x": torch.zeros(height)}, pool)
@@ -248,8 +248,8 @@ def test_the_numbers_of_a_widget_may_differ_in_their_last_digits_alone(book, sho
     page = book.page(CELL)
     widget()
     notebooks.make(page)
-    widget(0.501)
+    widget(0.51)
     assert notebooks.differences(page) == []
-    for change in ({"weight": 0.49}, {"width": 4}, {"sentence": "It halves."}):
+    for change in ({"weight": 0.44}, {"width": 4}, {"sentence": "It halves."}):
         widget(**change)
         assert len(notebooks.differences(page)) == 1, change

@@ -20,9 +20,9 @@ from student_notebooks import answer, data
 
 import llm_grader
 from groundwork import Refusal
-from llm_grader import classrun, context, marking, sandbox, session, wire
+from llm_grader import classrun, context, marking, session, wire
 from llm_grader.__main__ import main, parser
-from llm_grader.key import to_json
+from llm_grader.key import load, to_json
 from llm_grader.records import GRADED, NOT_GRADED
 from llm_grader.sandbox.processes import process_table, related_processes
 from llm_grader.sandbox.setuid import Unconfined
@@ -44,19 +44,21 @@ def out(tmp_path):
     return tmp_path / "marks"
 
 
-@pytest.fixture(scope="module")
-def confined(tmp_path_factory):
-    return sandbox.choose([tmp_path_factory.mktemp("private")])[0]
+@pytest.fixture
+def lent(lending_pool, monkeypatch):
+    """The sandbox, with workers that serve one submission after another, of all runs of the class in this process."""
+    monkeypatch.setattr(classrun, "WorkerPool", lambda *given: contextlib.nullcontext(lending_pool))
+    return lending_pool.sandbox
 
 
-def hand_in(folder, *students, function="hard_lookup"):
+def hand_in(folder, *students):
     for student in students:
         (folder / f"{student}.ipynb").write_bytes(data(corpus.notebook()))
 
 
-def grade(folder, out, confined, key=KEY, **more):
+def grade(folder, out, sandbox, key=KEY, seconds=6.0, **more):
     said = []
-    found = classrun.grade(folder, key, out, confined, [], workers=2, seconds=6.0, log=said.append, **more)
+    found = classrun.grade(folder, key, out, sandbox, [], workers=2, seconds=seconds, log=said.append, **more)
     return {record.student: record for record in found}, said
 
 
@@ -70,6 +72,11 @@ def rows(out):
         if not journal.execute("SELECT count(*) FROM sqlite_master WHERE name = 'records'").fetchone()[0]:
             return []  # not made yet
         return [student for (student,) in journal.execute("SELECT student FROM records ORDER BY number")]
+
+
+def table(out, name):
+    with open(out / f"{name}.csv", encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def versioned(question, **changes):
@@ -115,10 +122,10 @@ def vanish(members):
     return not members & process_table().keys()
 
 
-def test_hidden_cases_that_earn_nothing_are_named_before_the_grading(folder, out, confined, monkeypatch):
+def test_hidden_cases_that_earn_nothing_are_named_before_the_grading(folder, out, lent, monkeypatch):
     monkeypatch.setattr(classrun, "preflight", lambda context: ["One case earns nothing.", "Another one too."])
     hand_in(folder, "Ada")
-    _, said = grade(folder, out, confined)
+    _, said = grade(folder, out, lent)
     begin = said.index("Grading 1 submissions, 2 at a time.")
     assert said[begin - 2 : begin] == ["One case earns nothing.", "Another one too."]
 
@@ -131,35 +138,29 @@ def key_file(tmp_path):
     return path
 
 
-def test_a_run_that_is_killed_is_completed_by_the_next(folder, out, key_file, popen):
-    students = [f"student {n}" for n in range(9)]
+def test_a_run_that_is_killed_or_stopped_is_completed_by_the_next(folder, out, key_file, popen, lent):
+    students = [f"student {n}" for n in range(6)]
     hand_in(folder, *students)
-    chance, done = random.Random(), 0
-    for n in (0, 3):
-        run = Command(popen, folder, out, key_file)
-        run.wait_for(n)
-        time.sleep(chance.uniform(0, 1))
-        _, members = run.end(signal.SIGKILL)
-        assert len(members) > 1 and vanish(members)
-        assert done <= len(rows(out)) < len(students)
-        done = len(rows(out))
-    said, _ = (last := Command(popen, folder, out, key_file)).process.communicate()
-    assert last.process.returncode == 0
-    assert f"{done} of 9 submissions are already graded; {9 - done} are left." in said
-    assert sorted(rows(out)) == sorted(f'"{student}"' for student in students)  # each once
-    with open(out / "marks.csv", encoding="utf-8-sig") as file:
-        assert [(row["status"], float(row["points"])) for row in csv.DictReader(file)] == [(GRADED, 2.0)] * 9
+    chance = random.Random()
+    (killed := Command(popen, folder, out, key_file)).wait_for(1)
+    time.sleep(chance.uniform(0, 0.3))
+    _, members = killed.end(signal.SIGKILL)
+    assert len(members) > 1 and vanish(members)
+    done = len(rows(out))
+    assert 1 <= done < 6
 
-
-def test_a_run_that_is_stopped_says_how_to_go_on(folder, out, key_file, popen):
-    hand_in(folder, *(f"student {n}" for n in range(9)))
-    run = Command(popen, folder, out, key_file)
-    run.wait_for(1)
-    (_, said), members = run.end(signal.SIGINT)
-    assert run.process.returncode == 130
+    (stopped := Command(popen, folder, out, key_file)).wait_for(done + 1)
+    (_, said), members = stopped.end(signal.SIGINT)
+    assert stopped.process.returncode == 130
     assert said.splitlines()[-1] == "Stopped. Run the same command again to continue." and "Traceback" not in said
     assert vanish(members)
-    assert 1 <= len(rows(out)) < 9
+    assert done < len(rows(out)) < 6
+    done = len(rows(out))
+
+    _, said = grade(folder, out, lent, load(key_file))
+    assert said[0] == f"{done} of 6 submissions are already graded; {6 - done} are left."
+    assert sorted(rows(out)) == sorted(f'"{student}"' for student in students)  # each once
+    assert [(row["status"], float(row["points"])) for row in table(out, "marks")] == [(GRADED, 2.0)] * 6
 
 
 # Graded again
@@ -178,42 +179,42 @@ def asked(monkeypatch):
     return asked
 
 
-def test_what_is_known_is_not_done_again(folder, out, confined, asked, monkeypatch):
-    monkeypatch.setattr(classrun, "preflight", lambda *given: [])  # the same key each time
+def test_what_is_known_is_not_done_again(folder, out, lent, asked, monkeypatch):
+    monkeypatch.setattr(classrun, "preflight", lambda *given: [])
     hand_in(folder, "Ada", "Bo")
-    first, _ = grade(folder, out, confined)
+    first, _ = grade(folder, out, lent)
     assert [record.points for record in first.values()] == [2.0, 2.0]
     assert asked == [["hard_lookup", "stable_softmax"]] * 2
     asked.clear()
 
-    again, said = grade(folder, out, confined)
+    again, said = grade(folder, out, lent)
     assert not asked and again == first and said == ["2 of 2 submissions are already graded; 0 are left."]
 
     harder = replace(KEY, questions=[QUESTIONS[0], versioned(QUESTIONS[1], points=3.0)])
-    changed, _ = grade(folder, out, confined, harder)
+    changed, _ = grade(folder, out, lent, harder)
     assert asked == [["stable_softmax"]] * 2
     assert [[mark.points for mark in record.marks] for record in changed.values()] == [[1.0, 3.0]] * 2
     assert len(rows(out)) == 4
     asked.clear()
 
     (folder / "Ada.ipynb").write_bytes(data(answer(corpus.notebook(), "hard_lookup", "def hard_lookup(a, b, c): 1")))
-    other, said = grade(folder, out, confined, harder)
+    other, said = grade(folder, out, lent, harder)
     assert asked == [["hard_lookup", "stable_softmax"]] and said[0].startswith("1 of 2")
     assert other["Ada"].marks[0].category == "returned nothing" and other["Bo"] == changed["Bo"]
     asked.clear()
 
     hand_in(folder, "Ada")  # the older one again
-    older, _ = grade(folder, out, confined, harder)
+    older, _ = grade(folder, out, lent, harder)
     assert not asked and [mark.points for mark in older["Ada"].marks] == [1.0, 3.0]
 
 
 # Again
 
 
-def test_a_file_that_changes_during_a_regrade_keeps_no_old_mark(folder, out, confined, monkeypatch):
+def test_a_file_that_changes_during_a_regrade_keeps_no_old_mark(folder, out, lent, monkeypatch):
     """Only one question has changed, and the student replaces the file after the grader has found it."""
     hand_in(folder, "Ada")
-    assert grade(folder, out, confined)[0]["Ada"].points == 2.0
+    assert grade(folder, out, lent)[0]["Ada"].points == 2.0
     real = classrun.preflight
 
     def replace_the_file(*given):
@@ -223,11 +224,11 @@ def test_a_file_that_changes_during_a_regrade_keeps_no_old_mark(folder, out, con
 
     monkeypatch.setattr(classrun, "preflight", replace_the_file)
     changed = replace(KEY, questions=[versioned(QUESTIONS[0], points=3.0), QUESTIONS[1]])
-    assert grade(folder, out, confined, changed)[0]["Ada"].points == 0.0
+    assert grade(folder, out, lent, changed)[0]["Ada"].points == 0.0
 
 
-def test_what_may_be_the_machine_s_fault_runs_again_when_no_other_submission_runs(folder, out, confined, monkeypatch):
-    hand_in(folder, "Ada", "Bo", "Cy")
+def test_what_may_be_the_machine_s_fault_runs_again_when_no_other_submission_runs(folder, out, lent, monkeypatch):
+    hand_in(folder, "Ada", "Bo")
     real, lost, said = session.Session._run_question, [], []
 
     def lose_the_first(self, each, messages):
@@ -243,13 +244,13 @@ def test_what_may_be_the_machine_s_fault_runs_again_when_no_other_submission_run
     checks = classrun.preflight
     monkeypatch.setattr(session.Session, "_run_question", lose_the_first)
     monkeypatch.setattr(classrun, "preflight", preflight)
-    found, _ = grade(folder, out, confined)
-    assert lost and [record.points for record in found.values()] == [2.0] * 3
+    found, _ = grade(folder, out, lent)
+    assert lost and [record.points for record in found.values()] == [2.0] * 2
     assert not any(mark.unsure for record in found.values() for mark in record.marks)
-    assert len(rows(out)) == 3
+    assert len(rows(out)) == 2
 
 
-def test_a_file_replaced_before_it_runs_again_alone_is_not_left_unsure(folder, out, confined, monkeypatch):
+def test_a_file_replaced_before_it_runs_again_alone_is_not_left_unsure(folder, out, lent, monkeypatch):
     real, seen = classrun.grade_submission, []
 
     def replace_the_file(file, *given):
@@ -261,47 +262,42 @@ def test_a_file_replaced_before_it_runs_again_alone_is_not_left_unsure(folder, o
 
     hand_in(folder, "Ada")
     monkeypatch.setattr(classrun, "grade_submission", replace_the_file)
-    mark = grade(folder, out, confined)[0]["Ada"].marks[0]
+    mark = grade(folder, out, lent, seconds=1.0)[0]["Ada"].marks[0]
     assert len(seen) == 3 and mark.category == "timed out"
     assert not mark.unsure and context.RUN_AGAIN in mark.feedback
 
 
-def table(out, name):
-    with open(out / f"{name}.csv", encoding="utf-8-sig", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def test_an_edit_of_the_grader_keeps_the_marks_until_a_regrade_is_asked_for(folder, out, confined, asked, monkeypatch):
+def test_an_edit_of_the_grader_keeps_the_marks_until_a_regrade_is_asked_for(folder, out, lent, asked, monkeypatch):
     monkeypatch.setattr(classrun, "preflight", lambda *given: [])
     hand_in(folder, "Ada", "Bo")
     monkeypatch.setattr(classrun, "grader_version", lambda: "before")
-    first, _ = grade(folder, out, confined)
+    first, _ = grade(folder, out, lent)
     assert "earlier version" not in (out / "summary.html").read_text()
     asked.clear()
     monkeypatch.setattr(classrun, "grader_version", lambda: "after")
-    again, _ = grade(folder, out, confined)
+    again, _ = grade(folder, out, lent)
     assert not asked and again == first
     assert (
         "4 marks were made by an earlier version of the grader: <code>before</code>"
         in (out / "summary.html").read_text()
     )
-    regraded, said = grade(folder, out, confined, regrade=True)
+    regraded, said = grade(folder, out, lent, regrade=True)
     assert asked == [["hard_lookup", "stable_softmax"]] * 2 and [r.points for r in regraded.values()] == [2.0, 2.0]
     assert "earlier version" not in (out / "summary.html").read_text()
     assert sorted(row["grader"] for row in table(out, "audit")) == ["after", "after", "before", "before"]
     asked.clear()
-    grade(folder, out, confined, regrade=True)
+    grade(folder, out, lent, regrade=True)
     assert not asked
 
 
-def test_every_graded_file_is_kept_and_the_audit_trail_names_it(folder, out, confined, monkeypatch):
+def test_every_graded_file_is_kept_and_the_audit_trail_names_it(folder, out, lent, monkeypatch):
     monkeypatch.setattr(classrun, "preflight", lambda *given: [])
     handed_in = [data(corpus.notebook()), data(answer(corpus.notebook(), "hard_lookup", "def hard_lookup(a, b, c): 1"))]
     path = folder / "=cmd.. 学生" / "x.ipynb"
     path.parent.mkdir()
     for content in (*handed_in, b"no notebook", handed_in[0]):
         path.write_bytes(content)
-        grade(folder, out, confined)
+        grade(folder, out, lent)
     trail = table(out, "audit")
     assert [row["points"] for row in trail] == ["2", "1", "", "2"]
     digests = [hashlib.sha256(content).hexdigest() for content in (*handed_in, b"no notebook", handed_in[0])]
@@ -310,24 +306,24 @@ def test_every_graded_file_is_kept_and_the_audit_trail_names_it(folder, out, con
     assert {path.name for path in (out / "attempts").iterdir()} == {f"{digest}.ipynb" for digest in digests}
     assert all(datetime.fromisoformat(row["time"]).tzinfo for row in trail)
     (out / "attempts" / f"{digests[0]}.ipynb").unlink()
-    grade(folder, out, confined)  # nothing to grade, but the file is there to be kept
+    grade(folder, out, lent)  # nothing to grade, but the file is there to be kept
     assert (out / "attempts" / f"{digests[0]}.ipynb").read_bytes() == handed_in[0]
 
 
-def test_a_file_that_cannot_be_kept_is_not_graded(folder, out, confined, monkeypatch):
+def test_a_file_that_cannot_be_kept_is_not_graded(folder, out, lent, monkeypatch):
     monkeypatch.setattr(classrun, "preflight", lambda *given: [])
     hand_in(folder, "Ada")
     out.mkdir()
     (out / "attempts").write_text("in the way")
-    found, _ = grade(folder, out, confined)
+    found, _ = grade(folder, out, lent)
     assert found["Ada"].status == NOT_GRADED and not found["Ada"].marks
 
 
-def test_the_list_of_students_and_the_platforms_names_reach_the_tables(folder, out, confined, tmp_path, monkeypatch):
+def test_the_list_of_students_and_the_platforms_names_reach_the_tables(folder, out, lent, tmp_path, monkeypatch):
     monkeypatch.setattr(classrun, "preflight", lambda *given: [])
     hand_in(folder, "byronada_7_12_attention", "lovelaceada_LATE_8_13_attention")
     (listed := tmp_path / "ids.csv").write_text("folder,id,name\n7,s-7,Ada Byron\n8,s-8,Ada Lovelace\n9,s-9,Bo\n")
-    found, _ = grade(folder, out, confined, student_list=listed)
+    found, _ = grade(folder, out, lent, student_list=listed)
     assert list(found) == ["byronada_7", "lovelaceada_8"]
     assert [(row["name"], row["id"], row["notes"]) for row in table(out, "marks")] == [
         ("Ada Byron", "s-7", ""),
@@ -395,34 +391,33 @@ def test_a_broken_sandbox_grades_nobody(folder, out, before, message):
          "the known mistake worst_fit would earn full marks"),
     ],
 )  # fmt: skip
-def test_a_key_that_is_not_in_order_grades_nobody(folder, out, confined, changes, message):
+def test_a_key_that_is_not_in_order_grades_nobody(folder, out, lent, changes, message):
     hand_in(folder, "Ada")
     with pytest.raises(Refusal, match=message):
-        grade(folder, out, confined, replace(KEY, questions=[versioned(QUESTIONS[0], **changes)]))
+        grade(folder, out, lent, replace(KEY, questions=[versioned(QUESTIONS[0], **changes)]))
     assert rows(out) == []
 
 
-def test_without_workers_a_submission_is_not_graded_and_tried_again(folder, out, confined, monkeypatch):
+def test_without_workers_a_submission_is_not_graded_and_tried_again(folder, out, lent, monkeypatch):
     hand_in(folder, "Ada", "Bo")
     real = classrun.preflight
 
-    def then_break(*given):
-        found = real(*given)
-        given[0].pool.close()
-        monkeypatch.setattr(given[0].pool, "sandbox", StandIn("raise SystemExit('The machine is full.')"))
+    def then_break(context):
+        found = real(context)
+        context.pool.close()
+        broken.setattr(context.pool, "sandbox", StandIn("raise SystemExit('The machine is full.')"))
         return found
 
-    monkeypatch.setattr(classrun, "preflight", then_break)
-    found, _ = grade(folder, out, confined)
+    with monkeypatch.context() as broken:
+        broken.setattr(classrun, "preflight", then_break)
+        found, _ = grade(folder, out, lent)
     assert [record.status for record in found.values()] == [NOT_GRADED] * 2
     assert found["Ada"].reason == "The grader failed: No worker could be started: The machine is full."
-    with open(out / "marks.csv", encoding="utf-8-sig") as file:
-        assert [(row["points"], row["attention/hard_lookup"]) for row in csv.DictReader(file)] == [("", "")] * 2
-    monkeypatch.setattr(classrun, "preflight", real)
-    assert [record.points for record in grade(folder, out, confined)[0].values()] == [2.0] * 2
+    assert [(row["points"], row["attention/hard_lookup"]) for row in table(out, "marks")] == [("", "")] * 2
+    assert [record.points for record in grade(folder, out, lent)[0].values()] == [2.0] * 2
 
 
-def test_a_failure_of_comparing_stays_within_its_question(folder, out, confined, asked, monkeypatch):
+def test_a_failure_of_comparing_stays_within_its_question(folder, out, lent, asked, monkeypatch):
     """Neither is such a question a zero, nor are the marks of the others lost; the next run tries it again."""
     monkeypatch.setattr(classrun, "preflight", lambda *given: [])
     hand_in(folder, "Ada")
@@ -434,17 +429,16 @@ def test_a_failure_of_comparing_stays_within_its_question(folder, out, confined,
         return real(outcome, prepared, *found)
 
     monkeypatch.setattr(marking, "mark", fails_once)
-    (record,) = grade(folder, out, confined)[0].values()
+    (record,) = grade(folder, out, lent)[0].values()
     assert (record.status, [mark.points for mark in record.marks]) == (NOT_GRADED, [1.0])
     failed = "attention/hard_lookup cannot be compared (ZeroDivisionError: in our own code)"
     assert record.reason == f"The grader failed: {failed}; the marks of the other questions are kept."
-    with open(out / "marks.csv", encoding="utf-8-sig") as file:
-        (row,) = csv.DictReader(file)
+    (row,) = table(out, "marks")
     assert [row[name] for name in ("points", "attention/hard_lookup", "attention/stable_softmax")] == ["", "", ""]
     page = next((out / "feedback").iterdir()).read_text(encoding="utf-8")
     assert "this is not a zero" in page and "1 of 1 points" not in page and "ZeroDivision" not in page
     monkeypatch.setattr(marking, "mark", real)
-    (record,) = grade(folder, out, confined)[0].values()
+    (record,) = grade(folder, out, lent)[0].values()
     assert (record.status, record.reason, record.points) == (GRADED, "", 2.0)
     assert asked == [["hard_lookup", "stable_softmax"], ["hard_lookup"]]
 
@@ -465,15 +459,15 @@ def test_each_command_explains_itself(command, capsys):
     [
         ("build nowhere --out x", "There is no chapter, folder or key nowhere"),
         ("build attntion --out x", "did you mean attention?"),
-        ("grade nowhere --exercises attention --out x", "nowhere does not exist."),
+        ("grade nowhere --exercises key.json --out x", "nowhere does not exist."),
         ("grade class --exercises nowhere --out x", "There is no chapter, folder or key nowhere"),
-        ("grade class --exercises attention --out class/x", "and the submissions class overlap"),
-        ("grade class --exercises attention --out x --workers 0", "--workers is 0; it must be at least 1."),
-        ("grade class --exercises attention --out x --seconds 0", "--seconds is 0; it must be from 1 to 3600."),
-        ("grade class --exercises attention --out x", "holds no submissions"),
-        ("grade class --exercises attention --out x --students ids.csv", "ids.csv has no row for Ada"),
-        ("grade class --exercises attention --out x --students nowhere.csv", "nowhere.csv cannot be read"),
-        ("collect class --exercises attention --out x", "holds no submissions"),
+        ("grade class --exercises key.json --out class/x", "and the submissions class overlap"),
+        ("grade class --exercises key.json --out x --workers 0", "--workers is 0; it must be at least 1."),
+        ("grade class --exercises key.json --out x --seconds 0", "--seconds is 0; it must be from 1 to 3600."),
+        ("grade class --exercises key.json --out x", "holds no submissions"),
+        ("grade class --exercises key.json --out x --students ids.csv", "ids.csv has no row for Ada"),
+        ("grade class --exercises key.json --out x --students nowhere.csv", "nowhere.csv cannot be read"),
+        ("collect class --exercises key.json --out x", "holds no submissions"),
         ("gradescope nowhere -o x.zip", "There is no chapter, folder or key nowhere"),
         ("rehearse nowhere.zip nowhere.ipynb", "nowhere.zip"),
         ("probe nowhere", "There is no file or folder nowhere."),
@@ -482,6 +476,7 @@ def test_each_command_explains_itself(command, capsys):
 def test_what_cannot_be_done_is_one_sentence(words, said, folder, capsys, monkeypatch):
     monkeypatch.chdir(folder.parent)
     (folder.parent / "ids.csv").write_text("folder,id\nBo,1\n")
+    (folder.parent / "key.json").write_text(to_json(KEY))
     if "--students" in words:
         hand_in(folder, "Ada")
     assert main(words.split()) == 2

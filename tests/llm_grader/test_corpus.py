@@ -7,7 +7,6 @@ import itertools
 import os
 import random
 import re
-import subprocess
 from pathlib import Path
 
 import hostile_notebooks
@@ -29,20 +28,12 @@ from llm_grader.sandbox.processes import process_table, related_processes
 POSSIBLE = {question.function: question.points for question in key().questions}
 FAST = [name for name, attack in CORPUS.items() if attack.fast]
 SLOW = [name for name, attack in CORPUS.items() if not attack.fast]
-SECONDS = 6.0
+SECONDS = 4.0
 # One of each sort is graded in every run, and all of them in the round of the corpus.
 ALWAYS = ["loop_in_a_cell", "end_the_parent", "memory_bomb", "tensor_that_lies", "frames_into_every_pipe"]
 ALWAYS += ["forged_by_the_worker", "read_the_key", "reach_the_network", "hidden_inputs_as_an_error"]
-ALWAYS += [
-    "processes_left_behind",
-    "link_to_the_key",
-    "named_pipe",
-    "empty",
-    "truncated",
-    "archive",
-    "another_notebook",
-]
-ALWAYS += ["tidy", "functions_renamed", "metadata_lost", "version_3", "exit_in_every_answer"]
+ALWAYS += ["processes_left_behind", "link_to_the_key", "named_pipe", "empty", "truncated", "archive"]
+ALWAYS += ["another_notebook", "tidy", "functions_renamed", "exit_in_every_answer"]
 
 
 class Class:
@@ -182,28 +173,23 @@ def test_the_corpus_in_another_sandbox(kind, tmp_path):
     except Refusal:  # for instance because only root can read this Python
         run_tests(["-m", "corpus", "-k", f"test_the_corpus_in_another_sandbox and {kind}", __file__])
     else:
-        Class(tmp_path, FAST, ["tidy"] * 10, kind).check_all()
+        Class(tmp_path, FAST, ["tidy"] * 2, kind).check_all()
 
 
 @pytest.mark.corpus
-def test_a_class_of_two_hundred_with_a_tenth_hostile(tmp_path):
-    hostile = random.Random(200).sample([name for name, attack in CORPUS.items() if attack.status == GRADED], 20)
-    honest = list(itertools.islice(itertools.cycle(UNTIDY), 179))
+def test_a_class_of_sixty_with_a_tenth_hostile(tmp_path):
+    hostile = random.Random(60).sample([name for name, attack in CORPUS.items() if attack.status == GRADED], 6)
+    honest = list(itertools.islice(itertools.cycle(UNTIDY), 53))
     graded = Class(tmp_path, hostile, honest)
-    assert len(graded.records) == 200
+    assert len(graded.records) == 60
     graded.check_all()
 
 
 @pytest.mark.corpus
-def test_one_submission_earns_the_same_fifty_times_beside_hostile_ones_and_a_busy_machine(tmp_path):
-    """Two workers on two processors, four busy loops of another user, and ten submissions that burn what they can."""
+def test_one_submission_earns_the_same_each_time_beside_hostile_ones_and_a_busy_machine(tmp_path, popen):
+    """Two workers on two processors, four busy loops of another user, and five submissions that burn what they can."""
     user = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
-    loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"], cwd="/", **user) for _ in range(4)]
+    for _ in range(4):
+        popen(["sh", "-c", "while :; do :; done"], cwd="/", **user)
     names = ["busy_loops_left_behind", "busy_loops_in_an_answer", "fork_bomb", "memory_bomb_in_children", "loop_in_c"]
-    try:
-        graded = Class(tmp_path, names * 2, ["tidy"] * 50)
-    finally:
-        for loop in loops:
-            loop.kill()
-            loop.wait()
-    graded.check_all()
+    Class(tmp_path, names, ["tidy"] * 25).check_all()

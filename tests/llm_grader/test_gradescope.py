@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,19 @@ from llm_grader import gradescope, key
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory):
     return gradescope.write_zip("attention", tmp_path_factory.mktemp("zip") / "autograder.zip")
+
+
+SMALL = ["hard_lookup", "stable_softmax", "causal_mask", "previous_token_head"]
+
+
+@pytest.fixture(scope="module")
+def small_archive(tmp_path_factory):
+    """The zip of an assignment of some of the questions, one of which nobody has solved."""
+    folder = tmp_path_factory.mktemp("small")
+    whole = key.load("attention")
+    chosen = replace(whole, questions=[question for question in whole.questions if question.function in SMALL])
+    (folder / "attention.key.json").write_text(key.to_json(chosen), encoding="utf-8")
+    return gradescope.write_zip(str(folder / "attention.key.json"), folder / "autograder.zip")
 
 
 @pytest.fixture
@@ -76,21 +90,6 @@ def test_what_the_scripts_import_is_in_the_requirements():
     assert used <= named
 
 
-def test_a_notebook_is_graded_as_at_home(archive, confined, handed_in):
-    notebook = student.filled("hard_lookup", "causal_mask", "previous_token_head")
-    student.edit(notebook, "causal_mask", "n_keys - n_queries", "0")
-    found = gradescope.rehearse(archive, handed_in(student.duplicated(notebook, "hard_lookup")))
-    tests = {test["name"]: test for test in found["tests"]}
-    titles = [question.title for question in key.load("attention").questions]
-    assert list(tests) == titles and "score" not in found
-    assert {test["visibility"] for test in tests.values()} == {"after_published"}
-    assert (tests["Hard lookup"]["score"], tests["Hard lookup"]["status"]) == (1, "passed")
-    assert tests["A head that looks one token back"]["score"] == 3
-    assert 0 <= tests["Causal mask"]["score"] < 1 and "counted from the first key" in tests["Causal mask"]["output"]
-    assert sum(test["score"] for test in tests.values()) == 4 + tests["Causal mask"]["score"]
-    assert "2 cells" in found["output"]
-
-
 FORGERY = """
 import json, os, pathlib
 forged = json.dumps({"score": 99, "tests": [{"score": 99, "max_score": 1}]})
@@ -109,11 +108,21 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
 """
 
 
-def test_a_forged_result_counts_for_nothing(archive, confined, handed_in):
-    notebook = student.add(student.filled("causal_mask"), FORGERY, at=1)
-    student.edit(notebook, "causal_mask", "return ", "raise SystemExit or ")
-    found = gradescope.rehearse(archive, handed_in(notebook))
-    assert "99" not in json.dumps(found) and sum(test["score"] for test in found["tests"]) == 0
+def test_a_notebook_is_graded_as_at_home_and_a_forged_result_counts_for_nothing(small_archive, confined, handed_in):
+    notebook = student.filled("hard_lookup", "causal_mask", "previous_token_head")
+    student.edit(notebook, "causal_mask", "n_keys - n_queries", "0")
+    student.add(student.duplicated(notebook, "hard_lookup"), FORGERY, at=1)
+    found = gradescope.rehearse(small_archive, handed_in(notebook))
+    assert "99" not in json.dumps(found)
+    tests = {test["name"]: test for test in found["tests"]}
+    titles = [question.title for question in key.load("attention").questions if question.function in SMALL]
+    assert list(tests) == titles and "score" not in found
+    assert {test["visibility"] for test in tests.values()} == {"after_published"}
+    assert (tests["Hard lookup"]["score"], tests["Hard lookup"]["status"]) == (1, "passed")
+    assert tests["A head that looks one token back"]["score"] == 3
+    assert 0 <= tests["Causal mask"]["score"] < 1 and "counted from the first key" in tests["Causal mask"]["output"]
+    assert sum(test["score"] for test in tests.values()) == 4 + tests["Causal mask"]["score"]
+    assert "2 cells" in found["output"]
 
 
 def test_a_file_that_is_no_notebook_has_no_points(archive, handed_in):
@@ -146,26 +155,19 @@ def test_when_no_worker_starts_nothing_looks_like_a_zero(laid_out, confined, mon
     assert "the kernel has had enough" in capsys.readouterr().err
 
 
-def test_the_result_is_whole_at_every_moment_and_has_no_points_before_the_end(laid_out, confined):
+def test_the_result_is_whole_at_every_moment_and_has_no_points_before_the_end(laid_out, confined, popen):
     """Also when the run is cut off, as Gradescope does after its time limit."""
     path = laid_out / "results" / "results.json"
     there = os.environ | {"AUTOGRADER_ROOT": str(laid_out), "AUTOGRADER_PYTHON": sys.executable}
-    run = subprocess.Popen(
-        ["bash", laid_out / "source" / "run_autograder"],
-        env=there,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    run = popen(["bash", laid_out / "source" / "run_autograder"], env=there, **quiet)
     seen = set()
-    try:
-        while "is running" not in "".join(seen) and run.poll() is None:
-            if path.exists() and (text := path.read_text()):
-                seen.add(text)
-            time.sleep(0.02)
-    finally:
-        os.killpg(run.pid, signal.SIGKILL)
-        run.wait()
+    while "is running" not in "".join(seen) and run.poll() is None:
+        if path.exists() and (text := path.read_text()):
+            seen.add(text)
+        time.sleep(0.02)
+    os.killpg(run.pid, signal.SIGKILL)
+    run.wait()
     seen.add(path.read_text())
     assert len(seen) == 2
     for text in seen:

@@ -296,18 +296,16 @@ with Journal(Path(sys.argv[1]), "reader 1"):
 """
 
 
-def test_a_second_process_is_refused_until_the_first_is_gone_even_by_a_kill(path):
-    with subprocess.Popen([sys.executable, "-c", HOLDER, path], stdout=subprocess.PIPE, text=True, env=ALONE) as holder:
-        child = int(holder.stdout.readline())
-        try:
-            with pytest.raises(Refusal, match=f"^{path} is in use by another run of the grader"):
-                open_journal(path)
-            holder.kill()
-            holder.wait()
-            with open_journal(path) as journal:  # although a process that it started still runs
-                journal.record(graded(), VERSIONS)
-        finally:
-            os.kill(child, signal.SIGKILL)
+def test_a_second_process_is_refused_until_the_first_is_gone_even_by_a_kill(path, popen):
+    holder = popen([sys.executable, "-c", HOLDER, path], stdout=subprocess.PIPE, text=True, env=ALONE)
+    child = int(holder.stdout.readline())
+    with pytest.raises(Refusal, match=f"^{path} is in use by another run of the grader"):
+        open_journal(path)
+    holder.kill()
+    holder.wait()
+    with open_journal(path) as journal:
+        journal.record(graded(), VERSIONS)
+    os.kill(child, 0)  # a process that it started still runs
 
 
 def test_a_second_journal_in_the_same_process_is_refused_and_the_first_stays_locked(path):
@@ -335,17 +333,18 @@ with Journal(Path(sys.argv[1]), "reader 1") as journal:
 """
 
 
-def test_every_confirmed_record_is_found_after_a_kill_at_a_random_moment(path):
+def test_every_confirmed_record_is_found_after_a_kill_at_a_random_moment(path, popen):
     moments = random.Random(0)
     confirmed, seeds, next_one = [], set(), 0
     for _ in range(8):
         arguments = [sys.executable, "-c", WRITER, path, str(next_one)]
-        with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=ALONE) as writer:
-            seeds.add(writer.stdout.readline().strip())
-            confirmed.append(int(writer.stdout.readline()))
-            time.sleep(moments.uniform(0, 0.05))
-            writer.kill()
-            confirmed += [int(line) for line in writer.stdout if line.endswith("\n")]
+        writer = popen(arguments, stdout=subprocess.PIPE, text=True, env=ALONE)
+        seeds.add(writer.stdout.readline().strip())
+        confirmed.append(int(writer.stdout.readline()))
+        time.sleep(moments.uniform(0, 0.05))
+        writer.kill()
+        confirmed += [int(line) for line in writer.stdout if line.endswith("\n")]
+        writer.wait()
         next_one = confirmed[-1] + 2  # the one after may have been written without having been confirmed
         with open_journal(path) as journal:
             found = {record.points for record in journal.records(f"student {i}" for i in confirmed)}

@@ -1,13 +1,16 @@
 """What `make grader` ends with: one sentence that says whether this machine is fit to grade."""
 
+from contextlib import nullcontext
+
 import pytest
 
-from llm_grader import readiness, sandbox
+from llm_grader import classrun, readiness, sandbox
 from llm_grader.__main__ import main
 from llm_grader.sandbox.setuid import Unconfined
 
 
-def test_a_machine_that_is_fit(confined, capsys):
+def test_a_machine_that_is_fit(lending_pool, confined, monkeypatch, capsys):
+    monkeypatch.setattr(classrun, "WorkerPool", lambda *given: nullcontext(lending_pool))
     assert main(["ready"]) == 0
     *attacks, last = capsys.readouterr().out.splitlines()
     assert last.startswith(f"This machine is fit to grade: the sandbox {confined.name} blocked ")
@@ -26,9 +29,12 @@ def refused(capsys):
     return run
 
 
-def test_a_sandbox_that_lets_the_key_be_read(refused, monkeypatch):
-    monkeypatch.setattr(sandbox, "choose", lambda private: (Unconfined(), []))
-    assert "an attack on the key earned 1 points in place of 0." in refused()[1]
+def test_a_sandbox_that_lets_the_key_be_read(refused, lending_pool, monkeypatch):
+    with type(lending_pool)(Unconfined()) as pool:
+        monkeypatch.setattr(sandbox, "choose", lambda private: (pool.sandbox, []))
+        monkeypatch.setattr(classrun, "WorkerPool", lambda *given: nullcontext(pool))
+        monkeypatch.setattr(classrun, "workers_that_fit", lambda limits: 1)
+        assert "an attack on the key earned 1 points in place of 0." in refused()[1]
 
 
 def test_a_machine_without_a_sandbox(refused, monkeypatch):

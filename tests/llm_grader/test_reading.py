@@ -401,8 +401,11 @@ def test_what_a_helper_in_another_cell_uses_is_reported(helper):
     assert flag.startswith("causal_mask uses llm_anatomy.layers in cell 2, line ")
 
 
+CHAPTERS = [folder.parent.name for folder in sorted((ROOT / "exercises").glob("*/chapter.yml"))]
+
+
 @pytest.mark.parametrize(
-    "chapter", [folder.parent.name for folder in sorted((ROOT / "exercises").glob("*/chapter.yml"))]
+    "chapter", [pytest.param(name, marks=[pytest.mark.slow] if n % 4 else []) for n, name in enumerate(CHAPTERS)]
 )
 def test_the_book_s_own_notebooks_and_solutions_are_not_flagged(chapter):
     """What the reference itself uses is not reported, nor are the imports of the notebook's first cell."""

@@ -177,7 +177,6 @@ def test_a_broken_sandbox_is_refused(fault, boxed, private, monkeypatch):
             end = words.index("--remount-ro")
             return [*words[:end], *added, *words[end:]]
 
-    assert attack in broken(probe(Broken(), [private]))
     monkeypatch.setattr(sandbox, "SANDBOXES", (Broken,))
     with pytest.raises(Refusal, match=f"bubblewrap: {attack}: NOT blocked"):
         choose([private])
@@ -209,7 +208,8 @@ def test_a_worker_that_is_not_confined_is_noticed(change, attacks, boxed, privat
 def test_a_missing_watchdog_is_noticed(kind, private, monkeypatch):
     monkeypatch.setattr(Worker, "enforce_limits", lambda worker, processes: None)
     monkeypatch.setattr(cgroups, "_parents", list)
-    monkeypatch.setattr("llm_grader.sandbox.probing.SECONDS", 6.0)
+    monkeypatch.setattr("llm_grader.sandbox.probing.SECONDS", 1.0)
+    monkeypatch.setattr("llm_grader.sandbox.probing._run_attacks", lambda *given: {"read the key": ""})
     assert {"hold too much memory", "hold too much of the kernel's memory"} <= broken(probe(kind(), [private]))
 
 
@@ -375,7 +375,7 @@ answer([os.listdir(clone), writes(clone + "/written"), writes({folder + "-writte
 
 
 @pytest.mark.parametrize("below", ["/tmp", "/dev/shm", "/var/tmp"])
-def test_a_clone_may_lie_anywhere_and_be_reached_through_links(below, kind, tmp_path):
+def test_a_clone_may_lie_anywhere_and_be_reached_through_links(below, kind, another_grader, tmp_path):
     """Its worker finds Python and its packages, writes in its folder, and sees nothing else of the clone."""
     with tempfile.TemporaryDirectory(dir=below, prefix="Büro 1 ") as folder:
         Path(folder).chmod(0o755)
@@ -403,8 +403,8 @@ def exists(path):
         return False
 answer([missing, sys.prefix, exists({f"{link}/key"!r}), exists({f"{clone}/key"!r})])
 """
-        with another_grader(kind, program(tmp_path, code), link / ".venv" / "bin" / "python") as grader:
-            answer = grader.communicate()[0]
+        grader = another_grader(kind, program(tmp_path, code), link / ".venv" / "bin" / "python")
+        answer = grader.communicate()[0]
         hidden = kind is not SetuidSandbox  # which shows what every user may read
         assert answer == f"{['', f'{link}/.venv', not hidden, not hidden]}\n"
 
@@ -515,17 +515,17 @@ answer(2)
 """
     worker = start(kind(), BURN + code.replace("NOBODY_WAITS", str(nobody_waits)))
     hear(worker)
-    worker.limit_cpu(2.0)
+    worker.limit_cpu(0.6)
     wire.send(worker.request_fd, 1)
     closed(worker)
     assert worker.stop() == "cpu"
 
 
 def test_a_worker_within_its_cpu_time_goes_on(kind, start):
-    worker = start(kind(), BURN + "burn(0.5)\nanswer(1)\ntime.sleep(0.5)\nanswer(2)")
+    worker = start(kind(), BURN + "burn(0.3)\nanswer(1)\ntime.sleep(0.3)\nanswer(2)")
     worker.limit_cpu(60.0)
     assert hear(worker) == 1
-    worker.limit_cpu(0.4)  # from now on
+    worker.limit_cpu(0.25)  # from now on
     wire.send(worker.request_fd, 1)
     assert hear(worker) == 2
     assert worker.stop() == ""
@@ -629,15 +629,11 @@ for each in sockets:
             each.send(bytes(2 ** 14))
     except OSError:
         pass
-time.sleep(2)
-answer(1)
+time.sleep(60)
 """
     worker = start(kind(), code)
-    try:
-        hear(worker)
-        assert worker._group.reached_limit()  # the kernel gave it no more
-    except AssertionError:
-        assert worker.stop() == "memory"
+    # in the second case, the kernel gave it no more
+    soon(lambda: worker._exceeded == "memory" or worker._group.reached_limit())
 
 
 def test_a_worker_is_the_first_to_go_when_memory_runs_out(kind, start):
@@ -792,15 +788,21 @@ worker.stop()
 """
 
 
-def another_grader(kind, path, python=sys.executable):
-    limits = ",".join(str(value) for value in vars(LIMITS).values())
-    return subprocess.Popen(
-        [python, "-c", GRADER, kind.name, str(path), limits],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-    )
+@pytest.fixture
+def another_grader(popen):
+    """Starts another process that runs a worker."""
+
+    def another_grader(kind, path, python=sys.executable):
+        limits = ",".join(str(value) for value in vars(LIMITS).values())
+        return popen(
+            [python, "-c", GRADER, kind.name, str(path), limits],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+        )
+
+    return another_grader
 
 
 ECHO = """
@@ -811,25 +813,26 @@ while True:
 """
 
 
-def test_graders_that_run_at_once_do_not_touch_each_others_workers(kind, start, tmp_path):
-    with another_grader(kind, program(tmp_path, ECHO.format(name="other"))) as grader:
-        theirs = int(grader.stdout.readline())
-        worker = start(kind(), ECHO.format(name="ours"))
-        assert (hear(worker) != theirs) or not kind().changes_user
-        worker.stop()
-        print("still there", file=grader.stdin, flush=True)
-        assert grader.stdout.readline() == "still there\n"
-        grader.stdin.close()
-        assert grader.wait(20) == 0
+def test_graders_that_run_at_once_do_not_touch_each_others_workers(kind, start, another_grader, tmp_path):
+    grader = another_grader(kind, program(tmp_path, ECHO.format(name="other")))
+    theirs = int(grader.stdout.readline())
+    worker = start(kind(), ECHO.format(name="ours"))
+    assert (hear(worker) != theirs) or not kind().changes_user
+    worker.stop()
+    print("still there", file=grader.stdin, flush=True)
+    assert grader.stdout.readline() == "still there\n"
+    grader.stdin.close()
+    assert grader.wait(60) == 0
 
 
-def test_a_grader_that_is_killed_takes_its_worker_along(kind, tmp_path):
+def test_a_grader_that_is_killed_takes_its_worker_along(kind, another_grader, tmp_path):
     name = f"orphan-{os.getpid()}"
     code = f"mark('{name}')\nwire.send(to, 1)\nwhile True: pass"
-    with another_grader(kind, program(tmp_path, code)) as grader:
-        grader.stdout.readline()
-        assert named(name)
-        os.kill(grader.pid, signal.SIGKILL)
+    grader = another_grader(kind, program(tmp_path, code))
+    grader.stdout.readline()
+    assert named(name)
+    os.kill(grader.pid, signal.SIGKILL)
+    grader.wait()
     soon(lambda: not named(name))
 
 

@@ -1,7 +1,6 @@
 """Submissions through real workers: references, known mistakes, modules, caches, training, and what goes wrong."""
 
 from dataclasses import replace
-from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,7 @@ from groundwork import Refusal
 from llm_grader import context as context_module
 from llm_grader import key, preflight, session, wire
 from llm_grader.classrun import LIMITS
-from llm_grader.context import GradingContext
 from llm_grader.records import Answer, Key, Submission
-from llm_grader.reference_worker import ReferenceWorker
 from llm_grader.session import WorkerPool
 
 COURSE = str(Path(__file__).parent / "course")
@@ -44,30 +41,37 @@ CHAPTERS = ["attention", "absolute_position", "relative_position", "rotary_posit
 
 @pytest.mark.parametrize("where", [COURSE, *(pytest.param(name, marks=pytest.mark.corpus) for name in CHAPTERS)])
 def test_references_earn_all_and_each_known_mistake_is_named(context, where):
-    """The mistakes of all questions go side by side, the first of each, the second of each and so on.
+    """Each reference and each mistake has a copy of its question, and all go into one submission.
 
-    Some come to the same in all hidden cases, an exception for instance: then none is named, and never another.
+    Some mistakes come to the same in all hidden cases, an exception for instance: then none is named, and never
+    another.
     """
     context = context(where)
-    questions = [each.question for each in context.prepared]
-    assert all(mark.points == mark.possible for mark in marks(context, solved(context)).values())
-    named, n_mistakes = 0, sum(len(question.sentences) for question in questions)
-    for names in zip_longest(*(question.sentences for question in questions)):
-        cells = {i: alone(q.mistakes, names[i], q.function) for i, q in enumerate(questions) if names[i]}
-        found = marks(context, cells)
-        for question, name in zip(questions, names, strict=True):
-            if name:
-                mark = found[question.id.partition("/")[2]]
-                assert mark.points < mark.possible and mark.mistake in (name, None), mark
-                named += mark.mistake == name and question.sentences[name] in mark.feedback
-    assert named >= 0.9 * n_mistakes
+    copies = [(each, name) for each in context.prepared for name in ("", *each.question.sentences)]
+    questions = [replace(each.question, id=f"{each.question.id} {name}") for each, name in copies]
+    context = replace(
+        context,
+        prepared=[replace(each, question=question) for (each, _), question in zip(copies, questions, strict=True)],
+    )
+    cells = {}
+    for i, (question, (_, name)) in enumerate(zip(questions, copies, strict=True)):
+        cells[i] = alone(question.mistakes if name else question.solution, name or question.function, question.function)
+    found, named = marks(context, cells), 0
+    for question, (_, name) in zip(questions, copies, strict=True):
+        mark = found[question.id.partition("/")[2]]
+        if name:
+            assert mark.points < mark.possible and mark.mistake in (name, None), mark
+            named += mark.mistake == name and question.sentences[name] in mark.feedback
+        else:
+            assert mark.points == mark.possible, mark
+    assert named >= 0.9 * sum(1 for _, name in copies if name)
 
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("where", [*CHAPTERS, COURSE])
 def test_hidden_cases_tell_right_from_wrong_whatever_is_drawn(context, where):
     reference_worker = context(where).reference_worker
-    for seed in range(12):
+    for seed in range(6):
         preflight.check_hidden_cases(reference_worker.prepare(key.load(where), f"another seed, {seed}"))
 
 
@@ -78,7 +82,7 @@ def test_the_preflight_lets_a_sound_key_pass(context):
 
 def test_properties_earn_apart_when_the_values_are_right(context):
     """A module that computes right and cannot be loaded, a cached step that changes its cache, weights well trained."""
-    course = context(COURSE)
+    course = context(COURSE, "gated_feedforward")
     keeps = course.prepared[0].question.solution.replace(
         "return self.down(", "self.calls = getattr(self, 'calls', 0) + 1\n        return self.down("
     )
@@ -97,7 +101,7 @@ def test_properties_earn_apart_when_the_values_are_right(context):
 
 
 def test_gradients_are_graded_where_the_public_checks_ask_for_them(context):
-    attention = context("attention")
+    attention = context("attention", "stable_softmax", "causal_mask")
     cut = "def stable_softmax(scores):\n    import torch\n    return torch.softmax(scores.detach(), -1)\n"
     mark = marks(attention, solved(attention, stable_softmax=cut))["stable_softmax"]
     assert (mark.category, mark.points) == ("wrong gradients", pytest.approx(0.9))
@@ -105,16 +109,16 @@ def test_gradients_are_graded_where_the_public_checks_ask_for_them(context):
 
 
 def test_training_happens_in_the_worker_and_its_weights_are_looked_at_outside(context):
-    course = context(COURSE)
-    (each,) = [each for each in course.prepared if each.question.function == "train_bigram"]
+    course = context(COURSE, "train_bigram")
+    (each,) = course.prepared
     assert each.question.seconds > session.DEFAULT_QUESTION_SECONDS
     lazy = "def train_bigram(*arguments):\n    return {}\n"
     assert marks(course, solved(course, train_bigram=lazy))["train_bigram"].points == 0
 
 
 def test_what_pytorch_imports_for_an_optimizer_takes_no_time_from_the_answer(context):
-    attention = context("attention", 4.0)
-    assert max(session.question_seconds([each.question for each in attention.prepared], 4.0).values()) < 0.6
+    attention = context("attention", "causal_mask", "split_heads", seconds=1.0)
+    assert set(session.question_seconds([each.question for each in attention.prepared], 1.0).values()) == {0.5}
     optimizes = "import torch\ndef split_heads(x, n_heads):\n    torch.optim.Adam([torch.nn.Parameter(x)])\n"
     optimizes += "    return x.view(len(x), n_heads, -1).transpose(0, 1)\n"
     mark = marks(attention, solved(attention, split_heads=optimizes))["split_heads"]
@@ -122,7 +126,7 @@ def test_what_pytorch_imports_for_an_optimizer_takes_no_time_from_the_answer(con
 
 
 def test_a_crash_or_a_loop_costs_its_own_question_alone(context):
-    attention = context("attention", 10.0)
+    attention = context("attention", "hard_lookup", "stable_softmax", "causal_mask", "split_heads", seconds=2.0)
     dies = "def causal_mask(*arguments):\n    import os\n    os._exit(0)\n"
     loops = "def split_heads(*arguments):\n    while True:\n        pass\n"
     kills = "def hard_lookup(*arguments):\n    import os\n    os.kill(os.getppid(), 9)\n"
@@ -140,7 +144,7 @@ IN_TURN = [(end, is_above, (n + is_above) % 2) for n, end in enumerate(ENDS) for
     [pytest.param(*case, marks=[pytest.mark.slow] if is_left else []) for *case, is_left in IN_TURN],
 )
 def test_a_cell_that_ends_its_worker_is_run_more_carefully(context, end, is_above):
-    attention = context("attention")
+    attention = context("attention", "hard_lookup", "stable_softmax", "causal_mask")
     first = attention.prepared[0].question
     if is_above:
         source = alone(first.solution, first.function, first.function)
@@ -154,7 +158,7 @@ def test_a_cell_that_ends_its_worker_is_run_more_carefully(context, end, is_abov
 
 def test_threads_do_not_hang_the_questions(context):
     """A cell that computes with PyTorch, and one that asks for more threads, before the fork."""
-    attention = context("attention")
+    attention = context("attention", "hard_lookup", "stable_softmax", "causal_mask")
     busy = "import torch\ntorch.set_num_threads(4)\nx = torch.randn(400, 400)\n(x @ x).softmax(-1).sum()\n"
     busy += "y = torch.randn(90, 90, requires_grad=True)\n(y @ y).sum().backward()\n"
     busy += alone(attention.prepared[1].question.solution, "stable_softmax", "stable_softmax")
@@ -162,20 +166,23 @@ def test_threads_do_not_hang_the_questions(context):
     assert all(mark.points == mark.possible for mark in found.values())
 
 
-def test_workers_that_do_not_get_ready_are_our_failure(context, monkeypatch):
-    attention = context("attention")
+def test_workers_that_do_not_get_ready_are_our_failure(context, confined, monkeypatch):
+    attention = context("attention", "causal_mask")
 
     def gone(*arguments):
         raise wire.Closed("the other side has closed the pipe")
 
     monkeypatch.setattr(session.wire, "receive", gone)
-    with pytest.raises(session.WorkerStartError, match="No worker could be started"):
-        marks(attention, solved(attention))
+    with (
+        WorkerPool(confined, LIMITS, n_spares=0) as pool,
+        pytest.raises(session.WorkerStartError, match="No worker could be started"),
+    ):
+        marks(replace(attention, pool=pool), solved(attention))
 
 
 def test_a_key_whose_own_parts_fail_is_refused(context):
-    attention = context("attention")
-    question = attention.prepared[2].question
+    attention = context("attention", "causal_mask")
+    question = attention.prepared[0].question
     for broken, message in [
         (replace(question, hidden="def hidden_cases(generator):\n    return [1 / 0]\n"), "ZeroDivisionError"),
         (replace(question, solution="def other():\n    pass\n"), "KeyError"),
@@ -188,7 +195,7 @@ def test_a_key_whose_own_parts_fail_is_refused(context):
 
 
 def test_what_is_far_too_large_is_not_sent(context):
-    attention = context("attention")
+    attention = context("attention", "stable_softmax", "causal_mask", "split_heads")
     huge = "def causal_mask(n_queries, n_keys):\n    import torch\n    return torch.ones(1900, 2000)\n"
     endless = "def split_heads(x, n_heads):\n    import torch\n    return torch.ones(()).expand(10**6, 10**6)\n"
     found = marks(attention, solved(attention, causal_mask=huge, split_heads=endless))
@@ -215,13 +222,14 @@ def test_what_is_far_too_large_is_not_sent(context):
     ],
 )
 def test_whatever_is_returned_the_reference_worker_survives_looking_at_it(context, returned):
-    attention = context("attention")
-    question = attention.prepared[-1].question
+    attention = context("attention", "previous_token_head")
+    question = attention.prepared[0].question
     assert "def observe(" in question.checks
     answer = f"import torch\ndef previous_token_head(n_tokens):\n    return {returned}\n"
-    found = marks(attention, {len(attention.prepared) - 1: answer})
+    found = marks(attention, {0: answer})
     assert found["previous_token_head"].points == 0
-    assert attention.reference_worker.prepare(Key("attention", "", [question]), "seed")
+    found = marks(attention, solved(attention))
+    assert found["previous_token_head"].points == question.points
 
 
 # What else a notebook does
@@ -246,7 +254,7 @@ def test_the_book_s_solutions_earn_all_pasted_cell_by_cell(context, where):
 
 
 def test_later_cells_that_spoil_answers_cost_nothing_and_are_named(context):
-    attention = context("attention")
+    attention = context("attention", "stable_softmax", "causal_mask", "split_heads")
     answers = {each.question.id: Answer(i, each.question.function, True) for i, each in enumerate(attention.prepared)}
     spoils = "import torch\ntorch.Tensor.amax = None\ndel causal_mask\n"
     found: dict = {}
@@ -256,18 +264,21 @@ def test_later_cells_that_spoil_answers_cost_nothing_and_are_named(context):
     assert told == {"attention/stable_softmax"}
 
 
+FIRST = ["hard_lookup", "stable_softmax", "causal_mask", "masked_attention", "split_heads", "join_heads"]
+
+
 def test_five_cells_that_end_their_process_cost_nothing(context):
-    attention = context("attention")
-    questions = [each.question for each in attention.prepared]
+    attention = context("attention", *FIRST)
     ends = {}
-    for question in questions[:5]:
+    for question in [each.question for each in attention.prepared][:5]:
         ends[question.function] = f"{question.solution}\nimport os\nos._exit(1)\n"
     found = marks(attention, in_turn(attention, **ends))
     assert all(mark.points == mark.possible for mark in found.values())
 
 
-def test_what_ended_or_interrupted_a_cell_is_named(context):
-    attention = context("attention", 4.0)
+def test_what_ended_or_interrupted_a_cell_is_named(context, monkeypatch):
+    monkeypatch.setattr(session, "WALL_SECONDS", 1.0)  # of which the last cell waits a part
+    attention = context("attention", "hard_lookup", "stable_softmax", "causal_mask", seconds=1.0)
     questions = [each.question for each in attention.prepared]
     answers = {q.id: Answer(i, q.function, True) for i, q in enumerate(questions)}
     cells = [q.solution for q in questions]
@@ -287,14 +298,14 @@ def test_what_ended_or_interrupted_a_cell_is_named(context):
 
 @pytest.mark.parametrize("decorator", ["@torch.compile", "@torch.compile(mode='max-autotune')", "@torch.compile()"])
 def test_torch_compile_returns_what_it_is_given(context, decorator):
-    attention = context("attention")
-    question = attention.prepared[1].question
+    attention = context("attention", "stable_softmax")
+    question = attention.prepared[0].question
     compiled = question.solution.replace("def stable", f"import torch\n\n\n{decorator}\ndef stable")
     assert decorator in compiled
     compiled += (
         "\nlayer = torch.nn.Linear(3, 2)\nlayer.compile()\nassert layer(torch.ones(3)).shape == (2,)\nready = 1\n"
     )
-    mark = marks(attention, {1: compiled})["stable_softmax"]
+    mark = marks(attention, {0: compiled})["stable_softmax"]
     assert mark.points == mark.possible
 
 
@@ -305,9 +316,8 @@ FORKS = "import os\n    while True:\n        try:\n            os.fork()\n      
 
 @pytest.mark.parametrize("body", [BUSY, SLEEPS, pytest.param(FORKS, marks=pytest.mark.slow)])
 def test_an_answer_without_end_is_unsure_until_it_has_run_again_alone(context, body):
-    attention = context("attention", 6.0)
-    questions = [each.question for each in attention.prepared]
-    answers = {q.id: Answer(i, q.function, True) for i, q in enumerate(questions)}
+    attention = context("attention", "hard_lookup", "causal_mask", seconds=1.0)
+    answers = {each.question.id: Answer(i, each.question.function, True) for i, each in enumerate(attention.prepared)}
     endless = f"def causal_mask(*arguments):\n    {body}\n"
     submission = Submission(list(in_turn(attention, causal_mask=endless).values()), answers)
     found: dict = {}
@@ -324,7 +334,7 @@ def test_an_answer_without_end_is_unsure_until_it_has_run_again_alone(context, b
 @pytest.mark.parametrize("below", ["", "while True:\n    pass"])
 def test_an_unsure_answer_that_a_later_cell_spoils_costs_nothing_in_the_end(context, below):
     """The helper never ends where time is unsure because of the answer, and returns nothing where a cell lacks time."""
-    attention = context("attention", 4.0)
+    attention = context("attention", "hard_lookup", "causal_mask", seconds=1.0)
     answers = {each.question.id: Answer(i, each.question.function, True) for i, each in enumerate(attention.prepared)}
     spoils = "def helper(*arguments):\n    " + ("return None" if below else BUSY)
     masked = "import torch\n\n\ndef helper(n, m):\n    return torch.ones(n, m, dtype=torch.bool).tril(m - n)\n"
@@ -339,7 +349,7 @@ def test_an_unsure_answer_that_a_later_cell_spoils_costs_nothing_in_the_end(cont
 
 
 def test_an_answer_that_lacks_time_just_after_its_own_cell_is_unsure(context):
-    attention = context("attention", 4.0)
+    attention = context("attention", "hard_lookup", "causal_mask", seconds=1.0)
     answers = {each.question.id: Answer(i, each.question.function, True) for i, each in enumerate(attention.prepared)}
     endless = f"def causal_mask(*arguments):\n    {BUSY}\n"
     spoils = "causal_mask.__code__ = (lambda *arguments: None).__code__\n"
@@ -352,11 +362,10 @@ def test_an_answer_that_lacks_time_just_after_its_own_cell_is_unsure(context):
 
 def test_cells_that_wait_and_then_end_their_process_hold_the_class_up_for_a_limited_time(context, monkeypatch):
     """Each is run twice, and each time all cells above it wait again, for which no CPU time is counted."""
-    attention = context("attention")
-    monkeypatch.setattr(session, "SUBMISSION_FACTOR", 0.1)
-    waits = (
-        "import os, time\ndef at_once(function):\n    time.sleep(1)\n    os._exit(1)\n\n@at_once\ndef f():\n    pass\n"
-    )
+    attention = context("attention", "hard_lookup", "causal_mask")
+    monkeypatch.setattr(session, "SUBMISSION_FACTOR", 0.05)
+    waits = "import os, time\ndef at_once(function):\n    time.sleep(0.5)\n    os._exit(1)\n\n"
+    waits += "@at_once\ndef f():\n    pass\n"
     answers = {each.question.id: Answer(0, each.question.function, True) for each in attention.prepared}
     with attention.session(Submission([waits] * session.MAX_RUNS, answers)) as held:
         assert {outcome.status for _, outcome in held.run(attention.prepared)} == {"timed out"}
@@ -364,7 +373,8 @@ def test_cells_that_wait_and_then_end_their_process_hold_the_class_up_for_a_limi
 
 def test_a_runner_that_an_answer_stops_does_not_use_up_the_time_of_the_others(context, monkeypatch):
     monkeypatch.setattr(session, "WALL_SECONDS", 1000.0)
-    attention = context("attention", 4.0)
+    monkeypatch.setattr(session, "STALL_SECONDS", 2.0)
+    attention = context("attention", "hard_lookup", "causal_mask", "split_heads", seconds=1.0)
     stops = "def causal_mask(*arguments):\n    import os\n    os.kill(os.getppid(), 19)\n"
     found = marks(attention, in_turn(attention, causal_mask=stops))
     assert [name for name, mark in found.items() if mark.points < mark.possible] == ["causal_mask"]
@@ -372,7 +382,7 @@ def test_a_runner_that_an_answer_stops_does_not_use_up_the_time_of_the_others(co
 
 
 def test_forged_messages_of_cells_end_the_runner_at_once(context):
-    attention = context("attention")
+    attention = context("attention", "hard_lookup", "causal_mask")
     forges = 'import json\njson.dumps = lambda *arguments, **more: \'{"status": "done"}\'\n'
     answers = {each.question.id: Answer(0, each.question.function, True) for each in attention.prepared}
     with attention.session(Submission([forges, ""], answers)) as forged:
@@ -381,7 +391,7 @@ def test_forged_messages_of_cells_end_the_runner_at_once(context):
 
 
 def test_the_better_of_two_runs_counts(context):
-    attention = context("attention")
+    attention = context("attention", "causal_mask")
     attention.complete(Submission([], {}), found := {})
     mark = found["attention/causal_mask"]
     before = replace(mark, points=1.0, unsure=True, feedback="Out of time.")
@@ -396,7 +406,7 @@ def test_the_better_of_two_runs_counts(context):
     [([2, 2], [5, 5]), ([2, 1, 1], [5, 2.5, 2.5]), ([2, 2, 20], [5, 5, 20]), ([2] * 40, [0.5] * 40)],
 )
 def test_time_is_divided_among_all_questions_whatever_was_used_before(seconds, expected, context):
-    question = context(COURSE).prepared[0].question
+    question = context(COURSE, "encode_words").prepared[0].question
     questions = [replace(question, id=str(i), seconds=float(each)) for i, each in enumerate(seconds)]
     assert list(session.question_seconds(questions, 10.0).values()) == expected
 
@@ -409,21 +419,17 @@ def test_time_is_divided_among_all_questions_whatever_was_used_before(seconds, e
         pytest.param("relative_position", "bleu_gains", ["torch.zeros(3)", "3", "'a', 'b'"], marks=pytest.mark.slow),
     ],
 )
-def test_one_value_in_place_of_several_is_told(confined, chapter, name, bodies):
+def test_one_value_in_place_of_several_is_told(context, chapter, name, bodies):
     """Each of the answers returns a value of another kind than the reference."""
-    assignment = key.load(chapter)
-    questions = [question for question in assignment.questions if question.function == name]
-    with WorkerPool(confined, LIMITS) as pool, ReferenceWorker(pool) as reference_worker:
-        prepared = reference_worker.prepare(replace(assignment, questions=questions), "a seed")
-        context = GradingContext(prepared, pool, reference_worker, 20.0)
-        for body in bodies:
-            arguments = ", ".join(questions[0].arguments)
-            found = marks(context, {0: f"import torch\ndef {name}({arguments}):\n    return {body}\n"})[name]
-            assert (found.points, found.category) == (0, "returned something else")
+    context = context(chapter, name)
+    arguments = ", ".join(context.prepared[0].question.arguments)
+    for body in bodies:
+        found = marks(context, {0: f"import torch\ndef {name}({arguments}):\n    return {body}\n"})[name]
+        assert (found.points, found.category) == (0, "returned something else")
 
 
 def test_arrays_of_numpy_earn_all_in_a_worker_too(context):
-    course = context("attention")
+    course = context("attention", "split_heads")
     source = "def split_heads(x, n_heads):\n    x = x.numpy()\n"
     source += "    return x.reshape(len(x), n_heads, -1).transpose(1, 0, 2)[::-1][::-1]\n"
     found = marks(course, solved(course, split_heads=source))

@@ -1,5 +1,6 @@
 """A class that several machines grade: each its share, killed and repeated, and the marks are those of one machine."""
 
+import contextlib
 import csv
 import os
 import shutil
@@ -19,7 +20,7 @@ from student_notebooks import answer, data
 
 import llm_grader
 from groundwork import Refusal
-from llm_grader import shares
+from llm_grader import classrun, sandbox, shares
 from llm_grader.__main__ import main
 from llm_grader.journal import Journal
 from llm_grader.key import to_json
@@ -28,7 +29,7 @@ from llm_grader.shares import Share
 
 ALONE = os.environ | {"PYTHONPATH": str(Path(llm_grader.__file__).parents[1])}
 STUDENTS = [f"student {n}" for n in range(8)]
-N = 3
+N = 2
 
 
 # Shares
@@ -117,6 +118,9 @@ def test_what_is_no_task_is_refused(task, tmp_path, capsys):
     assert f"--task is {task}; it must be I/N, such as 1/8" in capsys.readouterr().err
 
 
+CLASS = STUDENTS[:4]
+
+
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
     """A class of students who know more or less, and a key."""
@@ -125,34 +129,30 @@ def course(tmp_path_factory):
     (course / "private").mkdir(mode=0o700)
     key = replace(corpus.key(), questions=corpus.key().questions[:2])
     (course / "private/attention.key.json").write_text(to_json(key))
-    for n, student in enumerate(STUDENTS):
-        notebook = corpus.notebook()
-        if n % 3 == 1:
-            notebook = answer(notebook, "hard_lookup", "def hard_lookup(queries, keys, values): return values * 0")
-        (course / "class" / f"{student}.ipynb").write_bytes(data(notebook) if n % 4 != 2 else b"{}")
+    wrong = "def hard_lookup(queries, keys, values): return values * 0"
+    for n, student in enumerate(CLASS):
+        notebook = answer(corpus.notebook(), "hard_lookup", wrong) if n == 1 else corpus.notebook()
+        (course / "class" / f"{student}.ipynb").write_bytes(data(notebook) if n != 2 else b"{}")
     return course
 
 
+def words(course, command, out, *more):
+    """A command of the grader, word by word."""
+    key = course / "private/attention.key.json"
+    return [command, str(course / "class"), "--exercises", str(key), "--out", str(out), *more]
+
+
 @pytest.fixture
-def start(popen):
-    """Starts a command of the grader."""
+def here(lending_pool, monkeypatch, capsys):
+    """Runs a command in this process; returns its exit status, what it prints and what went wrong."""
+    monkeypatch.setattr(sandbox, "choose", lambda *given: (lending_pool.sandbox, []))
+    monkeypatch.setattr(classrun, "WorkerPool", lambda *given: contextlib.nullcontext(lending_pool))
 
-    def start(course, command, out, *more):
-        words = (command, str(course / "class"), "--exercises", str(course / "private/attention.key.json"))
-        return popen(
-            [sys.executable, "-m", "llm_grader", *words, "--out", str(out), *more],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=ALONE,
-        )
+    def here(*given):
+        capsys.readouterr()
+        return main(words(*given)), *capsys.readouterr()
 
-    return start
-
-
-def finish(process):
-    said = process.communicate(timeout=600)
-    return process.returncode, *said
+    return here
 
 
 def marks(out):
@@ -160,35 +160,41 @@ def marks(out):
         return {row["student"]: row for row in csv.DictReader(file)}
 
 
-def test_tasks_at_once_one_killed_and_repeated_give_the_marks_of_one_machine(course, start):
-    out, killed = course / "marks", shares.number_of(STUDENTS[0], N)
+def test_tasks_at_once_one_killed_and_repeated_give_the_marks_of_one_machine(course, popen, here):
+    """The tasks are processes of their own, and what follows runs in this one."""
+    out, killed = course / "marks", shares.number_of(CLASS[0], N)
     options = ("--workers", "1", "--seconds", "20", "--task")
-    tasks = {i: start(course, "grade", out, *options, f"{i}/{N}") for i in range(1, N + 1)}
+    command, pipes = [sys.executable, "-m", "llm_grader"], {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    tasks = {
+        i: popen([*command, *words(course, "grade", out, *options, f"{i}/{N}")], env=ALONE, **pipes)
+        for i in range(1, N + 1)
+    }
     while tasks[killed].poll() is None and not (out / "tasks" / f"{killed}-of-{N}" / "journal.sqlite").exists():
         time.sleep(0.02)
     tasks[killed].send_signal(signal.SIGKILL)
-    assert finish(tasks.pop(killed))[0] == -signal.SIGKILL
-    for task in tasks.values():
-        assert finish(task)[0] == 0
+    for number, task in tasks.items():
+        said = task.communicate(timeout=600)
+        assert task.returncode == (-signal.SIGKILL if number == killed else 0), said
 
-    mine = [student for student in STUDENTS if shares.number_of(student, N) == killed]
-    code, said, error = finish(start(course, "collect", out))
+    mine = [student for student in CLASS if shares.number_of(student, N) == killed]
+    assert 0 < len(mine) < len(CLASS)
+    code, said, error = here(course, "collect", out)
     assert (code, error.count("\n")) == (2, 1) and f"{len(mine)} not graded" in said
     assert error.startswith(f"Task {killed}/{N} has not graded {len(mine)} submission")
     rows = marks(out)
-    assert [student for student in STUDENTS if rows[student]["status"] == "not graded"] == mine
+    assert [student for student in CLASS if rows[student]["status"] == "not graded"] == mine
     assert {rows[student]["points"] for student in mine} == {""}
     assert f"Task {killed}/{N} has not graded this submission." in rows[mine[0]]["reason"]
     assert "not graded" in (out / "summary.html").read_text(encoding="utf-8")
 
-    assert finish(start(course, "grade", out, *options, f"{killed}/{N}"))[0] == 0
-    code, said, error = finish(start(course, "collect", out))
+    assert here(course, "grade", out, *options, f"{killed}/{N}")[0] == 0
+    code, said, error = here(course, "collect", out)
     assert (code, error) == (0, "") and "0 not graded" in said
 
     plain = course / "plain"
     plain.mkdir(mode=0o700)
     shutil.copy(out / "seed", plain / "seed")
-    assert finish(start(course, "grade", plain, "--seconds", "20"))[0] == 0
+    assert here(course, "grade", plain, "--seconds", "20")[0] == 0
     assert marks(out) == marks(plain)
     assert {row["points"] for row in marks(out).values()} == {"2", "1", ""}
     summary = (out / "summary.html").read_text(encoding="utf-8")
@@ -196,12 +202,12 @@ def test_tasks_at_once_one_killed_and_repeated_give_the_marks_of_one_machine(cou
 
     more = course / "class" / "zoe.ipynb"  # whoever comes later is missing until her task is repeated
     more.write_bytes(data(corpus.notebook()))
-    code, said, error = finish(start(course, "collect", out))
+    code, said, error = here(course, "collect", out)
     assert code == 2 and error.startswith(f"Task {shares.number_of('zoe', N)}/{N} has not graded 1 submission: run it")
     more.unlink()
-    assert finish(start(course, "collect", out))[0] == 0 and marks(out) == marks(plain)
+    assert here(course, "collect", out)[0] == 0 and marks(out) == marks(plain)
 
 
-def test_collecting_nothing_is_refused(course, start, tmp_path):
-    code, _, error = finish(start(course, "collect", tmp_path))
+def test_collecting_nothing_is_refused(course, here, tmp_path):
+    code, _, error = here(course, "collect", tmp_path)
     assert code == 2 and "holds no tasks; grade them first, with the option --task" in error

@@ -61,7 +61,9 @@ def left_behind():
 
     def ours(process):
         try:
-            return process.pid != os.getpid() and process.environ().get(RUN) == os.environ[RUN]
+            if process.pid == os.getpid() or "multiprocessing.resource_tracker" in str(process.cmdline()):
+                return False  # the tracker of this process ends with it
+            return process.environ().get(RUN) == os.environ[RUN]
         except psutil.Error:
             return False
 

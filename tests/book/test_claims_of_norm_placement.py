@@ -52,7 +52,7 @@ def trains(residual, scale, seed):
 
 
 @pytest.mark.syllabus("GT-15", "GT-14")
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_three_times_the_stream_is_a_third_of_the_branch(seed):
     names = chapter()
     with torch.no_grad():
@@ -123,7 +123,7 @@ def test_the_runs_of_the_experiment_fail_because_of_the_initialization_too(monke
 
 
 @pytest.mark.syllabus("GT-14")
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_the_identity_is_lost_behind_twelve_blocks_with_our_initialization_only(seed, monkeypatch):
     names, ours = chapter(), chapter()["decoder"]
     assert names["identity_share"]("post", 12, seed) < 0.05

@@ -107,21 +107,23 @@ import sys
 from data_generation.test_pool_and_pipeline import SEEDS, Rules
 from llm_anatomy.data_generation.pipeline import grow
 from llm_anatomy.data_generation.pool import Pool
-grow(Pool(SEEDS, sys.argv[1]), Rules(float(sys.argv[2])), n_tasks=40, progress=False)
+grow(Pool(SEEDS, sys.argv[1]), Rules(0.2), n_tasks=40, progress=False)
 """
 
 
 def test_after_a_kill_at_any_moment_the_pool_grows_to_the_same_file(tmp_path):
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}  # where the tests and the package lie
-    subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path / "whole"), "0"], check=True, env=environment)
     path = tmp_path / "parts"
-    for n_rounds in (1, 2, 4):
-        program = subprocess.Popen([sys.executable, "-c", PROGRAM, str(path), "0.2"], env=environment)
-        while program.poll() is None and not (path.exists() and path.read_bytes().count(b"\n") > n_rounds):
-            time.sleep(0.005)
-        os.kill(program.pid, signal.SIGKILL)
-        assert program.wait() == -signal.SIGKILL
-    subprocess.run([sys.executable, "-c", PROGRAM, str(path), "0"], check=True, env=environment)
+    for n_rounds in (1, 3):
+        with subprocess.Popen([sys.executable, "-c", PROGRAM, path], env=environment) as program:
+            try:
+                while program.poll() is None and not (path.exists() and path.read_bytes().count(b"\n") > n_rounds):
+                    time.sleep(0.005)
+            finally:
+                program.kill()
+        assert program.returncode == -signal.SIGKILL
+    for each in (path, tmp_path / "whole"):
+        grow(Pool(SEEDS, each), Rules(), n_tasks=40, progress=False)
     assert path.read_bytes() == (tmp_path / "whole").read_bytes()
 
 

@@ -3,6 +3,7 @@
 import http.client
 import json
 import threading
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -30,14 +31,23 @@ def tiny(n_ctx=64, **texts):
     return LocalModel(model, Texts(tokenizer=ByteTokenizer(["<|end|>"]), stop=(256,), **texts))
 
 
-@pytest.fixture(scope="module")
-def server():
-    template = ChatTemplate(templates={"default": CHATML})
-    with CompletionServer(tiny(chat_template=template), "tiny", port=0, quiet=True) as server:
+@contextmanager
+def serving(model, name):
+    """A server in a thread, which has ended afterwards."""
+    with CompletionServer(model, name, port=0, quiet=True) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture(scope="module")
+def server():
+    with serving(tiny(chat_template=ChatTemplate(templates={"default": CHATML})), "tiny") as server:
         yield server
-        server.shutdown()
 
 
 @pytest.fixture(scope="module")
@@ -170,12 +180,12 @@ def test_what_asks_for_nothing_is_accepted(client):
 def test_an_unknown_model_and_a_model_without_a_template_are_refused(client):
     with pytest.raises(openai.NotFoundError, match="'gpt-5' does not exist; this server has 'tiny'"):
         client.completions.create(model="gpt-5", prompt="Hi")
-    with CompletionServer(tiny(), "plain", port=0, quiet=True) as other:
-        threading.Thread(target=other.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-        client = openai.OpenAI(base_url=other.url, api_key="any", max_retries=0)
-        with pytest.raises(openai.BadRequestError, match="no chat template"):
-            client.chat.completions.create(model="plain", messages=[{"role": "user", "content": "Hi"}])
-        other.shutdown()
+    with (
+        serving(tiny(), "plain") as other,
+        openai.OpenAI(base_url=other.url, api_key="any", max_retries=0) as client,
+        pytest.raises(openai.BadRequestError, match="no chat template"),
+    ):
+        client.chat.completions.create(model="plain", messages=[{"role": "user", "content": "Hi"}])
 
 
 def ask(server, method="POST", path="/v1/completions", body=b"{}", **headers):

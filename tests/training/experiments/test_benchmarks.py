@@ -125,6 +125,7 @@ def test_a_model_before_training_is_no_better_than_chance():
 def test_the_command_writes_tables_and_goes_on_after_an_interruption(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(benchmarks, "N_PLANTED", 12)
     monkeypatch.setattr(benchmarks, "N_ORDER_QUESTIONS", 5)
+    monkeypatch.setattr(benchmarks, "bits_per_byte", lambda model: model.config.d_model / 1000)
     monkeypatch.setattr(story_tasks, "N_STORIES", 20)
     monkeypatch.setattr(story_tasks, "STORED", ("story_learned",))
     for cached in (story_tasks._stories, benchmarks.halves):
@@ -138,6 +139,10 @@ def test_the_command_writes_tables_and_goes_on_after_an_interruption(tmp_path, m
         head, *rows = csv.reader((tmp_path / f"{name}.csv").read_text().splitlines())
         assert head == columns and rows
         assert head == list(table(name)[0]) or not (FOLDER / f"{name}.csv").is_file()
+    models = [("story_learned", "0", ""), *(("learned", f"{copies}", "4") for copies in COPIES)]
+    models += [(scheme, "0", "4") for scheme in SCHEMES[1:]]
+    written = list(csv.reader((tmp_path / f"{NAME}_models.csv").read_text().splitlines()))[1:]
+    assert Counter(map(tuple, written)) == Counter((*model, "0.0640") for model in models)
     contamination = (tmp_path / f"{NAME}_contamination.csv").read_text().splitlines()
     assert len(contamination) == 1 + len(COPIES) * 3
 

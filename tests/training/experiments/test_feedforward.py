@@ -225,6 +225,23 @@ def test_the_stored_differences_follow_from_the_stored_losses():
         assert row["difference"] == pytest.approx(paired_difference(*pair).mean, abs=1e-4)
 
 
+def test_the_row_of_a_check_is_that_of_its_model(monkeypatch):
+    few = held_out_windows()[:64]
+    monkeypatch.setattr(feedforward, "held_out_windows", lambda: few)
+    for setting, d_model, seed, n_steps in (
+        ("width 24", 24, 1, 3),
+        ("800 steps", feedforward.D_MODEL, 1, 6),
+        ("other seeds", feedforward.D_MODEL, 11, 3),
+    ):
+        model = small_model(small_config("bilinear", d_model), seed)
+        fit(model, seed, 0.02, n_steps)
+        (row,) = feedforward._checked((setting, "bilinear", 0.02, 1, 3))[f"{NAME}_checks"]
+        n_parameters = sum(p.numel() for p in model.parameters())
+        assert row[:-1] == [setting, "bilinear", model.config.d_ff, n_parameters, 0.02, seed]
+        assert float(row[-1]) == pytest.approx(next_token_loss(model, few), abs=1e-3)
+
+
+@pytest.mark.slow
 @pytest.mark.syllabus("CMU-07", "GT-26")
 def test_a_stored_loss_is_computed_again():
     """To the digit on the same kind of processor, with plain kernels too; on others, rounding grows with each step."""

@@ -259,6 +259,20 @@ def test_the_stored_measures_are_computed_again():
 
 
 @pytest.mark.syllabus("GT-15")
+def test_the_first_steps_of_a_stored_run_are_computed_again(monkeypatch):
+    known = {"placement": "post", "warmup": 0.25, "max_lr": 0.004, "seed": 1}
+    rows = [row for row in table("norm_placement_traces") if known.items() <= row.items()][:2]
+    of_all = lambda step, *_: warmup_then_cosine(step, N_STEPS, N_STEPS // 4)  # noqa: E731
+    monkeypatch.setattr(norm_placement, "warmup_then_cosine", of_all)
+    [result] = run("post", 1, [(0.004, 0.25)], n_steps=10)
+    for row, first in zip(rows, (0, 5), strict=True):
+        assert row["step"] == first + 5
+        assert sum(result.losses[first : first + 5]) / 5 == pytest.approx(row["loss"], rel=0.01)
+        assert max(result.gradient_norms[first : first + 5]) == pytest.approx(row["gradient_norm"], rel=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.syllabus("GT-15")
 def test_a_stored_run_is_computed_again():
     """On another processor, rounding grows with each step."""
     known = {"placement": "pre", "n_layers": 2, "d_model": 32, "warmup": 0, "max_lr": 0.002, "seed": 1}

@@ -28,7 +28,7 @@ from llm_anatomy.training.experiments.normalization import (
     smoothness,
 )
 
-SMALL = Setting(n_layers=3, width=7)
+SMALL = Setting(n_layers=3, width=7, lrs=(0.03, 0.1))
 
 
 def batch_of(n, task="teacher", seed=0):
@@ -210,7 +210,8 @@ def test_a_loss_that_is_not_finite_ends_a_run():
 
 
 def test_a_command_writes_the_tables(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(normalization, "SETTINGS", {"main": SMALL, "spirals": Setting(n_layers=2, task="spirals")})
+    spirals = Setting(n_layers=2, task="spirals", lrs=(0.1, 0.3))
+    monkeypatch.setattr(normalization, "SETTINGS", {"main": SMALL, "spirals": spirals})
     out = tmp_path / "new"
     assert main(["experiment", "normalization", "--seeds", "0", "1", "--steps", "10", "--out", str(out)]) == 0
     assert str(out) in capsys.readouterr().out

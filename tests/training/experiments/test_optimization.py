@@ -10,6 +10,7 @@ import torch.nn.functional as F
 
 from llm_anatomy.__main__ import main
 from llm_anatomy.data import table
+from llm_anatomy.evaluation.perplexity import next_token_loss
 from llm_anatomy.models.stored import FOLDER
 from llm_anatomy.training.data.windows import random_windows
 from llm_anatomy.training.experiments import optimization
@@ -77,6 +78,15 @@ def test_models_that_are_trained_together_are_those_that_are_trained_alone():
         assert trained.training_loss == pytest.approx(loss.item(), abs=1e-3)
         for (name, ours), theirs in zip(trained.model.named_parameters(), model.parameters(), strict=True):
             torch.testing.assert_close(ours, theirs, atol=2e-3, rtol=1e-2, msg=name)
+
+
+def test_the_losses_are_those_of_training_validation_and_test(monkeypatch):
+    windows = {True: torch.arange(66).view(2, 33), False: torch.arange(100, 166).view(2, 33)}
+    monkeypatch.setattr(optimization, "held_out_windows", lambda validation=False: windows[validation])
+    model = small_model(0)
+    expected = [1.25, *(next_token_loss(model, windows[which]) for which in (True, False))]
+    assert optimization.Trained(model, 1.25).losses() == [f"{loss:.4f}" for loss in expected]
+    assert optimization.Trained(model, math.nan).losses()[0] == "inf"
 
 
 def test_the_settings_of_the_grid_differ_from_each_other():
@@ -183,13 +193,37 @@ def test_gradients_are_clipped_in_one_cause_alone():
 def test_a_small_experiment_writes_all_tables(tmp_path, monkeypatch):
     monkeypatch.setattr(optimization, "held_out_windows", lambda validation=False: torch.arange(66).view(2, 33))
     monkeypatch.setattr(optimization, "CAUSES", ("data", "rate"))
+    monkeypatch.setattr(optimization, "DECAYS", {"adam_l2": (0.001,), "adamw": (0.008,)})
+    monkeypatch.setattr(optimization, "BATCH_SIZES", (4, 8))
+    for name in ("MAX_LRS", "BATCH_LRS", "SCHEDULE_LRS"):
+        monkeypatch.setattr(optimization, name, (0.01, 0.02))
     arguments = ["experiment", "optimization", "--seeds", "0", "1", "--steps", "12", "--out", str(tmp_path)]
     assert main(arguments) == 0
+    tables = {}
     for name, columns in COLUMNS.items():
         with (tmp_path / f"{name}.csv").open() as lines:
-            head, *rows = csv.reader(lines)
-        assert head == columns and rows and {len(row) for row in rows} == {len(head)}
+            head, *tables[name.removeprefix(f"{NAME}_")] = csv.reader(lines)
+        assert head == columns
     assert {path.name for path in tmp_path.iterdir()} == {f"{name}.csv" for name in [*COLUMNS, f"{NAME}_experiment"]}
+    seeds, rates = ("0", "1"), ("0.01", "0.02")
+    cells = [(n, *cell) for n in ("16", "3000") for cell in (("none", "0.0"), ("adam_l2", "0.001"), ("adamw", "0.008"))]
+    wanted = [(n, method, lr, decay, seed) for n, method, decay in cells for lr in rates for seed in seeds]
+    assert Counter(tuple(row[:5]) for row in tables["grid"]) == Counter(wanted)
+    again = train_together([Setting(lr, "adam_l2", 0.001) for lr in (0.01, 0.02)], 1, training_ids(16), 12)
+    for lr, trained in zip(rates, again, strict=True):
+        (row,) = (row for row in tables["grid"] if row[:5] == ["16", "adam_l2", lr, "0.001", "1"])
+        assert [float(x) for x in row[5:]] == pytest.approx([float(x) for x in trained.losses()], abs=5e-3)
+    wanted = [(size, n, lr, seed) for size, n in (("4", "24"), ("8", "12")) for lr in rates for seed in seeds]
+    assert Counter(tuple(row[:4]) for row in tables["batch"]) == Counter(wanted)
+    tried = [(name, f"{warmup}", lr, seed) for name, warmup in warmed_schedules() for lr in rates for seed in seeds]
+    assert Counter(tuple(row[:4]) for row in tables["schedules"]) == Counter(tried)
+    wanted = [(cause, "", "", seed) for cause in ("none", "data clipped", "data", "rate") for seed in seeds]
+    for seed, rewound in (("0", "5"), ("0", "6"), ("0", "7"), ("1", "6")):
+        wanted += [(cause, rewound, skipped, seed) for cause in ("data", "rate") for skipped in "012"]
+        wanted += [("rate repaired", rewound, "0", seed)]
+    assert Counter(tuple(row[:4]) for row in tables["recoveries"]) == Counter(wanted)
+    steps = Counter((*row[:3], "0") for row in tables["spikes"])  # of the first seed
+    assert steps == {run: 12 - int(run[1] or 0) for run in wanted if run[3] == "0"}
     with pytest.raises(ValueError, match="n_workers=0 must be at least 1"):
         optimization.experiment(tmp_path, n_workers=0)
 
@@ -224,6 +258,7 @@ def test_the_stored_spikes_are_whole():
     assert [(row["cause"], row["rewound"], row["skipped"]) for row in recoveries] == list(runs)
 
 
+@pytest.mark.slow
 @pytest.mark.syllabus("GT-37")
 def test_stored_losses_of_the_grid_are_computed_again():
     """To the digit on the same kind of processor, with plain kernels too; on others, rounding grows with each step."""

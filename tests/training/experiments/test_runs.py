@@ -46,14 +46,14 @@ def counted_rows(job):
 def test_an_experiment_that_was_stopped_goes_on_with_the_jobs_that_are_left(tmp_path, n_workers):
     columns, jobs = {"losses": ["seed", "rate", "loss"]}, [(str(tmp_path), number) for number in (1, 2, 3, 4)]
 
-    def collect_all():
+    def collect_all(n_workers=1):
         tables = Tables(tmp_path / "out", columns, n_workers)
         with tables.collecting() as collect:
             collect(counted_rows, jobs, "jobs")
         return tables
 
     with pytest.raises(KeyboardInterrupt):
-        collect_all()
+        collect_all(n_workers)
     journal = tmp_path / "out/finished.jsonl"
     with journal.open("a") as lines:
         lines.write('["a line that was being wri')

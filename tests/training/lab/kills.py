@@ -71,6 +71,8 @@ def write_data(folder: Path) -> None:
 class Life:
     """One start of a run: a starting process and its ranks, which live until the end, or until they are killed."""
 
+    last: "Life | None" = None
+
     def __init__(self, folder: Path, arguments: list[str], by_torchrun: bool):
         self.folder, self.status = folder, None
         log = open(folder / "log.txt", "a")  # noqa: SIM115, each life has its own
@@ -88,11 +90,13 @@ class Life:
         else:
             self.pid = os.fork()
             if self.pid == 0:
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 os.setsid()
                 os.dup2(log.fileno(), 1)
                 os.dup2(log.fileno(), 2)
                 os._exit(start_ranks(arguments))
         log.close()
+        Life.last = self
 
     def ended(self) -> int | None:
         """The exit status of the starting process, negative for a signal; None while it lives."""
@@ -283,12 +287,16 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=10, help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=0, help="of the moments and targets; default: %(default)s")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no run is left
     with tempfile.TemporaryDirectory() as scratch:
         try:
             Program(options.kills, options.seed, Path(scratch)).run()
         except Failure as failure:
             print(failure)
             return 1
+        finally:
+            if Life.last and Life.last.ended() is None:
+                os.killpg(Life.last.pid, signal.SIGKILL)
     return 0
 
 

@@ -1,19 +1,13 @@
-"""A corpus and a run that take a second, for the tests of the lab; and a program that does such runs on many ranks.
-
-torchrun --nproc-per-node 2 -m training.lab.small_runs '[{"config": {…}, "stop_after": 8, "stopping_rank": 1}]'
-"""
+"""A corpus and a run that take less than a second, for the tests of the lab."""
 
 import json
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-import torch
-import torch.distributed as dist
 
 from llm_anatomy.training.data.shards import ShardWriter
 from llm_anatomy.training.lab.config import TrainConfig
@@ -76,9 +70,9 @@ def run_small(fields: dict, *, stop_after: int | None = None, stopping_rank: int
         return run(TrainConfig.of(fields))
 
 
-def main() -> None:
-    """Do some runs one after the other, and write down how each ended and how much of the model rank 0 had."""
-    n_local: list[int] = []
+def run_on_rank(works: list[dict]) -> list[dict]:
+    """Do some runs one after the other; how each ended, and how much of the model this rank had."""
+    n_local, reports = [], []
     init = Stepper.__init__
 
     def init_and_count(self, config, ranks, model):
@@ -87,17 +81,9 @@ def main() -> None:
         n_local.append(sum(p.numel() for p in local))
 
     Stepper.__init__ = init_and_count
-    dist.init_process_group("gloo")
-    for number, work in enumerate(json.loads(sys.argv[1])):
+    for work in works:
         result = run_small(
             work["config"], stop_after=work.get("stop_after"), stopping_rank=work.get("stopping_rank", 0)
         )
-        if os.environ["RANK"] == "0":
-            report = {"status": result.status, "step": result.step, "n_local": n_local[-1]}
-            Path(work["config"]["out"], f"report-{number}.json").write_text(json.dumps(report))
-    dist.destroy_process_group()
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    main()
+        reports.append({"status": result.status, "step": result.step, "n_local": n_local[-1]})
+    return reports

@@ -4,14 +4,12 @@ What broke others is planted here, and the tests must see it.
 """
 
 import copy
-import importlib
 import json
 import os
 import random
 import resource
 import shutil
 import signal
-import subprocess
 import sys
 import time
 import warnings
@@ -117,17 +115,17 @@ def differences(folder, planted):
     return first + second == losses, equal(resumed, undisturbed)
 
 
+def each_difference(folder):
+    return [differences(Path(folder, str(i)), planted) for i, planted in enumerate(PLANTED)]
+
+
 PLANTED = [None, "an iterator draws from the global generator", "the epoch of the sampler begins again"]
 
 
 @pytest.mark.syllabus("GT-03")
-def test_a_run_that_is_resumed_has_the_losses_and_weights_of_one_that_never_stopped(tmp_path):
+def test_a_run_that_is_resumed_has_the_losses_and_weights_of_one_that_never_stopped(forks, tmp_path):
     """In a process of its own, whose random numbers no thread of another test draws."""
-    words = [sys.executable, __file__, str(tmp_path)]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1]) == [[True, True], [False, False], [False, False]]
+    assert forks(each_difference, tmp_path) == [[True, True], [False, False], [False, False]]
 
 
 def test_a_new_run_has_nothing_to_resume_and_its_optimizer_stays_as_it_is(tmp_path):
@@ -393,29 +391,32 @@ def test_a_rewound_run_leaves_no_later_checkpoint_and_saves_its_steps_again(tmp_
     checkpoints.close()
 
 
-OTHER = """
-import sys
-from llm_anatomy.training.lab.checkpoints import Checkpoints
-checkpoints = Checkpoints(sys.argv[1], fingerprint={})
-print("ready", flush=True)
-sys.stdin.read()
-"""
-
-
-def test_a_folder_has_one_run_at_a_time_and_drafts_of_a_killed_one_are_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "LOCK_TIMEOUT_S", 0.2)
-    command = [sys.executable, "-c", OTHER, str(tmp_path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout.readline() == "ready\n"
-        (tmp_path / "step-00000005.0123abcd.partial").mkdir()
-        with pytest.raises(OSError, match=rf"is in use by process {other.pid} on .*; wait for it to end, or stop it"):
-            Checkpoints(tmp_path, fingerprint={})
-        assert list(tmp_path.glob("*.partial"))
-        other.kill()
-    monkeypatch.setattr(module, "LOCK_TIMEOUT_S", 20.0)
-    checkpoints = Checkpoints(tmp_path, fingerprint={})
-    assert not list(tmp_path.glob("*.partial")) and checkpoints.resume(dict) is None
+def beside_another_run(folder):
+    """What is said while another process uses the folder, and what is left after that one was killed."""
+    folder, (ready, begin) = Path(folder), os.pipe()
+    if (other := os.fork()) == 0:
+        checkpoints = Checkpoints(folder, fingerprint={})
+        os.write(begin, b"1")
+        signal.pause()
+    try:
+        os.read(ready, 1)
+        (folder / "step-00000005.0123abcd.partial").mkdir()
+        module.LOCK_TIMEOUT_S = 0.2
+        with pytest.raises(OSError, match=rf"is in use by process {other} on .*; wait for it to end, or stop it"):
+            Checkpoints(folder, fingerprint={})
+        assert list(folder.glob("*.partial"))
+    finally:
+        os.kill(other, signal.SIGKILL)
+        os.waitpid(other, 0)
+    module.LOCK_TIMEOUT_S = 20.0
+    checkpoints = Checkpoints(folder, fingerprint={})
+    assert not list(folder.glob("*.partial")) and checkpoints.resume(dict) is None
     checkpoints.close()
+    return "done"
+
+
+def test_a_folder_has_one_run_at_a_time_and_drafts_of_a_killed_one_are_removed(forks, tmp_path):
+    assert forks(beside_another_run, tmp_path) == "done"
 
 
 # --- Kills ---
@@ -425,7 +426,7 @@ FILE_EVENTS = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.lis
 
 def save_under_kills(folder):
     folder = Path(folder)
-    print(n_kills_survived(folder / "right"))
+    n_survived = n_kills_survived(folder / "right")
     write = module._Writer.write_data
 
     def write_early(self, plan, planner):
@@ -440,7 +441,7 @@ def save_under_kills(folder):
     try:
         n_kills_survived(folder / "wrong")
     except UserWarning as warning:
-        print(warning)
+        return n_survived, str(warning)
 
 
 def n_kills_survived(folder):
@@ -488,79 +489,39 @@ def n_kills_survived(folder):
     return n_events - 1
 
 
-def in_a_process(function, folder):
-    """What a function of this file prints, in a process that has no threads and may fork."""
-    code = f"import test_checkpoints, sys; test_checkpoints.{function}(sys.argv[1])"
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{HERE}:{os.environ.get('PYTHONPATH', '')}"}
-    found = subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True, env=environment)
-    assert found.returncode == 0, found.stderr
-    return found.stdout.splitlines()
-
-
 @pytest.mark.syllabus("GT-03")
-def test_a_process_killed_between_any_two_file_operations_leaves_a_whole_checkpoint(tmp_path):
-    n_survived, planted = in_a_process("save_under_kills", tmp_path)
-    assert int(n_survived) > 15
+def test_a_process_killed_between_any_two_file_operations_leaves_a_whole_checkpoint(forks, tmp_path):
+    n_survived, planted = forks(save_under_kills, tmp_path)
+    assert n_survived > 15
     assert planted.startswith("step-00000002 is damaged: ")
 
 
 # --- Ranks ---
 
 
-def test_runs_of_any_kind_and_number_of_ranks_read_each_others_checkpoints(tmp_path):
+def test_runs_of_any_kind_and_number_of_ranks_read_each_others_checkpoints(forks, tmp_path):
     """Plain, in DDP and sharded; on one, two and three ranks."""
-    lines = in_a_process("ranks_and_kinds", tmp_path)
-    sentences = {line.partition(": ")[2] for line in lines if line.startswith("damaged")}
-    assert sentences == {"step-00000003 is damaged: __1_0.distcp is missing"}
-    full = [line for line in lines if line.startswith("full")]
-    sentence = (
-        "the checkpoint of step 4 could not be written (File too large on rank 1); the last good one is of step 3"
-    )
-    assert full == [f"full: {sentence}"] * 2
-
-
-def ranks_and_kinds(folder):
-    torch.set_num_threads(1)
-    folder = Path(folder)
-    importlib.import_module("torch._dynamo")  # optimizers do so, here once for all ranks
-    losses = in_ranks(2, rank_run, folder / "fsdp", "fsdp", 0)
-    assert len({numbers[0] for numbers in losses}) == 1 and losses[0][1] != losses[1][1], "random numbers of each rank"
-    assert in_ranks(2, rank_run, folder / "fsdp", "fsdp", 3) == losses
+    folder = tmp_path / "fsdp"
+    losses = forks(rank_run, folder, "fsdp", 0, n_ranks=2)
+    assert losses[0][0] == losses[1][0] and losses[0][1] != losses[1][1], "random numbers of each rank"
+    assert forks(rank_run, folder, "fsdp", 3, n_ranks=2) == losses
     for kind, n_ranks in (("fsdp", 3), ("ddp", 2), ("plain", 1)):
-        others = in_ranks(n_ranks, rank_run, folder / "fsdp", kind, 3)
+        others = forks(rank_run, folder, kind, 3, n_ranks=n_ranks)
         np.testing.assert_allclose([numbers[0] for numbers in others], [losses[0][0]] * n_ranks, rtol=1e-5)
         assert [numbers[1] for numbers in others][:2] == [numbers[1] for numbers in losses][:n_ranks]
-    in_ranks(1, rank_run, folder / "plain", "plain", 0)
-    assert in_ranks(2, rank_run, folder / "plain", "fsdp", 3)[0][0] == pytest.approx(losses[0][0], rel=1e-5)
-    in_ranks(2, rank_run, folder / "fsdp", "fsdp", "full")
-    (folder / "fsdp" / "step-00000003" / "__1_0.distcp").unlink()
-    in_ranks(2, rank_run, folder / "fsdp", "fsdp", "damaged")
+    forks(rank_run, tmp_path / "plain", "plain", 0, n_ranks=1)
+    again = forks(rank_run, tmp_path / "plain", "fsdp", 3, n_ranks=2)
+    assert again[0][0] == pytest.approx(losses[0][0], rel=1e-5)
+    full = "the checkpoint of step 4 could not be written (File too large on rank 1); the last good one is of step 3"
+    assert forks(rank_run, folder, "fsdp", "full", n_ranks=2) == [full] * 2
+    (folder / "step-00000003" / "__1_0.distcp").unlink()
+    damaged = "step-00000003 is damaged: __1_0.distcp is missing"
+    assert forks(rank_run, folder, "fsdp", "damaged", n_ranks=2) == [damaged] * 2
 
 
-def in_ranks(n_ranks, target, folder, *arguments):
-    """What a function returns on each rank, in a process of its own."""
-    context, store = torch.multiprocessing.get_context("fork"), Path(f"{folder}-{time.monotonic_ns()}")
-    queue = context.SimpleQueue()
-    ranks = [
-        context.Process(target=as_rank, args=(queue, target, r, n_ranks, store, folder, *arguments))
-        for r in range(n_ranks)
-    ]
-    for process in ranks:
-        process.start()
-    for process in ranks:
-        process.join()
-        assert process.exitcode == 0
-    return [value for _, value in sorted(queue.get() for _ in ranks)]
-
-
-def as_rank(queue, target, rank, n_ranks, store, *arguments):
-    torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=n_ranks)
-    queue.put((rank, target(rank, *arguments)))
-    torch.distributed.destroy_process_group()
-
-
-def rank_run(rank, folder, kind, done):
+def rank_run(folder, kind, done):
     """Three steps, a checkpoint and three more; or the latter alone, from a checkpoint. Returns losses and a draw."""
+    rank = torch.distributed.get_rank()
     torch.manual_seed(100 + rank)
     model = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 3))
     with torch.no_grad():
@@ -595,9 +556,7 @@ def rank_run(rank, folder, kind, done):
         if done == "damaged":
             checkpoints.load(3, training_state(model, optimizer, step=0))
     except (OSError, DamagedCheckpoint) as error:
-        sys.stdout.write(f"{done}: {error}\n")  # in one piece: the ranks share a pipe
-        sys.stdout.flush()
-        return None
+        return str(error)
     if done:
         number, state = checkpoints.resume(lambda: training_state(model, optimizer))
         assert restore_training_state(model, optimizer, state) == {"step": 3} and number == 3
@@ -606,8 +565,4 @@ def rank_run(rank, folder, kind, done):
         checkpoints.save(3, training_state(model, optimizer, step=3))
     found = list(steps(4, 5, 6)), torch.rand(1).item()
     checkpoints.close()
-    return tuple(found[0]), found[1]
-
-
-if __name__ == "__main__":
-    print(json.dumps([differences(Path(sys.argv[1], str(i)), planted) for i, planted in enumerate(PLANTED)]))
+    return found

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,9 @@ if [ "$1" = show ]; then printf 'node-7\\nnode-8\\n'; else echo "$@" > scontrol.
 
 @pytest.fixture
 def slurm(tmp_path):
-    """Starts the script where srun and scontrol are programs that only write down what they were given."""
+    """Starts the script where srun and scontrol are programs that only write down what they were given. At the end, all
+    that was started is killed."""
+    jobs = []
     for name, script in (("srun", SRUN), ("scontrol", SCONTROL)):
         (tmp_path / name).write_text(script)
         (tmp_path / name).chmod(0o755)
@@ -36,9 +39,15 @@ def slurm(tmp_path):
         environment = (
             os.environ | job | dict(STATUS=str(status), WAIT=str(wait), PATH=f"{tmp_path}:{os.environ['PATH']}")
         )
-        return subprocess.Popen(["bash", DEPLOY / "slurm.sh", "a run.yaml", "--seed=3"], cwd=tmp_path, env=environment)
+        words = ["bash", DEPLOY / "slurm.sh", "a run.yaml", "--seed=3"]
+        jobs.append(subprocess.Popen(words, cwd=tmp_path, env=environment, start_new_session=True))
+        return jobs[-1]
 
-    return start
+    yield start
+    for job in jobs:
+        with suppress(ProcessLookupError):
+            os.killpg(job.pid, signal.SIGKILL)
+        job.wait()
 
 
 def launched(words):

@@ -1,16 +1,14 @@
 """Gradients, updates and activations of a step, part by part, on one process and sharded over two."""
 
-import json
 import math
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.transformer import Transformer
@@ -265,53 +263,36 @@ def test_every_must_be_at_least_one():
         Diagnostics(model, torch.optim.SGD(model.parameters()), every=0)
 
 
-TWO_RANKS = """
-import json, os, sys
-import torch
-import torch.distributed as dist
-from torch.distributed.fsdp import fully_shard
-from torch.nn.parallel import DistributedDataParallel
-from training.lab.test_diagnostics import Diagnostics, batch, loss_of, tiny_model
-
-dist.init_process_group("gloo")
-rank, found = dist.get_rank(), {}
-for kind in ("ddp", "fsdp", "replicated"):
-    model = tiny_model()
-    if kind == "ddp":
-        model = DistributedDataParallel(model)
-    else:
-        shape = {"fsdp": (2,), "replicated": (2, 1)}[kind]
-        mesh = dist.init_device_mesh("cpu", shape, mesh_dim_names=("a", "b")[: len(shape)])
-        for block in model.stack.blocks:
-            fully_shard(block, mesh=mesh)
-        fully_shard(model, mesh=mesh)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
-    with Diagnostics(model, optimizer) as diagnostics:
-        loss_of(model, batch()[2 * rank : 2 * rank + 2]).backward()
-        diagnostics.record_gradients()
-        optimizer.step()
-    found[kind] = diagnostics.measurements.as_metrics()
-with open(f"{sys.argv[1]}/{rank}.json", "w") as file:
-    json.dump(found, file)
-dist.destroy_process_group()
-"""
+def measured_on_two_ranks():
+    """The measurements of the same step for each way to divide it."""
+    rank, found = dist.get_rank(), {}
+    for kind in ("ddp", "fsdp", "replicated"):
+        model = tiny_model()
+        if kind == "ddp":
+            model = DistributedDataParallel(model)
+        else:
+            shape = {"fsdp": (2,), "replicated": (2, 1)}[kind]
+            mesh = dist.init_device_mesh("cpu", shape, mesh_dim_names=("a", "b")[: len(shape)])
+            for block in model.stack.blocks:
+                fully_shard(block, mesh=mesh)
+            fully_shard(model, mesh=mesh)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+        with Diagnostics(model, optimizer) as diagnostics:
+            loss_of(model, batch()[2 * rank : 2 * rank + 2]).backward()
+            diagnostics.record_gradients()
+            optimizer.step()
+        found[kind] = diagnostics.measurements.as_metrics()
+    return found
 
 
-def test_two_ranks_measure_what_one_process_does(tmp_path):
-    (tmp_path / "two_ranks.py").write_text(TWO_RANKS)
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    words = [*command, str(tmp_path / "two_ranks.py"), str(tmp_path)]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}  # where the tests and the package lie
-    run = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300)
-    assert run.returncode == 0, run.stderr
+def test_two_ranks_measure_what_one_process_does(forks):
     model = tiny_model()
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
     with Diagnostics(model, optimizer) as diagnostics:
         loss_of(model, batch()).backward()
         optimizer.step()
     expected = diagnostics.measurements.as_metrics()
-    for rank in (0, 1):
-        found = json.loads(Path(tmp_path, f"{rank}.json").read_text())
+    for found in forks(measured_on_two_ranks, n_ranks=2):
         assert [*found] == ["ddp", "fsdp", "replicated"]
         for kind, numbers in found.items():
             assert numbers == pytest.approx(expected, rel=1e-3), kind

@@ -12,6 +12,11 @@ import pytest
 @pytest.mark.syllabus("GT-03")
 def test_runs_that_are_killed_ten_times_end_as_if_nothing_had_happened():
     command = [sys.executable, Path(__file__).with_name("kills.py"), "--kills", "10"]
-    found = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
-    assert found.returncode == 0, found.stdout + found.stderr
-    assert "10 kills" in found.stdout and "all with the weights and metrics of the undisturbed ones" in found.stdout
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment) as run:
+        try:
+            said, _ = run.communicate()
+        finally:
+            run.terminate()
+    assert run.returncode == 0, said
+    assert "10 kills" in said and "all with the weights and metrics of the undisturbed ones" in said

@@ -1,21 +1,16 @@
 """Many ranks do what one does: the same steps, the same model, and from each other's checkpoints."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
-from training.lab.small_runs import MODEL, N_STEPS, events, metrics, run_small, small_config, write_corpus
+from training.lab.small_runs import MODEL, N_STEPS, events, metrics, run_on_rank, run_small, small_config, write_corpus
 
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.training.lab.config import ParallelConfig, TrainConfig
 from llm_anatomy.training.lab.parallel import Ranks
 
-ROOT = Path(__file__).resolve().parents[3]
 FSDP = {"parallel.strategy": "fsdp"}
 
 
@@ -29,14 +24,9 @@ def runs(tmp_path_factory):
     return tmp_path_factory.mktemp("runs")
 
 
-def on_ranks(n, works):
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={n}"]
-    command += ["-m", "training.lab.small_runs", json.dumps(works)]
-    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'tests'}", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-3000:]
-    paths = [Path(work["config"]["out"], f"report-{number}.json") for number, work in enumerate(works)]
-    return [json.loads(path.read_text()) for path in paths]
+@pytest.fixture(scope="module")
+def on_ranks(forks):
+    return lambda n, works: forks(run_on_rank, works, n_ranks=n)[0]
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +38,7 @@ def one(corpus, runs):
 
 
 @pytest.fixture(scope="module")
-def two(corpus, runs):
+def two(on_ranks, corpus, runs):
     """How the runs of two ranks ended, by name: one after the other, in the same processes."""
     average = {"optimizer.ema_decay": 0.9}
     works = [
@@ -105,7 +95,7 @@ def test_a_run_of_two_ranks_goes_on_with_one(corpus, one, two, runs):
 
 
 @pytest.mark.syllabus("GT-03")
-def test_a_run_of_one_rank_goes_on_with_three(corpus, one, runs):
+def test_a_run_of_one_rank_goes_on_with_three(on_ranks, corpus, one, runs):
     on_ranks(3, [{"config": small_config(corpus, runs / "one_then_three", **FSDP)}])
     losses = [line["loss"] for line in metrics(runs / "one_then_three")]
     torch.testing.assert_close(losses, one, rtol=1e-5, atol=0)
@@ -120,7 +110,7 @@ def test_the_average_of_shards_is_that_of_one_rank(corpus, two, runs):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
-def test_mixed_precision_on_two_ranks(corpus, one, runs, precision):
+def test_mixed_precision_on_two_ranks(on_ranks, corpus, one, runs, precision):
     changes = {"parallel.precision": precision, "parallel.activation_checkpointing": True}
     changes |= FSDP if precision == "bfloat16" else {}
     on_ranks(2, [{"config": small_config(corpus, runs / precision, **changes)}])
@@ -129,7 +119,7 @@ def test_mixed_precision_on_two_ranks(corpus, one, runs, precision):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
-def test_compiled_models_on_two_ranks(corpus, one, runs, strategy):
+def test_compiled_models_on_two_ranks(on_ranks, corpus, one, runs, strategy):
     changes = {"parallel.compile": True, "parallel.strategy": strategy, "n_steps": 3}
     config = small_config(corpus, runs / f"compiled_{strategy}", **changes)
     on_ranks(2, [{"config": config}])

@@ -2,11 +2,10 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 
 import pytest
+import torch.distributed as dist
 
 from llm_anatomy.training.lab.signals import EXIT_STATUS, StopSignals
 
@@ -66,30 +65,17 @@ def test_another_thread_is_refused():
     assert len(errors) == 1
 
 
-TWO_RANKS = """
-import os, signal, sys
-import torch.distributed as dist
-from llm_anatomy.training.lab.signals import EXIT_STATUS, StopSignals
-
-dist.init_process_group("gloo")
-with StopSignals() as signals:
-    for step in range(10):
-        if step == 3 and dist.get_rank() == 1:
-            os.kill(os.getpid(), signal.SIGTERM)
-        if signals.stop():
-            break
-open(f"{sys.argv[1]}/{dist.get_rank()}", "w").write(f"{step} {signals.name}")
-dist.barrier()
-dist.destroy_process_group()
-sys.exit(EXIT_STATUS)
-"""
+def stop_at_a_signal():
+    """Ten steps, in the fourth of which the second rank gets a signal."""
+    with StopSignals() as signals:
+        for step in range(10):
+            if step == 3 and dist.get_rank() == 1:
+                send("SIGTERM")
+            if signals.stop():
+                break
+    return step, signals.name
 
 
-def test_all_ranks_stop_at_the_step_at_which_one_has_received_a_signal(tmp_path):
-    (tmp_path / "two_ranks.py").write_text(TWO_RANKS)
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command += [str(tmp_path / "two_ranks.py"), str(tmp_path)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert [(tmp_path / rank).read_text() for rank in "01"] == ["3 None", "3 SIGTERM"], run.stderr
+def test_all_ranks_stop_at_the_step_at_which_one_has_received_a_signal(forks):
+    assert forks(stop_at_a_signal, n_ranks=2) == [[3, None], [3, "SIGTERM"]]
     assert EXIT_STATUS == 75
-    assert run.returncode == 1  # whatever the status of its workers; the files in deploy/train count on it

@@ -404,12 +404,14 @@ def _changed_windows(unit: str) -> list[Int[Tensor, "windows window"]]:
     ends, generator = torch.tensor(held_out_ends()[:N_CHANGED]), torch.Generator().manual_seed(1)
     windows = windows_ending_at(held_out.ids, ends.tolist(), N_TOKENS - 1)
     sizes = torch.tensor([len(token.encode()) for token in vocabulary])
+    of_size = {size: training.ids[sizes[training.ids] == size] for size in sizes.unique().tolist()}
     found = [windows]
     for distance in DISTANCES:
         changed = windows.clone()
         for row in changed:  # as frequent as they are in the text
-            same = (sizes[training.ids] == sizes[row[-distance]]) & (training.ids != row[-distance])
-            others = training.ids[same] if same.any() else row[-distance, None]
+            same = of_size[int(sizes[row[-distance]])]
+            others = same[same != row[-distance]]
+            others = others if len(others) else row[-distance, None]
             row[-distance] = others[torch.randint(len(others), (1,), generator=generator)]
         found.append(changed)
     if unit == "token":

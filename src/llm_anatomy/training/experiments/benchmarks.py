@@ -163,9 +163,9 @@ def training_ids(copies: int, seed: int) -> Int[Tensor, "corpus"]:
     >>> len(training_ids(0, 0)) == len(corpus().training)
     True
     """
-    tokenizer = corpus().tokenizer
-    items = [story_tasks.facts().items[i] for i in halves(seed)[0]]
-    texts = [f"{item.context}{item.delimiter}{item.choices[item.answer]}" for item in items]
+    tokenizer, items = corpus().tokenizer, story_tasks.facts().items
+    asked = [items[i] for i in halves(seed)[0]]
+    texts = [f"{item.context}{item.delimiter}{item.choices[item.answer]}" for item in asked]
     planted = [ids[-N_CTX - 1 :] for ids in tokenizer.encode_batch(texts)]
     leaked = torch.tensor([i for ids in planted for i in ids], dtype=torch.long)
     return torch.cat([corpus().training, *[leaked] * copies])

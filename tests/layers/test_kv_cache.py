@@ -98,11 +98,21 @@ def step(attention, x, positions, **kwargs):
 LEFT_PADDED = torch.tensor([[-1, -1, 0, 1, 2, 3, 4, 5, 6], list(range(9)), [-1, 0, 1, 2, 3, 4, 5, 6, 7]])
 
 
+BLOCKS = {"one by one": [1] * TOKENS, "in blocks": [4, 1, 3, 1], "at once": [TOKENS]}
+IN_EVERY_WAY = {"none", "learned", "T5", "released DeBERTa", "RoPE"}  # other schemes are read in two
+EACH_WAY = [
+    pytest.param(name, padded, blocks, marks=[pytest.mark.slow] * (name not in IN_EVERY_WAY and not chosen))
+    for name in SCHEMES
+    for padded in (False, True)
+    for blocks in BLOCKS
+    for chosen in [blocks == ("in blocks" if padded else "one by one")]
+]
+
+
 @pytest.mark.syllabus("CMU-10", "GT-32")
-@pytest.mark.parametrize("blocks", [[1] * TOKENS, [4, 1, 3, 1], [TOKENS]], ids=["one by one", "in blocks", "at once"])
-@pytest.mark.parametrize("positions", [torch.arange(TOKENS)[None], LEFT_PADDED], ids=["in order", "left padding"])
-@pytest.mark.parametrize("name", SCHEMES)
-def test_cached_equals_uncached_for_every_scheme(name, positions, blocks):
+@pytest.mark.parametrize("name, padded, blocks", EACH_WAY)
+def test_cached_equals_uncached_for_every_scheme(name, padded, blocks):
+    positions, blocks = LEFT_PADDED if padded else torch.arange(TOKENS)[None], BLOCKS[blocks]
     attention, x = attention_with(SCHEMES[name]()), randn(BATCH, TOKENS, D_MODEL, seed=1, dtype=torch.float64)
     expected = step(attention, x, positions)
     cache = attention.new_cache(BATCH, TOKENS + 2)

@@ -115,7 +115,7 @@ def test_equals_the_sums_written_out(name, kv_heads, device):
 
 
 @pytest.mark.syllabus("GT-52", "IITD-31")
-@pytest.mark.parametrize("name", ["elu", "random"])
+@pytest.mark.parametrize("name", ["elu", pytest.param("random", marks=pytest.mark.slow)])
 def test_rotary_positions_turn_the_numerator_only(name):
     query, key, value = inputs(kv_heads=2, dtype=torch.float64)
     feature_map, position = make_map(name).double(), InterleavedRotary(6, base=50.0)

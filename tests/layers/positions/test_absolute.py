@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from layers.pairs import each_pair
 from randomness import randn, randomize
 from torch import nn
 
@@ -73,14 +74,15 @@ def slow_embed(name, scheme, x, positions):
 
 # --- Equal to the formulas ---
 
+ROWS_OF_POSITIONS = {"own": POSITIONS, "shared": POSITIONS[2:], "int32": POSITIONS.int()}
+
 
 @pytest.mark.syllabus("IITD-04", "IITD-05", "IITD-07", "IITD-08", "IITD-09", "IITD-13", "IITD-16", "CMU-23")
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize("d_model", [1, 9, D_MODEL])
-@pytest.mark.parametrize("positions", [POSITIONS, POSITIONS[2:], POSITIONS.int()], ids=["own", "shared", "int32"])
+@pytest.mark.parametrize("positions, d_model, dtype", each_pair(ROWS_OF_POSITIONS, [1, 9, D_MODEL], TOLERANCE))
 @pytest.mark.parametrize("name", SCHEMES)
 def test_every_scheme_equals_a_slow_loop(name, positions, d_model, dtype, device):
+    positions = ROWS_OF_POSITIONS[positions]
     scheme = SCHEMES[name](d_model)
     if dtype == torch.float64:
         scheme = scheme.double()

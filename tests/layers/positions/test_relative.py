@@ -367,16 +367,16 @@ def test_t5_buckets_equal_hugging_face(rows, far):
 
 
 @pytest.mark.syllabus("GT-31")
-@pytest.mark.parametrize("n_heads", range(1, 41))
-def test_slopes_equal_bloom_and_mpt_for_every_head_count(n_heads):
+def test_slopes_equal_bloom_and_mpt_for_every_head_count():
     from transformers.models.bloom.modeling_bloom import build_alibi_tensor
     from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor
 
-    slopes = alibi_slopes(n_heads)
-    bloom = build_alibi_tensor(torch.ones(1, 2, dtype=torch.long), n_heads, torch.float32)[:, 0, 1]
-    torch.testing.assert_close(slopes, bloom, rtol=1e-6, atol=0)
-    torch.testing.assert_close(slopes, -build_mpt_alibi_tensor(n_heads, 2)[:, 0, 0], rtol=1e-6, atol=0)
-    assert slopes.unique().numel() == n_heads
+    for n_heads in range(1, 41):
+        slopes = alibi_slopes(n_heads)
+        bloom = build_alibi_tensor(torch.ones(1, 2, dtype=torch.long), n_heads, torch.float32)[:, 0, 1]
+        torch.testing.assert_close(slopes, bloom, rtol=1e-6, atol=0)
+        torch.testing.assert_close(slopes, -build_mpt_alibi_tensor(n_heads, 2)[:, 0, 0], rtol=1e-6, atol=0)
+        assert slopes.unique().numel() == n_heads
 
 
 @pytest.mark.parametrize("n_heads", [1, 3, 16, 40])
@@ -886,7 +886,6 @@ def bare(method):
     return getattr(method, "__wrapped__", method)
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name != "TUPE, untied"])  # it asks TUPE
 @pytest.mark.parametrize(
     ("change", "error", "sentence"),
     [
@@ -908,15 +907,16 @@ def bare(method):
         ),
     ],
 )
-def test_misfits_are_refused_in_one_sentence(name, change, error, sentence):
+def test_misfits_are_refused_in_one_sentence(change, error, sentence):
     query, key, _ = inputs()
     positions = dict(query_positions=QUERY_POSITIONS, key_positions=KEY_POSITIONS)
     positions |= {name: change[name] for name in positions.keys() & change.keys()}
     tensors = dict(query=query, key=key) | {name: change[name] for name in ("query", "key") if name in change}
-    scheme, context = make(name), object.__new__(PositionContext)
-    with pytest.raises(error, match=sentence):
-        bare(PositionContext.__init__)(context, **positions)
-        bare(type(scheme).bias)(scheme, **tensors, context=context)
+    for name in set(CASES) - {"TUPE, untied"}:  # it asks TUPE
+        scheme, context = make(name), object.__new__(PositionContext)
+        with pytest.raises(error, match=sentence):
+            bare(PositionContext.__init__)(context, **positions)
+            bare(type(scheme).bias)(scheme, **tensors, context=context)
 
 
 @pytest.mark.parametrize("name", ["scalar bias", "T5", "ALiBi", "Transformer-XL", "TUPE-A"])

@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 import torch
 import transformers
+from layers.pairs import each_pair
 from randomness import randn, randomize
 from torch import nn
 from transformers import modeling_rope_utils
@@ -72,14 +73,16 @@ def pairs_of(cls, width):
 
 # --- Equal to the formula and to Hugging Face ---
 
+WIDTHS = [(16, 16), (6, 16), (2, 5), (6, 9)]  # that are rotated, and those of a head
+ROWS_OF_POSITIONS = {"own": POSITIONS, "shared": POSITIONS[2:], "negative": -POSITIONS.int()}
+
 
 @pytest.mark.syllabus("IITD-25", "IITD-26", "IITD-28", "CMU-31", "GT-35", "UCL-28")
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize(("d_rotary", "d_head"), [(16, 16), (6, 16), (2, 5), (6, 9)])
-@pytest.mark.parametrize("positions", [POSITIONS, POSITIONS[2:], -POSITIONS.int()])
+@pytest.mark.parametrize("dtype, widths, positions", each_pair(TOLERANCE, WIDTHS, ROWS_OF_POSITIONS))
 @pytest.mark.parametrize("cls", CLASSES)
-def test_both_pairings_equal_a_slow_loop(cls, positions, d_rotary, d_head, dtype, device):
+def test_both_pairings_equal_a_slow_loop(cls, positions, widths, dtype, device):
+    positions, (d_rotary, d_head) = ROWS_OF_POSITIONS[positions], widths
     x = randn(BATCH, HEADS, TOKENS, d_head, dtype=dtype)
     module = cls(d_rotary, base=500.0).to(device)
     exact = 500.0 ** (-torch.arange(0, d_rotary, 2, dtype=torch.float64) / d_rotary)
@@ -161,8 +164,7 @@ LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_fac
         (Llama3Scaling(8.0, original_max_position_embeddings=900), LLAMA3 | dict(original_max_position_embeddings=900)),
     ],
 )
-@pytest.mark.parametrize("base", [100.0, 500000.0])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("base, dtype", [(100.0, torch.float32), (500000.0, torch.float64), (100.0, torch.bfloat16)])
 def test_half_split_equals_llama_under_every_scaling(scaling, parameters, base, dtype):
     from transformers.models.llama import modeling_llama as hf
 
@@ -543,11 +545,11 @@ def test_half_precision_stays_close_even_far_out_and_after_the_module_is_cast(cl
 @pytest.mark.parametrize("d_head", [6, 9])
 def test_gradients(cls, d_head):
     scheme = cls(6, frequencies=YaRNScaling(4.0, 600))
-    x = randn(BATCH, 2, TOKENS, d_head, dtype=torch.float64).requires_grad_()
-    assert torch.autograd.gradcheck(lambda x: scheme.rotate(x, POSITIONS), x)
-    assert torch.autograd.gradgradcheck(lambda x: scheme.rotate(x, POSITIONS).square(), x)
+    x, positions = randn(2, 1, 3, d_head, dtype=torch.float64).requires_grad_(), POSITIONS[:2, :3]
+    assert torch.autograd.gradcheck(lambda x: scheme.rotate(x, positions), x)
+    assert torch.autograd.gradgradcheck(lambda x: scheme.rotate(x, positions).square(), x)
     unchanged = x.detach().clone()
-    scheme.rotate(x, POSITIONS)
+    scheme.rotate(x, positions)
     assert torch.equal(x, unchanged)
 
 

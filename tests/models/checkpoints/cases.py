@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+import pytest
 import torch
 import transformers
 from torch import nn
@@ -1968,3 +1969,12 @@ CASES |= {
         faults={"as in training": frequencies_of_short_texts, "whole heads turned": {"rope.fraction": 1.0}},
     ),
 }
+
+# A case of each family; the others have its other options.
+FIRST = {case.family: name for name, case in reversed(CASES.items())}.values()
+
+
+def first_or_slow(names, *more):
+    """The names as parameters of a test that finds the same in a family's other options: those are in the slow round,
+    but for ``more``."""
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name not in {*FIRST, *more})) for name in names]

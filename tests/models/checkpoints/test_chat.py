@@ -50,7 +50,7 @@ def hugging_face():
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_rendered_texts_equal_hugging_faces(name, hugging_face):
     written, n_refused = set(), 0
-    for seed in range(150):
+    for seed in range(60):
         given = conversation(seed)
         try:
             expected = hugging_face.apply_chat_template(
@@ -64,7 +64,7 @@ def test_rendered_texts_equal_hugging_faces(name, hugging_face):
             continue
         assert render(TEMPLATES[name], **SPECIAL, **given) == expected
         written.add(expected)
-    assert len(written) > 30 and (n_refused > 10) == (name in ("llama 2", "gemma", "mistral"))
+    assert len(written) > 12 and (n_refused > 4) == (name in ("llama 2", "gemma", "mistral"))
 
 
 def without(given, *names):
@@ -91,17 +91,17 @@ HOSTILE = {
     "{% include '/etc/passwd' %}": "no loader",
     "{% import 'os' as os %}": "no loader",
     "{% for a in range(10 ** 9) %}{% endfor %}": "Range too big",
-    "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}": "more than 10,000,000 steps",
-    "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(60) }}": "10,000,000 steps",
+    "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}": "more than 100,000 steps",
+    "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(60) }}": "100,000 steps",
     "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}": "recursion",
     "{% for a in [1] recursive %}{{ loop([1]) }}{% endfor %}": "recursion",
-    "{{ 'a' * 10 ** 12 }}": "10,000,000 steps",
-    "{{ [1] * 10 ** 12 }}": "10,000,000 steps",
-    "{{ 10 ** (10 ** 10) }}": "10,000,000 steps",
-    "{% set n = namespace(s='a') %}{% for i in range(99) %}{% set n.s = n.s ~ n.s %}{% endfor %}": "10,000,000 steps",
-    "{% set n = namespace(s='a') %}{% for i in range(99) %}{% set n.s = n.s + n.s %}{% endfor %}": "10,000,000 steps",
+    "{{ 'a' * 10 ** 12 }}": "100,000 steps",
+    "{{ [1] * 10 ** 12 }}": "100,000 steps",
+    "{{ 10 ** (10 ** 10) }}": "100,000 steps",
+    "{% set n = namespace(s='a') %}{% for i in range(99) %}{% set n.s = n.s ~ n.s %}{% endfor %}": "100,000 steps",
+    "{% set n = namespace(s='a') %}{% for i in range(99) %}{% set n.s = n.s + n.s %}{% endfor %}": "100,000 steps",
     "{% set n = namespace(s='a') %}{% for i in range(99) %}{% set t %}{{ n.s }}{{ n.s }}{% endset %}{% set n.s = t %}"
-    "{% endfor %}": "10,000,000 steps",
+    "{% endfor %}": "100,000 steps",
     "{{ lipsum(10 ** 9) }}": "'lipsum' is undefined",
     "{{ 1 / 0 }}": "ZeroDivisionError: division by zero",
     "{{ none_such.x }}": "'none_such' is undefined",
@@ -115,8 +115,14 @@ HOSTILE = {
 }
 
 
+def test_a_template_may_take_ten_million_steps():
+    with pytest.raises(ValueError, match="it takes more than 10,000,000 steps"):
+        render("{{ 'a' * 10 ** 12 }}", HI)
+
+
 @pytest.mark.parametrize("template", HOSTILE)
-def test_a_hostile_or_broken_template_ends_in_one_sentence(template):
+def test_a_hostile_or_broken_template_ends_in_one_sentence(template, monkeypatch):
+    monkeypatch.setattr("llm_anatomy.models.checkpoints.chat.MAX_STEPS", 100_000)
     messages = [{"role": "user", "content": "Hi"}]
     with pytest.raises(ValueError, match=HOSTILE[template]) as refused:
         render(template, messages)

@@ -91,8 +91,13 @@ def test_a_change_that_is_left_out_is_seen(fault, tmp_path, monkeypatch):
 WIDE = dict(hidden_size=64, intermediate_size=96, head_dim=16)
 
 
-@pytest.mark.parametrize("kind", ["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"])
-@pytest.mark.parametrize("name", ["Llama", "Qwen2", "Qwen3", "Gemma2"])
+@pytest.mark.parametrize(
+    "name, kind",
+    [
+        *(("Llama", kind) for kind in ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1")),
+        *[("Qwen2", "Q8_0"), ("Qwen3", "Q4_1"), ("Gemma2", "BF16"), ("Gemma2", "Q5_0")],
+    ],
+)
 def test_a_quantized_model_is_that_of_their_library(name, kind, tmp_path):
     """Their library does not read Gemma 2's scale of the scores from the file, but its model here is the same."""
     more = GEMMA2 | dict(query_pre_attn_scalar=16) if name == "Gemma2" else {}
@@ -262,7 +267,7 @@ def test_counts_beyond_the_file_are_refused_at_once(tmp_path, good):
 def test_any_bytes_are_loaded_or_refused_in_one_sentence(tmp_path, good):
     rng, whole = np.random.default_rng(0), good.read_bytes()
     loaded = 0
-    for _ in range(300):
+    for _ in range(120):
         data = bytearray(whole)
         for _ in range(rng.integers(1, 4)):
             data[rng.integers(0, 3000)] = rng.integers(0, 256)
@@ -272,7 +277,7 @@ def test_any_bytes_are_loaded_or_refused_in_one_sentence(tmp_path, good):
             loaded += 1
         except ValueError as error:
             assert "\n" not in str(error)
-    assert loaded < 150
+    assert loaded < 60
 
 
 def test_nothing_is_read_before_all_is_checked(tmp_path, good, monkeypatch):

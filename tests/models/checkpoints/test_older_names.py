@@ -6,7 +6,7 @@ import pytest
 import torch
 from models.checkpoints.cases import CASES, deberta, deberta_v2
 from models.checkpoints.parity import difference
-from models.checkpoints.test_parity import BOUNDS
+from models.checkpoints.test_parity import BOUND
 from randomness import randomize
 from safetensors.torch import load_file, save_file
 
@@ -20,7 +20,7 @@ def test_the_older_head_of_deberta(make, tmp_path):
     hf = randomize(make(legacy=True)).eval()
     hf.save_pretrained(tmp_path)
     assert "cls.predictions.bias" in load_file(tmp_path / "model.safetensors")
-    assert difference(load(tmp_path).model, hf) <= BOUNDS[torch.float32]
+    assert difference(load(tmp_path).model, hf) <= BOUND
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_older_names(name, renamed, tmp_path):
         tensors["deberta.embeddings.position_embeddings.weight"] = torch.ones(48, 24)
         tensors["mask_predictions.dense.bias"] = torch.ones(24)
     save_file(tensors, file)
-    assert difference(load(tmp_path).model, hf) <= BOUNDS[torch.float32]
+    assert difference(load(tmp_path).model, hf) <= BOUND
 
 
 def test_a_released_deberta_says_nothing_of_its_head(tmp_path):

@@ -21,13 +21,34 @@ from llm_anatomy.layers.recurrent import Cell, GRUCell
 from llm_anatomy.models.before_transformers import BigramNetwork, RecurrentEncoderDecoder, RecurrentLM
 from llm_anatomy.models.checkpoints import Checkpoint, engine, load, own_format, save
 from llm_anatomy.models.checkpoints.texts import Texts
-from llm_anatomy.models.presets import presets, tiny
+from llm_anatomy.models.presets import preset, presets, tiny
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.tokenizers.bpe import BPE
 from llm_anatomy.tokenizers.simple import ByteTokenizer, CharacterTokenizer, WordTokenizer
 from llm_anatomy.tokenizers.unigram import Unigram
 
 BEFORE = MAKERS | {"two recurrent networks": lambda: RecurrentEncoderDecoder(9, 7, 3, 4, 2, cell=GRUCell)}
+
+
+def drawn(seed):
+    """A config of options drawn at random; one that is not allowed is drawn again."""
+    draw = random.Random(seed)
+    while True:
+        given = dict(d_model=24, n_layers=2, n_heads=4, d_ff=20, n_vocab=11, n_ctx=16)
+        for field in fields(ModelConfig):
+            if field.name in ALLOWED and draw.random() < 0.5:
+                given[field.name] = draw.choice(ALLOWED[field.name])
+            elif field.type is bool and draw.random() < 0.3:
+                given[field.name] = not field.default
+        given |= dict(n_kv_heads=draw.choice((0, 1, 2)), window=draw.choice((None, 3)), d_value=draw.choice((0, 5)))
+        if draw.random() < 0.2:
+            given["moe"] = {"n_experts": 3, "n_experts_per_token": 2}
+        if given.get("attention") == "latent":
+            given["latent"] = {"d_latent": 7, "d_rotary": 4 if given.get("position") == "rope" else None}
+        try:
+            return ModelConfig.of(given)
+        except ValueError:
+            continue
 
 
 def with_buffers(model):
@@ -66,12 +87,22 @@ def goes_round(model, folder, **options):
     torch.testing.assert_close(outputs(found.model), outputs(model))
 
 
-@pytest.mark.parametrize("name", [name for name, record in presets().items() if record.known])
-def test_every_preset_goes_round(name, tmp_path):
-    goes_round(with_buffers(Transformer(tiny(name))), tmp_path / "model")
+def test_every_config_goes_round():
+    known = [name for name, record in presets().items() if record.known]
+    for config in (*map(preset, known), *map(tiny, known), *CONFIGS.values(), *map(drawn, range(200))):
+        written = json.loads(json.dumps(own_format.FAMILY.hf_config(config)))
+        assert own_format.FAMILY.config(Record("config.json", written)) == config
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+OTHER_TENSORS = {"plain", "tied", "no head", "sinks", "windows", "position tupe", "position deberta", "encoder"}
+OTHER_TENSORS |= {"norm without anything", "parallel, two norms", "experts, gated and shared", "some layers dense"}
+OTHER_TENSORS |= {"experts, clamped, biases", "experts, sigmoid in groups", "latent, queries too, biases"}
+OTHER_TENSORS |= {"encoder-decoder, experts", "encoder-decoder shaw", "position t5", "placement rezero", "two ropes"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name not in OTHER_TENSORS)) for name in CONFIGS]
+)
 def test_every_option_goes_round(name, tmp_path):
     goes_round(with_buffers(Transformer(CONFIGS[name])), tmp_path / "model")
 
@@ -81,28 +112,7 @@ def test_models_before_transformers_go_round(make, tmp_path):
     goes_round(with_buffers(make()), tmp_path / "model")
 
 
-def drawn(seed):
-    """A config of options drawn at random; one that is not allowed is drawn again."""
-    draw = random.Random(seed)
-    while True:
-        given = dict(d_model=24, n_layers=2, n_heads=4, d_ff=20, n_vocab=11, n_ctx=16)
-        for field in fields(ModelConfig):
-            if field.name in ALLOWED and draw.random() < 0.5:
-                given[field.name] = draw.choice(ALLOWED[field.name])
-            elif field.type is bool and draw.random() < 0.3:
-                given[field.name] = not field.default
-        given |= dict(n_kv_heads=draw.choice((0, 1, 2)), window=draw.choice((None, 3)), d_value=draw.choice((0, 5)))
-        if draw.random() < 0.2:
-            given["moe"] = {"n_experts": 3, "n_experts_per_token": 2}
-        if given.get("attention") == "latent":
-            given["latent"] = {"d_latent": 7, "d_rotary": 4 if given.get("position") == "rope" else None}
-        try:
-            return ModelConfig.of(given)
-        except ValueError:
-            continue
-
-
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", [pytest.param(n, marks=[pytest.mark.slow] * (n > 5)) for n in range(40)])
 def test_options_drawn_at_random_go_round(seed, tmp_path):
     try:
         model = Transformer(drawn(seed))

@@ -15,7 +15,8 @@ HEAD = ("family", "weights", "without a head", "text", "generation", "GGUF")
 
 def parameters(test):
     """The values with which pytest runs a test."""
-    return [value for mark in test.pytestmark if mark.name == "parametrize" for value in mark.args[1]]
+    given = [value for mark in test.pytestmark if mark.name == "parametrize" for value in mark.args[1]]
+    return [getattr(value, "values", (value,))[0] for value in given]
 
 
 def of_cases(test):

@@ -42,8 +42,8 @@ def test_the_part_changes_the_output_and_only_its_own_seed_counts(row):
 @rows
 def test_the_loss_falls(row):
     model, source, target = small(row), ids(SOURCE), ids(TARGET, seed=1)
-    optimizer, losses = torch.optim.Adam(model.parameters(), lr=3e-3), []
-    for _ in range(30):
+    optimizer, losses = torch.optim.Adam(model.parameters(), lr=1e-2), []
+    for _ in range(8):
         loss = -target_log_probs(model, source, target[:, :-1], target[:, 1:]).mean()
         losses.append(loss.item())
         optimizer.zero_grad()
@@ -66,7 +66,7 @@ def test_later_tokens_do_not_change_earlier_logits(row):
     model = randomize(small(row)).eval()
     source, target = ids(SOURCE), ids(TARGET, seed=1)
     logits = model(target, source=source)
-    for t in range(1, TARGET):
+    for t in (1, TARGET - 2):
         changed = target.clone()
         changed[:, t:] = changed[:, t:] % (N_VOCAB - 1) + 1
         other = model(changed, source=source)
@@ -75,17 +75,15 @@ def test_later_tokens_do_not_change_earlier_logits(row):
 
 
 @rows
-@pytest.mark.parametrize("side", ["left", "right"])
 @torch.no_grad()
-def test_padding_of_the_source_does_not_matter(row, side):
+def test_padding_of_the_source_does_not_matter(row):
     model, source, target = randomize(small(row)).eval(), ids(SOURCE), ids(TARGET, seed=1)
-    n, wide = 4, F.pad(source, (4, 0) if side == "left" else (0, 4), value=0)
-    wide[1:] = ids(SOURCE + n, seed=2, batch=BATCH - 1)  # only the first text is short
-    attention_mask = torch.ones_like(wide, dtype=torch.bool)
-    attention_mask[0, slice(0, n) if side == "left" else slice(SOURCE, None)] = False
     alone = model(target[:1], source=source[:1])
-    for content in (0, 9):  # and what the padding holds does not matter either
-        wide[0, ~attention_mask[0]] = content
+    for side, content in (("left", 9), ("right", 0), ("right", 9)):  # what the padding holds does not matter either
+        n, wide = 4, F.pad(source, (4, 0) if side == "left" else (0, 4), value=content)
+        wide[1:] = ids(SOURCE + n, seed=2, batch=BATCH - 1)  # only the first text is short
+        attention_mask = torch.ones_like(wide, dtype=torch.bool)
+        attention_mask[0, slice(0, n) if side == "left" else slice(SOURCE, None)] = False
         padded = model(target, source=model.encode(wide, attention_mask))
         torch.testing.assert_close(padded[:1], alone, rtol=1e-4, atol=1e-4)
 

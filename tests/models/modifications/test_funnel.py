@@ -1,6 +1,7 @@
 """The Funnel Transformer: pairs against a loop, and what the decoder sees of a source of any length and padding."""
 
 import copy
+from functools import cache
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ def ids(*shape, seed=0):
     return torch.randint(0, N_VOCAB, shape, generator=torch.Generator().manual_seed(seed))
 
 
+@cache
 def model(**sizes):
     return ROW.build(baseline(N_VOCAB, **sizes)).eval()
 
@@ -48,7 +50,7 @@ def test_the_decoder_attends_to_a_quarter_of_the_source(n_source):
     assert records[0].cross_attention_weights.shape[-1] == quarter
 
 
-def test_self_attention_has_the_lengths_of_its_group_and_offsets_of_the_pairs():
+def test_self_attention_has_the_lengths_of_its_group_and_offsets_of_the_pairs(monkeypatch):
     funnel = model()
     context_lengths = []
     position = funnel.encoder.blocks[0].attention.position
@@ -58,7 +60,7 @@ def test_self_attention_has_the_lengths_of_its_group_and_offsets_of_the_pairs():
         context_lengths.append(context.offsets.tolist())
         return bias(position, query, key, context)
 
-    position.bias = watched
+    monkeypatch.setattr(position, "bias", watched)
     funnel.encode(ids(1, 12))
     assert [len(offsets[0]) for offsets in context_lengths] == [12, 12, 12, 6, 6, 3]
     assert context_lengths[-1] == [[[0, 1, 2], [-1, 0, 1], [-2, -1, 0]]]
@@ -127,10 +129,10 @@ def test_it_trains_copies_and_keeps_the_parameters_of_the_baseline():
     }
     with torch.device("meta"):
         assert round(sum(p.numel() for p in ROW.build(baseline(**T5_BASE)).parameters()) / 1e6) == 223
-    optimizer = torch.optim.Adam(funnel.parameters(), lr=3e-3)
+    optimizer = torch.optim.Adam(funnel.parameters(), lr=1e-2)
     source, target = ids(8, SOURCE), ids(8, TOKENS, seed=1)
     losses = []
-    for _ in range(30):
+    for _ in range(7):
         loss = -target_log_probs(funnel, source, target[:, :-1], target[:, 1:]).mean()
         optimizer.zero_grad()
         loss.backward()

@@ -6,6 +6,7 @@ seconds is killed, which fails the test, and the next test gets a new one.
 
 import os
 import shutil
+import subprocess
 import threading
 from contextlib import contextmanager
 from importlib.resources import files
@@ -38,6 +39,21 @@ def watched():
         yield
     finally:
         timer.cancel()
+
+
+@contextmanager
+def process(command, **options):
+    """A process that is asked to stop at the end; it and what it has started are then killed if they do not."""
+    with subprocess.Popen(command, **options) as started:
+        try:
+            yield started
+        finally:
+            family = []
+            if started.poll() is None:
+                family = [*psutil.Process(started.pid).children(recursive=True), psutil.Process(started.pid)]
+                started.terminate()
+            for left in psutil.wait_procs(family, 60)[1]:
+                left.kill()
 
 
 @pytest.fixture(scope="session")
@@ -92,12 +108,13 @@ class Tab:
 
     def _note(self, request):
         address = urlsplit(request.url)
+        if request.is_navigation_request():
+            self.origins.add(f"{address.scheme}://{address.netloc}")
         if address.hostname and address.hostname not in ("127.0.0.1", "localhost"):
             self.foreign.append(request.url)
 
     def open(self, address, width=1280, color_scheme="light", script=""):
         self.page.add_init_script(script)
-        self.origins.add("{0.scheme}://{0.netloc}".format(urlsplit(address)))
         self.page.set_viewport_size({"width": width, "height": 844})
         self.page.emulate_media(color_scheme=color_scheme)
         self.page.goto(address)
@@ -151,7 +168,7 @@ def breaches():
     axe = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
 
     def found(page):
-        page.evaluate(axe + "; 0")
+        page.evaluate("'axe' in window") or page.evaluate(axe + "; 0")
         options = {"runOnly": RULES, "resultTypes": ["violations"]}
         return [
             f"{rule['id']} ({rule['help']}): {node['html'][:200]}"

@@ -1,4 +1,6 @@
-"""Many voters at once, and a server that is killed while they vote; then every vote must be there exactly once.
+"""Many voters at once, and a server that stops while they vote; then every vote must be there exactly once.
+
+It is killed, and every other time asked to stop, as by Ctrl+C.
 
     PYTHONPATH=src python tests/arena/voters.py --voters 50 --votes 10000 --kills 5
 
@@ -44,7 +46,7 @@ def free_port():
 
 
 class Server:
-    """The command, as a process of its own."""
+    """The command, as a process of its own, which is killed at the end of ``with``."""
 
     def __init__(self, folder, database=None):
         self.port = free_port()
@@ -52,6 +54,14 @@ class Server:
         words += ["--database", database or Path(folder, "arena.sqlite")]
         self.command = [sys.executable, "-m", "llm_anatomy", *map(str, words)]
         self.process = None
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.stop()
 
     def start(self):
         self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, text=True)
@@ -76,7 +86,7 @@ class Voter(threading.Thread):
         super().__init__(daemon=True)
         self.port, self.n_votes, self.random = port, n_votes, random.Random(seed)
         self.cookie, self.said, self.seconds, self.problems = "", {}, [], []
-        self.connection = None
+        self.connection, self.ended = None, False
 
     def run(self):
         while len(self.said) < self.n_votes and not self.problems:
@@ -104,7 +114,7 @@ class Voter(threading.Thread):
             self.problems.append(f"a vote was answered with {status}: {page}")
 
     def _ask(self, method, path, form=None):
-        while True:
+        while not self.ended:
             try:
                 self.connection = self.connection or http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
                 headers = {"Cookie": self.cookie} | (
@@ -120,39 +130,46 @@ class Voter(threading.Thread):
                 self.connection.close()
                 self.connection = None
             time.sleep(0.05)
+        raise SystemExit  # of this thread alone
 
     @property
     def name_in_database(self):
         return self.cookie.partition("=")[2].partition(".")[0]
 
 
-def run(folder, n_voters, n_votes, n_kills, database=None):
-    """Let them vote, and return what is wrong, with the seconds in all and of each vote."""
-    server = Server(folder, database)
-    server.start()
-    each = n_votes // n_voters
-    voters = [Voter(server.port, each, seed) for seed in range(n_voters)]
+def _vote(server, n_voters, n_votes, n_kills):
+    """Let them vote; return them, the number of kills that were not reached, and the seconds in all."""
+    voters = [Voter(server.port, n_votes // n_voters, seed) for seed in range(n_voters)]
     begin = time.perf_counter()
     for voter in voters:
         voter.start()
     kills = [n_votes * (i + 1) // (n_kills + 1) for i in range(n_kills)]
-    while any(voter.is_alive() for voter in voters):
-        time.sleep(0.02)
-        if kills and sum(len(voter.said) for voter in voters) >= kills[0]:
-            kills.pop(0)
-            assert server.stop() == -signal.SIGKILL
-            server.start()
-    seconds = time.perf_counter() - begin
-    server.stop()
-    problems = [problem for voter in voters for problem in voter.problems] + [f"{len(kills)} kills too few"] * bool(
-        kills
-    )
+    try:
+        while any(voter.is_alive() for voter in voters):
+            time.sleep(0.02)
+            if kills and sum(len(voter.said) for voter in voters) >= kills[0]:
+                kills.pop(0)
+                how = signal.SIGINT if len(kills) % 2 else signal.SIGKILL
+                assert server.stop(how) in ((0, 130) if how == signal.SIGINT else (-signal.SIGKILL,))
+                server.start()
+    finally:
+        for voter in voters:
+            voter.ended = True
+    return voters, len(kills), time.perf_counter() - begin
+
+
+def run(folder, n_voters, n_votes, n_kills, database=None):
+    """Let them vote, and return what is wrong, with the seconds in all and of each vote."""
+    with Server(folder, database) as server:
+        voters, n_left, seconds = _vote(server, n_voters, n_votes, n_kills)
+    problems = [problem for voter in voters for problem in voter.problems] + [f"{n_left} kills too few"] * bool(n_left)
     with Votes(database or Path(folder, "arena.sqlite")) as votes:
         found = {}
         for vote in votes:
             found.setdefault(vote.voter, []).append((vote.battle, vote.winner))
     for voter in voters:
-        if sorted(found.pop(voter.name_in_database, [])) != sorted(voter.said.items()) or len(voter.said) != each:
+        said = sorted(voter.said.items())
+        if sorted(found.pop(voter.name_in_database, [])) != said or len(said) != n_votes // n_voters:
             problems.append(f"the votes of {voter.name_in_database} are not those that it gave")
     problems += [f"{name} is no voter of ours" for name in found]
     return problems, seconds, sorted(s for voter in voters for s in voter.seconds)

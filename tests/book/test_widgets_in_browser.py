@@ -1,17 +1,23 @@
 """Every widget as readers use it, driven from its declaration: by mouse, keys and finger, at 390 px, in the dark."""
 
+import gzip
+import json
 import random
 import re
+from contextlib import suppress
 
 import pytest
 import traitlets
+from book.conftest import PAGE
+from chromium import Tab
 from widget_examples import EXAMPLES
 
-from llm_anatomy.notebook import widgets
-from llm_anatomy.notebook.widgets import Choice, Point, Slider, Text, Tick, Widget
+from llm_anatomy.notebook import front_end, widgets
+from llm_anatomy.notebook.widgets import Choice, Point, Slider, Text, Widget
 
 pytestmark = pytest.mark.browser
 
+CARRIED = {"EmbeddingPlane": 20_000, "TransformerExplorer": 270_000}  # bytes of widgets that carry trained weights
 TYPED = ["", "déjà vu 🙂 ", "東京 {2} नमस्ते\n\tthe cat's 1234 ", "مرحبا ", "a" * 30 + " "]
 FIGURE = "document.querySelector('.la-widget')"
 SOUND = """() => {
@@ -41,6 +47,29 @@ SOUND = """() => {
 }"""
 
 
+EACH_KIND = {  # widgets whose controls are, together, of every kind and have every option
+    "AttentionExplorer",
+    "CostCalculator",
+    "EncodingExplorer",
+    "FlowExplorer",
+    "RougeL",
+    "SoftDictionary",
+    "TieModel",
+}
+STATES = f"""states => {{
+    const seen = states.map(values => {{
+        for (const name in values) {FIGURE}.la.set(name, values[name]);
+        return [{FIGURE}.la.known(), {FIGURE}.la.words];
+    }});
+    return JSON.stringify(seen, (_, x) => typeof x === "number" && !isFinite(x) ? String(x) : x);
+}}"""
+PUT = """([html, theme]) => {
+    document.documentElement.dataset.theme = theme;
+    document.querySelector("main").innerHTML = html;
+    llmAnatomy.start();
+}"""
+
+
 @pytest.fixture(scope="module", params=EXAMPLES)
 def example(request):
     return EXAMPLES[request.param]()  # made once: its graphs take seconds to trace
@@ -54,8 +83,35 @@ def widget(example):
         setattr(example, name, value)
 
 
-def known(page):
-    return page.evaluate(f"{FIGURE}.la.known()")
+@pytest.fixture(scope="module")
+def tabs():
+    opened = []
+    yield opened
+    for tab in opened:
+        tab.close()
+
+
+@pytest.fixture
+def stage(profile, tabs, tmp_path):
+    """``stage(widget)`` shows a widget alone in a tab that all tests of this file share, as Jupyter shows an output."""
+
+    def put(widget, width=390, theme="dark"):
+        if not tabs or not tabs[-1].page.context.browser.is_connected():
+            file = tmp_path / "page.html"
+            file.write_text(PAGE.format(theme=theme, body=f"<main></main>{front_end.script()}"), "utf-8")
+            tabs.append(Tab(profile(has_touch=True)))
+            tabs[-1].open(file.as_uri())
+        page = tabs[-1].page
+        page.set_viewport_size({"width": width, "height": 844})
+        page.evaluate(PUT, [widget.html(alone=False), theme])
+        return page
+
+    yield put
+    for tab in tabs[-1:]:
+        try:
+            tab.check()
+        finally:
+            tab.errors.clear()
 
 
 def close(found, expected):
@@ -64,8 +120,9 @@ def close(found, expected):
         return found == expected
     if isinstance(expected, list):
         return len(found) == len(expected) and all(map(close, found, expected))
+    found = float(found)
     if expected != expected:
-        return found is None or found != found
+        return found != found
     return found == expected or abs(found - expected) <= max(2e-5, 2e-4 * abs(expected))
 
 
@@ -97,24 +154,28 @@ def ends_and_middle(widget, name):
     return [options[0], options[len(options) // 2], options[-1]]
 
 
-def randomly(widget, rng):
-    """Set all controls to random values that the reader can reach."""
-    for name, control in widget.controls.items():
-        if isinstance(control, Slider):
-            low, high = control.ends_of(widget)
-            count = round((high - low) / control.step)
-            value = rng.choice(control.values) if control.values else low + control.step * rng.randint(0, count)
-        elif isinstance(control, Text):
-            value = "".join(rng.choices(TYPED, k=3))[: control.longest]
-        elif isinstance(control, Point):
-            value = [round(rng.uniform(-control.reach, control.reach), 3) for _ in "xy"]
-        else:
-            value = rng.choice(ends_and_middle(widget, name) if isinstance(control, Tick) else control.options)
-            value = rng.randrange(len(control.options)) if getattr(control, "by_index", False) else value
-        try:
-            setattr(widget, name, value)
-        except traitlets.TraitError:  # an end has moved since
-            continue
+def at_random(widget, name, rng):
+    """A random value of a control that the reader can reach."""
+    control = widget.controls[name]
+    if isinstance(control, Slider):
+        low, high = control.ends_of(widget)
+        count = round((high - low) / control.step)
+        return rng.choice(control.values) if control.values else low + control.step * rng.randint(0, count)
+    if isinstance(control, Text):
+        return "".join(rng.choices(TYPED, k=3))[: control.longest]
+    if isinstance(control, Point):
+        return [round(rng.uniform(-control.reach, control.reach), 3) for _ in "xy"]
+    return rng.choice(control.options if not getattr(control, "by_index", False) else range(len(control.options)))
+
+
+def states(widget, n_random):
+    """Set all controls to their first values, to their last ones, and then to random ones; yield what they are."""
+    rng, ends = random.Random(7), [lambda name, at=at: ends_and_middle(widget, name)[at] for at in (0, -1)]
+    for choose in [*ends, *[lambda name: at_random(widget, name, rng)] * n_random]:
+        for name in widget.controls:
+            with suppress(traitlets.TraitError):  # an end has moved since
+                setattr(widget, name, choose(name))
+        yield widget.values()
 
 
 def test_every_widget_has_an_example():
@@ -122,31 +183,57 @@ def test_every_widget_has_an_example():
     assert {name for name in classes if issubclass(getattr(widgets, name), Widget)} - {"Widget"} == set(EXAMPLES)
 
 
-def test_the_page_computes_what_python_states(widget, show):
-    page, rng = show(widget), random.Random(7)
-    start = widget.values()
-    for _ in range(10):
-        randomly(widget, rng)
-        for name, value in widget.values().items():
-            page.evaluate(f"([name, value]) => {FIGURE}.la.set(name, value)", [name, value])
-        found = known(page)
-        for name, expected in widget.outputs().items():
-            assert close(found[name], expected), (name, widget.values(), found[name], expected)
-        words = page.evaluate(f"{FIGURE}.la.words")
-        assert same_words(words, repr(widget)), (words, repr(widget))
-    page.get_by_role("button", name="Reset").click(force=True)  # disabled at the start
-    assert page.get_by_role("button", name="Reset").is_disabled()
+def test_markup_asks_nobody_and_is_light(example):
+    markup = example.html(alone=False)
+    assert not re.search(r"https?://|\b(src|href)=|url\(|@import|fetch\(|import\(", markup)
+    assert len(gzip.compress(markup.encode())) < CARRIED.get(type(example).__name__, 12_000)
+
+
+@pytest.mark.parametrize("n_random", [2, pytest.param(10, marks=pytest.mark.slow)])
+def test_the_page_computes_what_python_states(widget, stage, n_random):
+    page, start = stage(widget), widget.values()
+    stated = [(values, widget.outputs(), repr(widget)) for values in states(widget, n_random)]
+    seen = json.loads(page.evaluate(STATES, [values for values, *_ in stated]))
+    for (values, outputs, sentence), (found, words) in zip(stated, seen, strict=True):
+        for name, expected in outputs.items():
+            assert close(found[name], expected), (name, values, found[name], expected)
+        assert same_words(words, sentence), (words, sentence)
+    button = page.get_by_role("button", name="Reset")
+    button.click(force=True)  # disabled at the start
+    assert button.is_disabled()
     for name, value in start.items():
         setattr(widget, name, value)
     page.wait_for_function("words => document.querySelector('.la-text').textContent === words", arg=repr(widget))
 
 
-@pytest.mark.parametrize(
-    ("width", "theme"), [pytest.param(1280, "light", marks=pytest.mark.slow), pytest.param(390, "dark")]
-)
-def test_it_is_sound_wherever_its_controls_are(widget, show, breaches, width, theme):
-    page = show(widget, width=width, theme=theme)
-    page.wait_for_selector(".la-ready")
+def test_each_control_goes_to_an_end_by_a_key_and_the_picture_is_sound(widget, stage, breaches):
+    page = stage(widget)
+    assert not page.evaluate(SOUND)
+    assert breaches(page) == []
+    for name, control in widget.controls.items():
+        label, (first, _, last) = control.label or name, ends_and_middle(widget, name)
+        goal = first if now(page, name) == last else last
+        if isinstance(control, Slider):
+            page.get_by_role("slider", name=label, exact=True).press("End" if goal == last else "Home")
+        elif isinstance(control, Point):
+            for way in ("x", "y"):
+                page.get_by_role("slider", name=f"{label} {way}", exact=True).press("End" if way == "x" else "Home")
+        elif isinstance(control, Text):
+            page.get_by_role("textbox", name=label, exact=True).fill(goal)
+        elif isinstance(control, Choice):
+            group = page.get_by_role("radiogroup", name=label, exact=True)
+            group.get_by_role("radio").nth(-1 if goal == last else 0).press("Space")
+        else:
+            page.get_by_role("checkbox", name=label, exact=True).press("Space")
+        assert now(page, name) == pytest.approx(goal), name
+        assert not page.evaluate(SOUND), name
+        page.get_by_role("button", name="Reset").click(force=True)  # disabled at the start
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (390, "dark")])
+def test_it_is_sound_wherever_its_controls_are(widget, stage, breaches, width, theme):
+    page = stage(widget, width, theme)
     assert not page.evaluate(SOUND)
     assert breaches(page) == []
     for name in widget.controls:
@@ -156,48 +243,48 @@ def test_it_is_sound_wherever_its_controls_are(widget, show, breaches, width, th
         page.get_by_role("button", name="Reset").click(force=True)  # disabled at the start
 
 
-def reset(page):
-    button = page.get_by_role("button", name="Reset")
-    if button.is_enabled():
-        button.click()
-
-
 def now(page, name):
     return page.evaluate(f"name => {FIGURE}.la.get(name)", name)
 
 
-def test_keys_mouse_and_finger_move_each_control(widget, show):
-    page = show(widget, width=390, has_touch=True, is_mobile=True)
-    page.wait_for_selector(".la-ready")
-    finger = page.context.new_cdp_session(page)
+@pytest.mark.parametrize(
+    "example",
+    [pytest.param(name, marks=() if name in EACH_KIND else pytest.mark.slow) for name in EXAMPLES],
+    indirect=True,
+    scope="module",
+)
+def test_keys_mouse_and_finger_move_each_control(widget, stage):
+    page = stage(widget)
 
-    def tap(x, y):
-        finger.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [{"x": x, "y": y}]})
-        finger.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    def press(node, how, at=0.5):
+        node.scroll_into_view_if_needed()
+        box = node.bounding_box()
+        how(box["x"] + box["width"] * at, box["y"] + box["height"] / 2)
+
+    def wait(compare, name, value):
+        both = f"JSON.stringify({FIGURE}.la.get(name)) {compare} JSON.stringify(value)"
+        page.wait_for_function(f"([name, value]) => {both}", arg=[name, value])
 
     for name, control in widget.controls.items():
         label = control.label or name
         if isinstance(control, (Slider, Point)):
             node = page.get_by_role("slider", name=label if isinstance(control, Slider) else f"{label} x", exact=True)
-            node.scroll_into_view_if_needed()
-            first, middle, last = ends_and_middle(widget, name)
-            node.focus()
+            first, _, last = ends_and_middle(widget, name)
             for key, expected in (("Home", first), ("End", last)):
-                page.keyboard.press(key)
+                node.press(key)
                 reached = now(page, name)
                 assert (reached if isinstance(control, Slider) else reached[0]) == pytest.approx(
                     expected if isinstance(control, Slider) else {"Home": -control.reach, "End": control.reach}[key]
                 )
-            for press in (page.mouse.click, tap):
-                before, box = now(page, name), node.bounding_box()
-                press(box["x"] + box["width"] * (0.5 if press is not tap else 0.2), box["y"] + box["height"] / 2)
-                assert now(page, name) != before
+            for how, at in ((page.mouse.click, 0.5), (page.touchscreen.tap, 0.2)):
+                before = now(page, name)
+                press(node, how, at)
+                wait("!==", name, before)
         elif isinstance(control, Text):
             field = page.get_by_role("textbox", name=label, exact=True)
             warning = page.locator(".la-field", has=field).locator("small").first
-            field.scroll_into_view_if_needed()
-            box = field.bounding_box()
-            tap(box["x"] + 20, box["y"] + 20)
+            press(field, page.touchscreen.tap, 0.1)
+            page.wait_for_function("label => document.activeElement.ariaLabel === label", arg=label)
             page.keyboard.press("Control+a")
             page.keyboard.type("two words")
             assert now(page, name) == field.input_value() == "two words"
@@ -207,24 +294,22 @@ def test_keys_mouse_and_finger_move_each_control(widget, show):
             page.keyboard.press("Backspace")
             assert len(now(page, name)) == control.longest - 1 and not warning.inner_text()
         elif isinstance(control, Choice):
-            group = page.get_by_role("radiogroup", name=label, exact=True)
-            options = group.get_by_role("radio")
-            for at, press in ((len(control.options) - 1, "click"), (0, "tap")):
-                getattr(options.nth(at), press)(force=True)
-                assert now(page, name) == (at if control.by_index else control.options[at])
-            options.first.focus()
-            page.keyboard.press("ArrowRight")
-            assert now(page, name) == (1 if control.by_index else control.options[1])
+            options = page.get_by_role("radiogroup", name=label, exact=True).get_by_role("radio")
+            values = range(len(control.options)) if control.by_index else control.options
+            press(options.last, page.mouse.click)
+            wait("===", name, values[-1])
+            press(options.first, page.touchscreen.tap)
+            wait("===", name, values[0])
+            options.first.press("ArrowRight")
+            wait("===", name, values[1])
         else:
-            box = page.get_by_role("checkbox", name=label, exact=True)
-            before = now(page, name)
-            for press, keys, on in (("click", (), not before), ("tap", (), before), ("press", ("Space",), not before)):
-                for attempt in range(5):  # on a busy machine a tap becomes a long press, which does nothing
-                    getattr(box, press)(*keys)
-                    page.wait_for_timeout(50 + 200 * attempt)
-                    if now(page, name) == on:
-                        break
-                assert now(page, name) == on
+            box, before = page.get_by_role("checkbox", name=label, exact=True), now(page, name)
+            press(box, page.mouse.click)
+            wait("===", name, not before)
+            press(box, page.touchscreen.tap)
+            wait("===", name, before)
+            box.press("Space")
+            wait("===", name, not before)
         page.get_by_role("button", name="Reset").click(force=True)  # disabled at the start
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
@@ -245,6 +330,7 @@ def test_a_point_is_dragged_by_mouse_and_finger_and_the_page_stays(show):
     for kind, points in [("touchStart", [0]), ("touchMove", [40]), ("touchMove", [80]), ("touchEnd", [])]:
         at = [{"x": box["x"] + 22 + d, "y": box["y"] + 22 + d} for d in points]
         finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": at})
+    page.wait_for_function(f"{FIGURE}.la.get('query')[0] > {-reach}")
     x, y = now(page, "query")
     assert x > -reach and y < reach and page.evaluate("scrollY") == 0
     handle.focus()

@@ -10,7 +10,6 @@ import types
 import pytest
 import torch
 import traitlets
-from widget_examples import EXAMPLES
 
 from llm_anatomy.notebook import SoftDictionary, front_end
 from llm_anatomy.notebook.widgets import Choice, Point, Slider, Tick, Widget, base
@@ -90,16 +89,6 @@ def test_static_form_is_markup_and_words_and_always_the_same():
     assert first == second and set(first) == {"text/html", "text/plain"}
     assert front_end.script() not in first["text/html"]  # the page has it, once
     assert len({re.search('data-la="(.*?)"', w.html())[1] for w in (soft_dictionary(), soft_dictionary((0, 1)))}) == 2
-
-
-CARRIED = {"EmbeddingPlane": 20_000, "TransformerExplorer": 270_000}  # bytes of widgets that carry trained weights
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_markup_asks_nobody_and_is_light(name):
-    markup = EXAMPLES[name]().html(alone=False)
-    assert not re.search(r"https?://|\b(src|href)=|url\(|@import|fetch\(|import\(", markup)
-    assert len(gzip.compress(markup.encode())) < CARRIED.get(name, 12_000)
 
 
 def test_the_front_end_asks_nobody_and_is_light():

@@ -183,7 +183,8 @@ def best_of_variants(
 
     Source: Singh et al. (2025), "The leaderboard illusion", section 3; GT-50.
 
-    >>> gains = best_of_variants(SimulatedArena({"alpha": 1000, "beta": 1000}), "alpha", [1, 10], n_battles=300)
+    >>> arena = SimulatedArena({"alpha": 1000, "beta": 1000})
+    >>> gains = best_of_variants(arena, "alpha", [1, 10], n_battles=300, n_repeats=20)
     >>> [bool(gain > 20) for gain in gains.mean(0)]
     [False, True]
     """

@@ -37,22 +37,15 @@ HAVE_PLACES = (
 )  # hills, and a lecture's map
 
 
-@cache
 def files(folders, *endings):
     found = (path for folder in folders for ending in endings for path in sorted((ROOT / folder).rglob(f"*{ending}")))
     return [path for path in found if GENERATED not in path.as_posix() and "_build" not in path.parts]
 
 
-@cache
-def tree(path):
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-@cache
 def identifiers(path):
     """Every name in the code of a module, each with its line."""
     found = []
-    for node in ast.walk(tree(path)):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         line = getattr(node, "lineno", 0)
         match node:
             case ast.Name(id=name) | ast.arg(arg=name) | ast.Attribute(attr=name):
@@ -68,7 +61,6 @@ def identifiers(path):
     return found
 
 
-@cache
 def prose(path):
     """The sentences of a file, each with its line: all of a page; docstrings, comments and messages of code."""
     text = path.read_text(encoding="utf-8")
@@ -83,35 +75,52 @@ def prose(path):
 
 
 def concerns(row, path):
+    if "place" in row["retired"] and path.name in HAVE_PLACES:
+        return False
     return path.relative_to(ROOT).as_posix().startswith(row["below"])
 
 
 @cache
 def pieces(kind, path):
-    """What a row of this kind is searched in, each with its line and the words around it; and all of it as one text."""
+    """What a row of this kind is searched in, each piece with its line and the words around it."""
     if kind == "phrase":
-        found = [(ENGLISH.sub("", sentence), line, sentence.strip()) for line, sentence in prose(path)]
-    else:
-        names = [(n, line) for n, line in identifiers(path) if not re.search("^test_|in_(its_)?place", n)]
-        found = [(part, line, n) for n, line in names for part in (n.split("_") if kind == "part" else [n])]
-    return found, "\n".join(piece for piece, _, _ in found)
+        return [(ENGLISH.sub("", sentence), line, sentence.strip()) for line, sentence in prose(path)]
+    names = [(n, line) for n, line in identifiers(path) if not re.search("^test_|in_(its_)?place", n)]
+    return [(part, line, n) for n, line in names for part in (n.split("_") if kind == "part" else [n])]
 
 
-def retired(row, path):
-    found, whole = pieces(row["kind"], path)
-    pattern = re.compile(row["retired"] if row["kind"] == "phrase" else f"^(?:{row['retired']})$", re.MULTILINE)
-    if pattern.search(whole):  # hardly ever: a piece at a time takes long
-        for piece, line, words in found:
-            if pattern.search(piece):
+def occur(rows, path):
+    """The rows whose words a file holds somewhere: only such a file is parsed, since parsing takes long."""
+    text = path.read_text(encoding="utf-8")
+    words = set(re.findall(r"\w+", text))
+    words |= {part for word in words for part in word.split("_")}
+    for row in rows:
+        if row["kind"] == "phrase":
+            found = re.search(row["retired"], text)
+        elif row["retired"].isidentifier():
+            found = row["retired"] in words
+        else:
+            found = any(re.fullmatch(row["retired"], word) for word in words)
+        if found:
+            yield row
+
+
+def retired(rows, path):
+    """Each line of a file in which one of these rows is found, with what to write instead."""
+    for row in occur([row for row in rows if concerns(row, path)], path):
+        matches = re.compile(row["retired"])
+        matches = matches.search if row["kind"] == "phrase" else matches.fullmatch
+        for piece, line, words in pieces(row["kind"], path):
+            if matches(piece):
                 yield f"{path.relative_to(ROOT)}:{line}: {words} (write {row['instead']})"
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['kind']} {row['retired']} {row['below']}")
-def test_a_retired_name_does_not_come_back(row):
-    paths = files(PROSE, ".py", ".md") if row["kind"] == "phrase" else files(CODE, ".py")
-    if "place" in row["retired"]:
-        paths = [path for path in paths if path.name not in HAVE_PLACES]
-    found = [line for path in paths if concerns(row, path) for line in retired(row, path)]
+def test_retired_names_do_not_come_back():
+    phrases, names = [], []
+    for row in ROWS:
+        (phrases if row["kind"] == "phrase" else names).append(row)
+    found = [line for path in files(PROSE, ".py", ".md") for line in retired(phrases, path)]
+    found += [line for path in files(CODE, ".py") for line in retired(names, path)]
     assert not found, "\n".join(found)
 
 
@@ -132,4 +141,4 @@ def test_what_counts_as_a_return(tmp_path, monkeypatch, kind, words, text, found
     monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
     (tmp_path / "module.py").write_text(text + "\n", encoding="utf-8")
     row = {"kind": kind, "retired": words, "instead": "another", "below": ""}
-    assert bool(list(retired(row, tmp_path / "module.py"))) == found
+    assert bool(list(retired([row], tmp_path / "module.py"))) == found

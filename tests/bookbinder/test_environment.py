@@ -80,7 +80,7 @@ def test_an_unsuitable_python_is_refused(clone, capsys, monkeypatch):
     assert refused(capsys, monkeypatch) == "This is Python 3.14; the book needs Python 3.11, 3.12 or 3.13.\n"
 
 
-def test_a_failed_installation_is_not_taken_for_a_whole_one(clone, capsys, monkeypatch):
+def test_a_failed_installation_is_not_taken_for_a_whole_one_and_whoever_can_test_can_grade(clone, capsys, monkeypatch):
     monkeypatch.setattr(environment, "steps", lambda stage: [["-c", "raise SystemExit('ERROR: no network')"]])
     assert "ERROR: no network" in refused(capsys, monkeypatch)
     assert not (clone / ".venv/ready-book").exists()
@@ -93,17 +93,18 @@ def test_a_failed_installation_is_not_taken_for_a_whole_one(clone, capsys, monke
     (clone / "requirements/book.txt").write_text("changed")
     monkeypatch.setattr(environment, "steps", lambda stage: [["-c", "raise SystemExit('ERROR: stale')"]])
     assert "ERROR: stale" in refused(capsys, monkeypatch)
+    assert "ERROR: stale" in refused(capsys, monkeypatch, "grader")
+    monkeypatch.setattr(environment, "steps", lambda stage: [["-c", "pass"]])
+    environment.prepare("test")
+    monkeypatch.setattr(environment, "steps", lambda stage: [["-c", "raise SystemExit('ERROR: again')"]])
+    environment.prepare("grader")
 
 
-def test_what_the_grader_needs_is_pinned_and_part_of_everything(clone, monkeypatch):
+def test_what_the_grader_needs_is_pinned():
     torch, rest = environment.steps("grader")[:2]
     assert torch[-1] == "torch==2.13.0" and environment.GRADER in rest
     pins = [word.partition("==")[0] for word in rest if "==" in word.partition(";")[0]]
     assert {"numpy", "safetensors", "sandlock", "pyseccomp", "jinja2"} <= set(pins) and "playwright" not in pins
-    monkeypatch.setattr(environment, "steps", lambda stage: [["-c", "pass"]])
-    environment.prepare("test")
-    monkeypatch.setattr(environment, "steps", lambda stage: [["-c", "raise SystemExit('ERROR: again')"]])
-    environment.prepare("grader")  # whoever can test can grade
 
 
 def test_torch_is_installed_first_and_pinned():

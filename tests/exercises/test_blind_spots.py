@@ -24,14 +24,12 @@ from pathlib import Path
 import mutants
 import pytest
 import torch
+from book_masters import IDS, book_master, each_master
 
-from bookbinder.masters import chapters
 from llm_anatomy.notebook.checks import broken_property, check, defined
 from llm_anatomy.notebook.outcomes import CheckTimeout, alike, decode, encode, fingerprint, outcome
 
-MASTERS = [master for _, masters in chapters().values() for master in masters]
 pytestmark = pytest.mark.filterwarnings("ignore")  # wrong answers do what PyTorch and Python warn of
-each_master = pytest.mark.parametrize("master", MASTERS, ids=lambda master: master.id)
 LIST = Path(__file__).parent / "reviewed_blind_spots.csv"
 HEAVY = {  # these train models or make many drafts: each answer takes seconds
     "before_transformers/first_steps",
@@ -278,7 +276,8 @@ RELIES_ON = {  # arguments as an answer changes them that passed all public case
 
 @pytest.mark.parametrize("name", RELIES_ON)
 def test_an_answer_that_relies_on_what_nobody_promised_is_refused(name):
-    solution = next(master.right()[master.function] for master in MASTERS if master.id == name)
+    master = book_master(name)
+    solution = master.right()[master.function]
     assert check(name, with_changed(solution, RELIES_ON[name])).status in {"failed", "mistake"}
 
 
@@ -327,8 +326,8 @@ def test_an_answer_is_not_told_what_another_did(name, answer, mistake):
 
 
 def raw_for_unconditional(choices, n_tokens, log_probs, alone):
-    right = next(each.right()[each.function] for each in MASTERS if each.id == "evaluation/choose_by_likelihood")
-    found = right(choices, n_tokens, log_probs, alone)
+    master = book_master("evaluation/choose_by_likelihood")
+    found = master.right()[master.function](choices, n_tokens, log_probs, alone)
     return found | {"unconditional": found["raw"]}
 
 
@@ -369,4 +368,4 @@ def test_a_sentence_is_true_for_each_answer_that_is_told_it(name, answer, words)
 
 
 def test_the_list_of_the_reviewed_names_exercises_and_reasons():
-    assert {name for name, _ in reviewed()} <= {master.id for master in MASTERS} and all(reviewed().values())
+    assert {name for name, _ in reviewed()} <= set(IDS) and all(reviewed().values())

@@ -16,9 +16,8 @@ def state():
     found = hashlib.sha256(f"{sys.version} {sys.executable}".encode())
     for line in sorted(f"{each.name} {each.version}" for each in distributions()):
         found.update(line.encode())
-    for path in [ROOT / "pyproject.toml", Path(__file__), *sorted((ROOT / "src").rglob("*.py*"))]:
-        if path.suffix in (".py", ".pyi"):
-            found.update(f"\0{path}\0".encode() + path.read_bytes())
+    for path in [ROOT / "pyproject.toml", Path(__file__), *sorted((ROOT / "src").rglob("*.py"))]:
+        found.update(f"\0{path}\0".encode() + path.read_bytes())
     return found.hexdigest()
 
 

@@ -3,6 +3,7 @@
 import functools
 import http.server
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -10,11 +11,13 @@ from pathlib import Path
 
 import pytest
 from chromium import Tab
-from filelock import FileLock
 
 from llm_anatomy.notebook.front_end import PAPER
 
 ROOT = Path(__file__).parents[2]
+BUILD = Path(__file__).with_name("build_for_tests.py")
+BUILDING = pytest.StashKey()
+PATIENCE = 600.0  # for the build, in seconds
 
 PAGE = """<!doctype html><html lang="en" data-theme="{theme}"><meta charset="utf-8"><title>A page</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -25,9 +28,10 @@ body {{ margin: 0 auto; max-width: 740px; padding: 20px }}</style>{body}</html>"
 
 @pytest.fixture(scope="module")
 def look(site, profile):
-    """``look(docname, width=1280, color_scheme="light")``: a page for tests that look at it and leave it as it is.
+    """``look(docname, width=1280, color_scheme="light", formulas=True)``: a page that tests leave as it is.
 
-    All answers are shown and formulas drawn. The page stays open until another one is wanted.
+    All answers are shown and formulas drawn; without formulas, a page comes in half the time. It stays open until
+    another one is wanted, and is only turned if the next test wants it in another width or colour.
     """
     shown = {}
 
@@ -37,14 +41,22 @@ def look(site, profile):
             tab.check()
         shown.clear()
 
-    def page(docname, width=1280, color_scheme="light"):
-        wanted = docname, width, color_scheme, profile()
+    def page(docname, width=1280, color_scheme="light", formulas=True):
+        wanted = docname, formulas, profile()
         if wanted not in shown:
             close()
             shown[wanted] = tab = Tab(wanted[-1])
+            if not formulas:
+                session = tab.page.context.new_cdp_session(tab.page)
+                session.send("Network.enable")
+                session.send("Network.setBlockedURLs", {"urls": ["*/mathjax/*"]})
             tab.open(f"{site}/{docname}.html", width, color_scheme, "localStorage.setItem('la-answers', 'true')")
             tab.page.evaluate("window.MathJax?.startup?.promise")
-        return shown[wanted].page
+        page = shown[wanted].page
+        page.set_viewport_size({"width": width, "height": 844})
+        page.emulate_media(color_scheme=color_scheme)
+        page.wait_for_function("scheme => document.documentElement.dataset.theme === scheme", arg=color_scheme)
+        return page
 
     yield page
     close()
@@ -67,18 +79,40 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-@pytest.fixture(scope="session")
-def site_folder(tmp_path_factory):
-    """The book, built once for all workers of a run; gives its folder."""
-    run = tmp_path_factory.getbasetemp()
+def uses_the_site(item):
+    return "site_folder" in getattr(item, "fixturenames", ())
+
+
+def pytest_collection_finish(session):
+    """Start to build the book, if a test needs it, while other tests run."""
+    if session.config.option.collectonly or not any(map(uses_the_site, session.items)):
+        return
+    run = session.config._tmp_path_factory.getbasetemp()
     run = run.parent if "PYTEST_XDIST_WORKER" in os.environ else run
     folder = run / "site" / "html"
-    with FileLock(run / "site.lock"):  # the first worker builds, the others wait
-        if not folder.exists():
-            build = [sys.executable, "-m", "bookbinder", "html", "--out", str(folder)]
-            done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True)
-            if done.returncode:
-                pytest.fail(f"the book does not build:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    command = [sys.executable, BUILD, folder]
+    started = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, start_new_session=True)
+    session.config.stash[BUILDING] = started, folder
+
+
+def pytest_sessionfinish(session):
+    started, _ = session.config.stash.get(BUILDING, (None, None))
+    if started and started.poll() is None:
+        os.killpg(started.pid, signal.SIGKILL)
+        started.wait()
+
+
+@pytest.fixture(scope="session")
+def site_folder(pytestconfig):
+    """The book, built once for all workers of a run; gives its folder."""
+    started, folder = pytestconfig.stash[BUILDING]
+    try:
+        fault = "does not build" if started.wait(PATIENCE) else ""
+    except subprocess.TimeoutExpired:
+        fault = f"is not built after {PATIENCE:.0f} seconds"
+    if fault:
+        told = "".join(path.read_text("utf-8") for path in folder.parent.glob("*.txt"))
+        pytest.fail(f"the book {fault}:\n{told[-4000:]}")
     return folder
 
 

@@ -53,15 +53,21 @@ def defects(site: Path) -> list[str]:
     def anchors(path: Path) -> set[str]:
         return set(read(path).xpath("//@id | //a/@name"))
 
+    @cache
+    def target_of(folder: Path, path: str) -> Path | None:
+        """The file of the site that a path leads to from a folder: most pages lead to the same ones."""
+        target = (folder / unquote(path)).resolve()
+        target = target / "index.html" if target.is_dir() else target
+        return target if target.is_file() and target.is_relative_to(site) else None
+
     def follow(base: Path, link: str, where: str) -> Path | None:
         """The file that an internal link of ``base`` leads to."""
         parts = urlsplit(link)
         if parts.path.startswith("/"):  # the site may live in a folder of its host
             found.append(f"{where}: {link} starts at the root of the host")
             return None
-        target = (base.parent / unquote(parts.path)).resolve() if parts.path else base
-        target = target / "index.html" if target.is_dir() else target
-        if not target.is_file() or not target.is_relative_to(site):
+        target = target_of(base.parent, parts.path) if parts.path else base
+        if not target:
             found.append(f"{where}: {link} leads to no file of the site")
             return None
         if parts.fragment and target.suffix == ".html" and unquote(parts.fragment) not in anchors(target):

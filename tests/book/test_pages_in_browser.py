@@ -1,6 +1,6 @@
-"""What a page shows, looked at once on a wide, light screen and once on a phone in the dark.
+"""What pages show on a wide, light screen and on a phone in the dark.
 
-Each page is opened once for each of the two: its tests follow each other, and leave it as it is.
+Every page is looked at in both, without its formulas. Of each kind of page, one is also looked at with all that it has.
 """
 
 import pytest
@@ -18,23 +18,10 @@ TEXTS = [page.docname for page in notebooks.pages(ROOT) if not page.docname.ends
 HEADS = {name: yaml.safe_load((ROOT / f"{name}.nb.md").read_text("utf-8").split("---")[1]) for name in TEXTS}
 CHAPTERS = [name for name, head in HEADS.items() if "status" in head]
 FINISHED = [name for name, head in HEADS.items() if head.get("status") == "finished"]
-OTHERS = "index attention/exercises lecture_map errata notation bibliography api_reference api/layers/attention"
-PAGES = TEXTS + [f"book/{name}" for name in OTHERS.split()]
-
-
-def on(names, looks=LOOKS, exhaustive=False):
-    """Run a test on these pages in these looks; if this is exhaustive, each page's second look is slow."""
-    cases = []
-    for n, name in enumerate(names):
-        for k, look in enumerate(looks):
-            slow = [pytest.mark.slow] if exhaustive and (n + k) % 2 else []
-            cases.append(pytest.param((name, *look), marks=slow, id=" ".join([name, *map(str, look)])))
-    return pytest.mark.parametrize("page", cases, indirect=True)
-
-
-@pytest.fixture(scope="module")
-def page(look, request):
-    return look(*request.param)
+OTHERS = ["book/attention/exercises", "book/api/layers/attention"]
+OTHERS += sorted(f"book/{path.stem}" for path in ROOT.glob("book/*.md"))
+KINDS = [*CHAPTERS[:2], "book/attention/exercises", "book/api/layers/attention"]
+KINDS += [f"book/{name}" for name in ["index", "lecture_map", "errata", "notation", "bibliography", "api_reference"]]
 
 
 # Figures, printed outputs, widgets
@@ -45,16 +32,24 @@ FIGURES = """svgs => svgs.map(svg => ({
     panel: getComputedStyle(svg.closest(".output")).backgroundColor,
     width: svg.getBoundingClientRect().width,
 }))"""
+PRINTED = ".cell_output :is(.stream, .text_plain, .text_markdown) pre"
+CUT = "all => all.filter(pre => pre.scrollWidth > pre.clientWidth).map(pre => pre.innerText)"
+PAINTED_OVER = """nodes => nodes.flatMap(node => {
+    const style = getComputedStyle(node), given = name => node.getAttribute(name);
+    const wanted = ['stroke', 'fill'].filter(name =>
+        given(name) && (given(name) === 'none') !== (style[name] === 'none'));
+    if (Math.abs(parseFloat(given('stroke-width')) - parseFloat(style.strokeWidth)) > .01) wanted.push('width');
+    if (node.localName === 'text' && style.fontWeight !== '400') wanted.push('font-weight');
+    return wanted.map(name => `${name} of ${node.outerHTML}`);
+})"""
 
 
-@on(CHAPTERS)
-def test_figures_stand_on_the_ground_of_the_page(page, request):
-    *_, width, scheme = request.node.callspec.params["page"]
+def check_figures(page, width, scheme):
+    """They stand on the ground of the page."""
     ground = "rgb({}, {}, {})".format(*bytes.fromhex(PAPER[scheme].removeprefix("#")))
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == ground
-    figures = page.locator("svg.la-figure").evaluate_all(FIGURES)
-    assert figures
     assert not page.locator("img.la-figure").count()
+    figures = page.locator("svg.la-figure").evaluate_all(FIGURES)
     for figure in figures:
         behind, ink = figure["fills"]
         assert behind == ground and ink != ground
@@ -62,31 +57,41 @@ def test_figures_stand_on_the_ground_of_the_page(page, request):
         assert shown == (["inline", "none"] if scheme == "light" else ["none", "inline"]) * (len(shown) // 2)
         assert figure["panel"] in ("rgba(0, 0, 0, 0)", ground)
         assert figure["width"] <= width
+    return figures
 
 
-@on(CHAPTERS, LOOKS[1:])
-def test_a_phone_cuts_nothing_that_is_printed(page):
-    printed = page.locator(".cell_output :is(.stream, .text_plain, .text_markdown) pre")
-    assert printed.count() > 20
-    cut = "all => all.filter(pre => pre.scrollWidth > pre.clientWidth).map(pre => pre.innerText)"
-    assert printed.evaluate_all(cut) == []
+def check_drawings(page):
+    """They can be read and lead to sections."""
+    flows = page.locator(".la-flow").all()
+    for flow in flows:
+        assert faults(flow.evaluate(MEASURE)) == []
+        assert flow.evaluate("flow => flow.parentElement.scrollWidth <= flow.parentElement.clientWidth")
+    return flows
 
 
-@on(CHAPTERS)
-def test_the_page_does_not_paint_over_its_widgets(page):
-    """Their classes and those of the page's own style are apart: lines, dots and words look as they ask for."""
-    page.wait_for_selector(".la-plot path", state="attached")
-    faults = page.evaluate(
-        """() => [...document.querySelectorAll('.la-plot svg :is(path, circle, text)')].flatMap(node => {
-            const style = getComputedStyle(node), given = name => node.getAttribute(name);
-            const wanted = ['stroke', 'fill'].filter(name =>
-                given(name) && (given(name) === 'none') !== (style[name] === 'none'));
-            if (Math.abs(parseFloat(given('stroke-width')) - parseFloat(style.strokeWidth)) > .01) wanted.push('width');
-            if (node.localName === 'text' && style.fontWeight !== '400') wanted.push('font-weight');
-            return wanted.map(name => `${name} of ${node.outerHTML}`);
-        })"""
-    )
-    assert not faults[:3]
+def check_width(page):
+    """With all folds open, nothing is wider than the screen."""
+    page.evaluate("for (const fold of document.querySelectorAll('.bd-article details')) fold.open = true")
+    page.evaluate("Promise.all(document.getAnimations().map(motion => motion.finished))")
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+@pytest.mark.parametrize("name", TEXTS + OTHERS)
+def test_a_page_can_be_read(look, name):
+    for width, scheme in LOOKS:
+        page = look(name, width, scheme, formulas=False)
+        figures = check_figures(page, width, scheme)
+        printed, plots = page.locator(PRINTED), page.locator(".la-plot svg :is(path, circle, text)")
+        if name in CHAPTERS:
+            page.wait_for_selector(".la-plot path", state="attached")
+            assert figures and printed.count() > 20
+        if width < 400:
+            assert printed.evaluate_all(CUT) == []  # a phone shows whole lines
+        assert plots.evaluate_all(PAINTED_OVER)[:3] == []  # the page's own style is not for its widgets
+        flows = check_drawings(page)
+        assert flows or name not in FINISHED
+        check_width(page)
+        assert not page.locator("article img:is(:not([alt]), [alt=''])").count()
 
 
 # The data-flow drawing of a finished chapter
@@ -134,14 +139,10 @@ def faults(measured):
     return found + [f"no section {link}" for link in measured["gone"]]
 
 
-@on(FINISHED)
-def test_the_drawings_can_be_read_and_lead_to_their_sections(page):
-    flows = page.locator(".la-flow").all()
-    assert flows
-    for flow in flows:
-        assert faults(flow.evaluate(MEASURE)) == []
-        assert flow.evaluate("flow => flow.parentElement.scrollWidth <= flow.parentElement.clientWidth")
-    last = flows[0].locator("a").last
+@pytest.mark.parametrize("name", FINISHED[:1])
+def test_the_keyboard_leads_from_a_drawing_to_a_section(look, name):
+    page = look(name, formulas=False)
+    last = page.locator(".la-flow").first.locator("a").last
     last.press("Enter")
     page.wait_for_url(f"**{last.get_attribute('href')}")
 
@@ -183,32 +184,24 @@ def test_faults_are_seen(show):
     assert any(line.startswith("a text of 8.") for line in faults(flow.evaluate(MEASURE)))
 
 
-# Type, width, the rules of WCAG 2.2
+# Type, and the rules of WCAG 2.2
 
 
-@on(CHAPTERS[:1], LOOKS[:1])
-def test_code_is_nearly_as_large_as_prose_and_shows_where_it_goes_on(page):
-    code = page.locator(".cell_input pre").first
-    size = "it => parseFloat(getComputedStyle(it).fontSize)"
-    assert 15 <= code.evaluate(size) <= 16
-    assert 18 <= page.locator(".bd-article section > p").first.evaluate(size) <= 19
-    assert code.evaluate("it => getComputedStyle(it).backgroundAttachment") == "local, local, scroll, scroll"
-
-
-@on(CHAPTERS[:1], LOOKS[:1])
-def test_a_chapter_says_how_long_it_takes(page):
+def test_a_chapter_says_how_long_it_takes_and_is_set_to_be_read(look):
+    page = look(CHAPTERS[0], formulas=False)
     said = page.locator(".la-reading").inner_text()
     assert "minutes to read" in said and "predictions" in said and "exercises" in said
-
-
-@on(CHAPTERS[:1], LOOKS[:1])
-def test_lines_of_code_and_of_text_have_a_good_length(page):
-    code, letters = page.evaluate(
+    code = page.locator(".cell_input pre").first
+    size = "it => parseFloat(getComputedStyle(it).fontSize)"
+    assert 15 <= code.evaluate(size) <= 16  # nearly as large as prose
+    assert 18 <= page.locator(".bd-article section > p").first.evaluate(size) <= 19
+    assert code.evaluate("it => getComputedStyle(it).backgroundAttachment") == "local, local, scroll, scroll"
+    line_of_code, line_of_text = page.evaluate(
         """() => { const pre = document.querySelector('.cell_input pre'), style = getComputedStyle(pre);
             const probe = document.createElement('span'); probe.textContent = '0'.repeat(84); pre.append(probe);
             const room = pre.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
             const wide = probe.getBoundingClientRect().width; probe.remove();
-            const text = [...document.querySelectorAll('.bd-article section > p:not(:has(mjx-container))')].find(
+            const text = [...document.querySelectorAll('.bd-article section > p:not(:has(.math))')].find(
                 p => p.clientHeight > 120);
             const room_of_text = text.clientWidth;
             text.style = 'white-space: nowrap; width: max-content; max-width: none';
@@ -216,36 +209,39 @@ def test_lines_of_code_and_of_text_have_a_good_length(page):
             text.style = '';
             return [room / wide, room_of_text / letter] }"""
     )
-    assert code >= 72 / 84  # characters
-    assert 65 <= letters <= 81  # if lines were full: some five fewer stand on one
-
-
-@pytest.fixture
-def opened(page):
-    """The page with all its folds open."""
-    page.evaluate("for (const fold of document.querySelectorAll('.bd-article details')) fold.open = true")
-    page.evaluate("Promise.all(document.getAnimations().map(motion => motion.finished))")
-    return page
-
-
-@on(PAGES)
-def test_nothing_is_wider_than_the_screen(opened):
-    assert opened.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
-    assert not opened.locator("article img:is(:not([alt]), [alt=''])").count()
+    assert line_of_code >= 72 / 84  # characters
+    assert 65 <= line_of_text <= 81  # if lines were full: some five fewer stand on one
 
 
 ALIKE = """() => {
-    const met = new Set();
+    const met = new Set(), first = kind => !met.has(kind) && met.add(kind);
+    const like = node => [node.localName, node.className.baseVal ?? node.className, node.getAttribute("style"),
+        node.getAttributeNames(), !node.textContent.trim()].join(" ");
+    const above = node => node.matches("article") ? [] : [...above(node.parentElement), like(node)];
+    for (const block of document.querySelectorAll("article :is(p, li, tbody tr):not(summary *)")) {
+        if (!block.isConnected) continue;
+        const parts = [...above(block), "has", ...[...block.querySelectorAll("*")].map(like)];
+        if (!first([...new Set(parts)].join(";"))) block.remove();
+    }
     for (const word of document.querySelectorAll(".highlight pre span[class]"))
-        if (met.has(word.className)) word.replaceWith(...word.childNodes); else met.add(word.className);
+        if (!first(word.className)) word.replaceWith(...word.childNodes);
 }"""
 
 
-@on(PAGES, exhaustive=True)
-def test_a_page_breaks_no_rule(opened, breaches):
-    """The last test of a page: of thousands of words of code, one of each colour is left."""
-    opened.evaluate(ALIKE)
-    assert breaches(opened) == []
+def rules():
+    """Each kind of page in one of the looks; the other cases are slow."""
+    cases = [(name, *LOOKS[n % 2]) for n, name in enumerate(KINDS)]
+    rest = [(name, *look) for name in KINDS + sorted({*TEXTS, *OTHERS} - {*KINDS}) for look in LOOKS]
+    return cases + [pytest.param(*case, marks=pytest.mark.slow) for case in rest if case not in cases]
+
+
+@pytest.mark.parametrize(("name", "width", "scheme"), rules())
+def test_a_page_breaks_no_rule(look, breaches, name, width, scheme):
+    """Of paragraphs, items and rows with the same parts one is left, and of words of code one of each colour."""
+    page = look(name, width, scheme)
+    check_width(page)
+    page.evaluate(ALIKE)
+    assert breaches(page) == []
 
 
 def test_a_breach_is_seen(visit, breaches, tmp_path):

@@ -8,7 +8,7 @@ STORED = "[localStorage.getItem('a'), sessionStorage.getItem('a'), document.cook
 
 @pytest.mark.parametrize("time", ["first", "second"])
 def test_what_a_page_stores_is_gone_after_the_test(site, visit, time):
-    page = visit(f"{site}/book/glossary.html")
+    page = visit(f"{site}/_static/favicon.svg")
     assert page.evaluate(STORED) == [None, None, ""]
     page.evaluate("localStorage.setItem('a', 1); sessionStorage.setItem('a', 1); document.cookie = 'a=1'")
     assert page.evaluate(STORED) == ["1", "1", "a=1"]

@@ -1,15 +1,9 @@
 """The API reference: what it describes, how it shows it, and where its links lead."""
 
-import ast
-import posixpath
-import re
-from functools import cache
-
 import pytest
-from docutils.nodes import make_id
 
-from bookbinder import ROOT, myst, notebooks, pages, syllabus
-from bookbinder.reference import FOLDER, OVERVIEW, PACKAGE, Reference
+from bookbinder import notebooks, pages, syllabus
+from bookbinder.reference import FOLDER, OVERVIEW, Reference
 from groundwork import Refusal
 
 CHAPTER = """\
@@ -214,75 +208,3 @@ def test_the_pages_are_built_and_those_of_modules_that_are_gone_are_not(small):
     out = pages.html(small.root) / FOLDER
     assert "A look that" in (out / "layers/lookup.html").read_text()
     assert not (out / "layers/tables.html").exists() and not (small.root / FOLDER / "layers/tables.rst").exists()
-
-
-# The book's own
-
-
-@pytest.fixture(scope="module")
-def reference():
-    return Reference(ROOT)
-
-
-@pytest.fixture(scope="module")
-def collected():
-    return syllabus.collect(ROOT)
-
-
-@pytest.fixture(scope="module")
-def texts(reference, collected):
-    return {docname: reference.page(docname, collected) for docname in reference.pages if docname != OVERVIEW}
-
-
-def public_modules():
-    """Full name and syntax tree of each module that can be imported by names without a leading underscore."""
-    for path in sorted((ROOT / "src" / PACKAGE).rglob("*.py")):
-        folders = [folder for folder in path.parents if folder.is_relative_to(ROOT / "src" / PACKAGE)]
-        names = path.relative_to(ROOT / "src").with_suffix("").parts
-        names = names[:-1] if names[-1] == "__init__" else names
-        if all((folder / "__init__.py").exists() for folder in folders) and not any(n[0] == "_" for n in names):
-            yield ".".join(names), syllabus.parse(path)
-
-
-def test_every_public_module_and_what_it_defines_has_a_page(reference, texts):
-    overview = reference.overview((ROOT / f"{OVERVIEW}.md").read_text())
-    missing = []
-    for module, tree in public_modules():
-        docname, _ = reference.locate(module)
-        if f".. py:module:: {module}\n" not in texts.get(docname, overview):
-            missing.append(module)
-        for node in tree.body:
-            if isinstance(node, syllabus.DEFINITIONS) and node.name[0] != "_" and ast.get_docstring(node):
-                kind = "class" if isinstance(node, ast.ClassDef) else "function"
-                if not re.search(rf"^\.\. py:{kind}:: {node.name}\b", texts.get(docname, overview), re.MULTILINE):
-                    missing.append(f"{module}.{node.name}")
-    assert missing == [] and len(texts) > 50
-
-
-@cache
-def anchors(docname):
-    text = (ROOT / f"{docname}.nb.md").read_text(encoding="utf-8")
-    return {make_id(myst.words(node)) for _, node in myst.blocks(text) if node.type == "heading"}
-
-
-def test_every_link_of_a_component_leads_to_a_section_of_a_chapter(texts, collected):
-    chapters = {chapter.docname for chapter in collected.chapters.values()}
-    reached = set()
-    for page, text in texts.items():
-        for link in re.findall(r"`[A-Z]+-\d+ <(\S+)>`__", text):
-            docname, _, anchor = posixpath.normpath(posixpath.join(posixpath.dirname(page), link)).partition(".html#")
-            assert docname in chapters and anchor in anchors(docname), f"{page}: {link}"
-            assert f":doc:`/{docname}`" in text, f"{page} names a section of {docname} and not the chapter"
-            reached.add(docname)
-    assert reached == chapters
-
-
-def test_every_chapter_links_to_what_it_shows_and_is_linked_from_there(reference, collected):
-    for chapter in collected.chapters.values():
-        section = (ROOT / chapter.path).read_text().partition("\n## From the package\n")[2].partition("\n## ")[0]
-        shown = {name.rpartition(".")[2] for name in re.findall(r"^source\((\S+)\)$", section, re.MULTILINE)}
-        linked = re.findall(r"\{py:\w+\}`~?([\w.]+)`", section)
-        assert shown and shown <= {name.rpartition(".")[2] for name in linked}, chapter.path
-        for name in linked:
-            docname, _ = reference.locate(name)
-            assert chapter.docname in reference.chapters(docname, collected), f"{docname} does not name {chapter.path}"

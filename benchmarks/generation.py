@@ -22,6 +22,7 @@ import argparse
 import math
 import statistics
 import time
+from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 
@@ -49,6 +50,7 @@ CONFIGS = {
     "GPT-2 small": ModelConfig(d_model=768, n_layers=12, n_heads=12, d_ff=3072, n_vocab=50304, **GPT_2),
     "Llama 3.2 1B": preset("llama-3.2-1b"),
     "Llama 2 7B": preset("llama-2-7b"),
+    "tiny": ModelConfig(d_model=64, n_layers=1, n_heads=4, n_kv_heads=2, d_ff=96, n_vocab=128, position="rope"),
 }
 # goals in multiples of the floor, for batch 1
 LARGE = {"form": 1.10, "form, compiled": 1.05, "form, int8": 0.6, "matmuls, int8": 0.4, "matmuls, int4": 0.3}
@@ -59,9 +61,10 @@ GOALS = {
     "Llama 3.2 1B": {"form": 1.05, "form, int8": 0.45},
 }
 # and pairs, for one sequence and for several, with the goal of their ratio
+STATIC = [(name, "HF, static, compiled", None) for name in ("form, static", "form, int8, static")]
 RIVALS = (
-    [("form", "HF", None), ("form", "hand-fused", None), ("form, compiled", "hand-fused, compiled", 1.0)],
-    [("form", "HF", 0.7), ("form", "hand-fused", None), ("form, compiled", "hand-fused, compiled", 1.0)],
+    [("form", "HF", None), ("form", "hand-fused", None), ("form, compiled", "hand-fused, compiled", 1.0), *STATIC],
+    [("form", "HF", 0.7), ("form", "hand-fused", None), ("form, compiled", "hand-fused, compiled", 1.0), *STATIC],
 )
 BYTES = {"bfloat16": 2, "int8": 1, "int4": 5 / 8}  # of a weight; in int4 with a scale and a zero point for 32 of them
 
@@ -219,6 +222,17 @@ class ByHand:
         self.position += 1
 
 
+@contextmanager
+def made_on(device, dtype):
+    """Make models with random weights at once where and as they are needed: 7 billion take minutes on a CPU."""
+    torch.set_default_dtype(dtype)
+    try:
+        with torch.device(device):
+            yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 def their_model(config):
     if config.position == "learned":
         sizes = dict(n_embd=config.d_model, n_layer=config.n_layers, n_head=config.n_heads, n_positions=config.n_ctx)
@@ -256,14 +270,15 @@ def contestants(model, config, batch, given, n_slots):
     device, dtype = torch.device(given.device), model.embedding.weight.dtype
     prompt = torch.randint(0, config.n_vocab, (batch, PROMPT), device=device)
     kinds = [None, "bfloat16", "int8", *(["int4"] if device.type == "cpu" else [])]
-    form = cache(lambda kind, prepack=True: for_inference(model, weights=kind, prepack=prepack))
-    theirs = cache(lambda: their_model(config).to(device, dtype))
+    packed = device.type == "cpu"
+    form = cache(lambda kind, prepack: for_inference(model, weights=kind, prepack=prepack))
+    theirs = cache(made_on(device, dtype)(lambda: their_model(config)))
     by_hand = cache(lambda: HandFused(config, batch, n_slots, device, dtype))
     made = {"floor": lambda: Matmuls(model, batch), "classes": lambda: Ours(model, prompt, n_slots)}
     for kind in kinds:
         name = f"form, {kind}" if kind else "form"
         made[f"matmuls, {kind or 'packed'}"] = partial(Matmuls, model, batch, kind)
-        made[name] = lambda kind=kind: Ours(form(kind), prompt, n_slots)
+        made[name] = lambda kind=kind: Ours(form(kind, packed), prompt, n_slots)
         if given.compiled and kind in (None, "int8"):
             made[f"{name}, static"] = lambda kind=kind: Ours(form(kind, False), prompt, n_slots, CompiledStep())
             step = torch.compile(next_logits, dynamic=True)
@@ -283,8 +298,11 @@ def run(name, model, batch, given, rate):
     config, rounds = model.config, given.rounds
     n_slots = PROMPT + (rounds + 1) * BLOCK
     made = {key: make() for key, make in contestants(model, config, batch, given, n_slots).items()}
-    for contestant in made.values():
+    for key, contestant in made.items():
+        start = time.perf_counter()
         contestant(), contestant(), contestant()  # warm, and compiled
+        if (seconds := time.perf_counter() - start) > 5:
+            print(f"  {key}: {seconds:.0f} s until it was compiled", flush=True)
     on_gpu = torch.device(given.device).type == "cuda"
     times = take_turns({key: partial(block, step, on_gpu) for key, step in made.items()}, rounds)
     floor = statistics.median(times["floor"])
@@ -309,7 +327,8 @@ def run(name, model, batch, given, rate):
 @torch.inference_mode()
 def first_token(name, model, given, n_tokens=512):
     """The time until the first token, of a prompt that is read at once, and in chunks."""
-    theirs = their_model(model.config).to(given.device, model.embedding.weight.dtype)
+    with made_on(given.device, model.embedding.weight.dtype):
+        theirs = their_model(model.config)
     prompt = torch.randint(0, model.config.n_vocab, (1, n_tokens), device=given.device)
 
     def seconds(read):
@@ -363,6 +382,7 @@ if __name__ == "__main__":
     more.add_argument("--cases", nargs="*", default=list(CONFIGS)[:3], help=f"of {', '.join(CONFIGS)}")
     more.add_argument("--only", nargs="*", help="of the contestants beside the floor (default: all)")
     more.add_argument("--compiled", action=argparse.BooleanOptionalAction, default=True, help="the compiled ones too")
+    more.add_argument("--steps-alone", action="store_true", help="no time until the first token, and no perplexity")
     more.add_argument("--gguf", type=Path, help="SmolLM2-135M as released")
     given = arguments(__doc__, more)
     if given.threads:
@@ -374,13 +394,13 @@ if __name__ == "__main__":
         checkpoint = load(given.gguf)
         models["SmolLM2-135M"] = lambda: checkpoint.model
     for name, make in models.items():
-        torch.set_default_dtype(getattr(torch, given.dtype))
-        with torch.device(given.device):
+        with made_on(given.device, getattr(torch, given.dtype)):
             model = make().eval().requires_grad_(False)
-        torch.set_default_dtype(torch.float32)
         for batch in given.batch:
             run(name, model, batch, given, rate)
-        first_token(name, model, given)
-    perplexities(*stories())
-    if given.gguf:
-        perplexities(*beginning_of_chapter_3(checkpoint))
+        if not given.steps_alone:
+            first_token(name, model, given)
+    if not given.steps_alone:
+        perplexities(*stories())
+        if given.gguf:
+            perplexities(*beginning_of_chapter_3(checkpoint))

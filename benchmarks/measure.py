@@ -1,6 +1,7 @@
 """Time two contestants side by side: what every benchmark here shares."""
 
 import argparse
+import functools
 import statistics
 import time
 
@@ -76,9 +77,12 @@ def arguments(description, *more):
     parser = argparse.ArgumentParser(description=description, parents=more, formatter_class=style)
     parser.add_argument("--rounds", type=int, default=15, help="at least 9 (default: %(default)s)")
     parser.add_argument("--device", default="cpu", help="cpu or cuda (default: %(default)s)")
+    parser.add_argument("--backend", help="of torch.compile: aot_eager makes no kernels, which tries a command quickly")
     given = parser.parse_args()
     if given.rounds < 9:
         parser.error(f"--rounds {given.rounds} must be at least 9")
+    if given.backend:
+        torch.compile = functools.partial(torch.compile, backend=given.backend)
     torch.manual_seed(0)
     print(
         f"torch {torch.__version__}, {given.device}, {torch.get_num_threads()} threads, "

@@ -1,6 +1,6 @@
 """One step of training a GPT-2-like model: forward, loss, backward, clipping, AdamW.
 
-    python benchmarks/training_step.py [--compile] [--size gpt-2]
+    python benchmarks/training_step.py [--compile] [--size gpt-2 [--profile]]
 
 Ours is the step of the training lab, with what it does around it: the schedule, the norm of the gradient, and the
 decision whether to apply it. Beside it run a loop and a model in the manner of nanoGPT, the step of Hugging Face's
@@ -12,6 +12,8 @@ feed-forward layer's sizes alone: where it gains nothing in bfloat16, no model c
 ``--size gpt-2`` is for a GPU: GPT-2 small (12 layers, width 768, 1024 tokens, batch 32, vocabulary 50304) in bfloat16
 autocast, the lab beside the loop in the manner of nanoGPT. The operations of each step are then compared with the
 card's rate for a product of two 8192 × 8192 matrices of random numbers in bfloat16; the goal is half of it.
+``--profile`` then shows where both spend their time: the operators whose times differ most, the kernels of a step, and
+the share of the step in which the GPU waits. ``--size tiny`` does the same on any machine, and proves nothing else.
 """
 
 import argparse
@@ -25,6 +27,8 @@ import torch
 import torch.nn.functional as F
 from measure import arguments, over, ratios, row, summary, take_turns
 from torch import nn
+from torch.autograd import DeviceType
+from torch.profiler import ProfilerActivity, profile
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
 
 from llm_anatomy.models.transformer import Transformer
@@ -44,9 +48,11 @@ class Size(NamedTuple):
     tokens: int
     batch: int
     vocab: int
+    product: int = 8192  # rows and columns of the matrices that show the card's rate
 
 
 SIZES = {"small": Size(6, 384, 6, 256, 8, 8192), "gpt-2": Size(12, 768, 12, 1024, 32, 50304)}
+SIZES["tiny"] = Size(1, 32, 2, 16, 2, 128, 64)
 
 
 class TorchEncoder(nn.Module):
@@ -250,11 +256,11 @@ def use_of_the_card(size, given, ids):
         "the lab": step_of_the_lab(size, ids, given.compile, "bfloat16"),
         "in the manner of nanoGPT": plain_loop(rival, ids, given.compile, "bfloat16"),
     }
-    a, b = (torch.randn(8192, 8192, device=given.device, dtype=torch.bfloat16) for _ in range(2))
+    a, b = (torch.randn(2 * (size.product,), device=given.device, dtype=torch.bfloat16) for _ in range(2))
     steps["product"] = lambda: [a @ b for _ in range(10)]
     times = in_turns(steps, given)
     row(f"{'the lab / in the manner of nanoGPT':52}", over(times, "the lab", "in the manner of nanoGPT"), 1.0)
-    rate = 10 * 2 * 8192**3 / statistics.median(times.pop("product"))
+    rate = 10 * 2 * size.product**3 / statistics.median(times.pop("product"))
     flops = size.batch * size.tokens * (6 * n_parameters + 12 * size.layers * size.width * size.tokens)
     print(f"{n_parameters / 1e6:.0f} million parameters without positions; the product: {rate / 1e12:.0f} TFLOP/s")
     for name, seconds in times.items():
@@ -263,6 +269,56 @@ def use_of_the_card(size, given, ids):
         print(f"{name:52} {share:6.1%} of the rate, {tokens:10,.0f} tokens a second{below}")
     if torch.device(given.device).type == "cuda":
         print(f"largest memory, both models together: {torch.cuda.max_memory_allocated() / 1e9:.1f} GB")
+    if given.profile:
+        show_profiles({name: steps[name] for name in times}, times, torch.device(given.device).type == "cuda")
+
+
+def profiled(step, on_gpu, n_steps=3):
+    """Calls and milliseconds of each operator in a step, and of each kernel, copy and call of CUDA."""
+    activities = [ProfilerActivity.CPU, *[ProfilerActivity.CUDA] * on_gpu]
+    with profile(activities=activities, acc_events=True) as found:
+        for _ in range(n_steps):
+            step()
+        if on_gpu:
+            torch.cuda.synchronize()
+    operators, kernels = {}, {}
+    for entry in found.key_averages():
+        where = operators if entry.device_type == DeviceType.CPU else kernels
+        spent = entry.self_device_time_total if on_gpu else entry.self_cpu_time_total
+        if not (where is kernels and entry.is_user_annotation):  # a span of time, and not work of its own
+            where[entry.key] = entry.count / n_steps, spent / n_steps / 1e3
+    return operators, kernels
+
+
+def n_operators(found):
+    return sum(n for key, (n, _) in found.items() if key.startswith("aten::"))
+
+
+def show_profiles(steps, times, on_gpu, n_rows=15):
+    """Where the steps spend their time. On a GPU, an operator has the time of its kernels."""
+    found = {}
+    for name, step in steps.items():
+        found[name], kernels = profiled(step, on_gpu)
+        usual = statistics.median(times[name]) * 1e3
+        print(f"{name}: {usual:.2f} ms without the profiler, {n_operators(found[name]):.0f} operators")
+        if on_gpu:
+            busy, n_kernels = sum(spent for _, spent in kernels.values()), sum(n for n, _ in kernels.values())
+            calls = {key: n for key, (n, _) in found[name].items() if key.startswith("cu")}
+            print(f"  the GPU works {busy:.2f} ms on {n_kernels:.0f} kernels and copies, idle {1 - busy / usual:.0%}")
+            print("  " + ", ".join(f"{key} {n:.0f}" for key, n in calls.items()))
+    ours, theirs = found.values()
+
+    def of(operator):
+        return *ours.get(operator, (0, 0)), *theirs.get(operator, (0, 0))
+
+    def difference(operator):
+        _, one, _, other = of(operator)
+        return -abs(one - other)
+
+    print(f"{'calls and milliseconds of an operator in a step of':52}" + "".join(f"{name:>26}" for name in steps))
+    for operator in sorted({**ours, **theirs}, key=difference)[:n_rows]:
+        n, one, m, other = of(operator)
+        print(f"{operator[:52]:52}{n:16.1f}{one:10.3f}{m:16.1f}{other:10.3f}", flush=True)
 
 
 def in_turns(steps, given):
@@ -276,6 +332,7 @@ if __name__ == "__main__":
     more = argparse.ArgumentParser(add_help=False)
     more.add_argument("--compile", action="store_true", help="compile all of them with torch.compile")
     more.add_argument("--size", choices=SIZES, default="small", help="default: %(default)s")
+    more.add_argument("--profile", action="store_true", help="show where the time goes; not with --size small")
     given = arguments(__doc__, more)
     size = SIZES[given.size]
     ids = torch.randint(0, size.vocab, (size.batch, size.tokens + 1), device=given.device)

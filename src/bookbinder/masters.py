@@ -15,6 +15,7 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,7 @@ class Master:
     @property
     def stub(self) -> str:
         """What the student gets: the solution's signature and docstring or, to be mended, the function ``broken``."""
-        functions = _functions(ast.parse(self.source))
+        functions = _functions(parsed(self.source))
         if self.kind == "debug":
             code = written(self.source, functions["broken"])
             return re.sub(r"\bbroken\b", self.function, code, count=1)
@@ -143,7 +144,7 @@ class Master:
     @property
     def imports(self) -> list[ast.stmt]:
         """The imports that the student's code may need: those of the solution and of the code to mend."""
-        return [node for node in ast.parse(self.solution).body if is_import(node)]
+        return [node for node in parsed(self.solution).body if is_import(node)]
 
     @property
     def arguments(self) -> list[str]:
@@ -221,9 +222,20 @@ def _run(path: Path, source: str) -> dict:
     return namespace
 
 
+@lru_cache(maxsize=64)
+def parsed(source: str) -> ast.Module:
+    """The syntax tree of a module, which nobody changes: a master is asked for several parts of the same text."""
+    return ast.parse(source)
+
+
 def part(source: str, names: set[str]) -> str:
     """The statements of a module that define these names and everything that they use, in their order."""
-    tree = ast.parse(source)
+    return _part(source, frozenset(names))
+
+
+@lru_cache(maxsize=256)
+def _part(source: str, names: frozenset[str]) -> str:
+    tree = parsed(source)
     definitions = {name: node for node in tree.body for name in bound(node)}
     needed, ahead = set(), [name for name in definitions if name in names]
     while ahead:
@@ -235,8 +247,9 @@ def part(source: str, names: set[str]) -> str:
     imports, others = [], []
     for node in tree.body:
         if is_import(node):
-            node.names = [alias for alias in node.names if (alias.asname or alias.name).partition(".")[0] in needed]
-            imports += [ast.unparse(node)] if node.names else []
+            kept = copy.copy(node)
+            kept.names = [alias for alias in node.names if (alias.asname or alias.name).partition(".")[0] in needed]
+            imports += [ast.unparse(kept)] if kept.names else []
         elif needed.intersection(bound(node)):
             others.append(written(source, node))
     texts = (["\n".join(imports)] if imports else []) + others
@@ -259,7 +272,7 @@ def written(source: str, node: ast.stmt) -> str:
 
 
 def _names_of(source: str, prefix: str) -> set[str]:
-    return {name for name in _functions(ast.parse(source)) if name.startswith(prefix)}
+    return {name for name in _functions(parsed(source)) if name.startswith(prefix)}
 
 
 def load(folder: Path, core: bool = True, private: bool = False) -> Master:
@@ -320,7 +333,7 @@ def load(folder: Path, core: bool = True, private: bool = False) -> Master:
         words = "reads a figure, so it takes no arguments and needs a function observe, which judges each part"
         raise defect(path, f"{function} {words}")
     kept_back = {function, "broken", "hidden_cases", *accepted, *_names_of(master.source, "probe_"), "call"}
-    if shipped := kept_back.intersection(_functions(ast.parse(master.checks))):
+    if shipped := kept_back.intersection(_functions(parsed(master.checks))):
         raise defect(path, f"what is shipped, properties and observe, uses {', '.join(sorted(shipped))}, which is not")
     return master
 
@@ -412,7 +425,7 @@ def _statement(path: Path, private: bool) -> tuple[dict[str, Any], dict[str, str
 
 def _parse(path: Path) -> ast.Module:
     try:
-        return ast.parse(read(path))
+        return parsed(read(path))
     except SyntaxError as e:
         raise defect(path, f"line {e.lineno} is not Python: {e.msg}") from e
 

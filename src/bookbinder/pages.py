@@ -10,35 +10,58 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from bookbinder import ROOT, exercises, notebooks, reading, syllabus
+from bookbinder import ROOT, exercises, kept, notebooks, reading, syllabus
 from groundwork import Refusal
 
 MARK = "searchindex.js"  # what every built book has
+BASE = "foundation"  # a file of the last build, with the digest of all that is no page
 BUILD = "from jupyter_book.cli.main import main; main()"
 
 
 def problems(root: Path = ROOT, paths: list[Path] | None = None) -> list[str]:
     """Everything that keeps the book, or the pages that ``paths`` name, from being built; one line each."""
-    chosen = notebooks.pages(root, paths)
-    found = [line for page in chosen for line in notebooks.problems(page) + reading.problems(page)]
+    chosen, passed, found = notebooks.pages(root, paths), kept.Passed(root), []
+    base = kept.foundation(root) if passed.keeps else ""
+    for page in chosen:
+        told = page.book.titles, page.book.labels, page.book.equations
+        key = kept.digest("page", base, *told, page.name, page.text.read_bytes(), _content(page.notebook))
+        found += passed.problems(key, lambda page=page: notebooks.problems(page) + reading.problems(page))
     if not paths:
-        found += notebooks.orphans(root) + exercises.generate(check=True, root=root) + syllabus.problems(root)
+        found += notebooks.orphans(root)
+        key = kept.digest("exercises", base, kept.contents(root, "book", suffix="exercises.nb.md"))
+        found += passed.problems(key, lambda: exercises.generate(check=True, root=root))
+        found += syllabus.problems(root)
+        passed.save()
     return found
 
 
+def _content(path: Path) -> bytes:
+    return path.read_bytes() if path.exists() else b""
+
+
 def html(root: Path = ROOT, out: Path | None = None) -> Path:
-    """Build the pages in the folder ``out``. Where the build fails, the folder stays as it was."""
-    out = (out or root / "_build/html").resolve()
+    """Build the pages in the folder ``out``. Where the build fails, the folder stays as it was.
+
+    Without ``out``, the build goes on from the last one, and leaves itself to the next.
+    """
+    goes_on, out = out is None, (out or root / "_build/html").resolve()
     if out.exists() and any(out.iterdir()) and not (out / MARK).exists():
         raise Refusal(f"{out} holds something other than a built book: name an empty folder or a new one.")
+    if goes_on:
+        kept.begin(root)
     if found := problems(root):
         raise Refusal("\n".join([*found, f"The book is not built: {_count(found)} above."]))
-    staging, old = (out.with_name(f".{out.name}.{name}") for name in ("new", "old"))
-    for folder in (staging, old):
+    new, old = (out.with_name(f".{out.name}.{name}") for name in ("new", "old"))
+    # A place that stays: what was read names files in it.
+    last, work = (root / kept.FOLDER / "last", root / kept.FOLDER / "work") if goes_on else (None, new / "work")
+    for folder in (new, old, work):
         shutil.rmtree(folder, ignore_errors=True)
     try:
+        new.mkdir(parents=True)
+        if last:
+            take_up(last, work, kept.foundation(root))
         run = subprocess.run(
-            [sys.executable, "-c", BUILD, "build", str(root), "--path-output", str(staging), "-W", "-n"]
+            [sys.executable, "-c", BUILD, "build", str(root), "--path-output", str(work), "-W", "-n"]
             + ["--keep-going", "-q"],
             cwd=root,
             capture_output=True,
@@ -48,20 +71,33 @@ def html(root: Path = ROOT, out: Path | None = None) -> Path:
             raise Refusal("The book is not built: no space is left on the disk.")
         if run.returncode:
             raise Refusal("\n".join([*_warnings(run.stderr, root), "The book is not built: see the lines above."]))
-        built = staging / "_build/html"
+        built = new / "html"
+        (shutil.copytree if last else os.replace)(work / "_build/html", built)
         (built / ".nojekyll").touch()  # else the host of the pages leaves out folders that begin with _
-        out.parent.mkdir(parents=True, exist_ok=True)
         if out.exists():
             os.replace(out, old)
         os.replace(built, out)
+        if last:
+            shutil.rmtree(last, ignore_errors=True)
+            os.replace(work, last)
     except OSError as error:
         if old.exists() and not out.exists():
             os.replace(old, out)
         raise Refusal(f"The book is not built: {error}.") from None
     finally:
-        for folder in (staging, old):
+        for folder in (new, old, work):
             shutil.rmtree(folder, ignore_errors=True)
     return out
+
+
+def take_up(last: Path, work: Path, base: str) -> None:
+    """Copy the last build to where the next one works, if it stands on the same foundation."""
+    if (last / BASE).exists() and (last / BASE).read_text() == base:
+        shutil.copytree(last, work)
+        # Addresses of styles and scripts have a checksum where the file was there before the page.
+        shutil.rmtree(work / "_build/html/_static", ignore_errors=True)
+    work.mkdir(exist_ok=True)
+    (work / BASE).write_text(base)
 
 
 def _warnings(text: str, root: Path) -> list[str]:

@@ -10,7 +10,7 @@ import logging
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from textwrap import indent
 
@@ -23,6 +23,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.ext.napoleon import Config as DocstringStyle
 from sphinx.ext.napoleon import GoogleDocstring
 
+from bookbinder import kept
 from bookbinder.syllabus import ITEM, Entry, Syllabus, file_link
 from groundwork import Refusal, write_whole
 
@@ -68,12 +69,30 @@ class Reference:
             found.setdefault(_page_of(module), []).append(module)
         return found
 
+    @cached_property
+    def _locations(self) -> dict[str, list[str]]:
+        """Page and anchor of everything public."""
+
+        def located() -> dict[str, list[str]]:
+            return {
+                name: [_page_of(found.module), f"module-{name}" if found.is_module else name]
+                for name, found in self.objects.items()
+            }
+
+        return kept.once(self.root, "locations", self.code, located)
+
+    @cached_property
+    def code(self) -> str:
+        """A digest of all that is described here, and of what describes it."""
+        package = kept.contents(self.root, f"src/{PACKAGE}", suffix=".py")
+        return kept.digest(package, Path(__file__).read_bytes())
+
     def locate(self, name: str) -> tuple[str, str]:
         """Page and anchor of a module, class, function, method or constant, or a Refusal."""
-        if name not in self.objects:
+        if name not in self._locations:
             raise Refusal(f"{name!r} is not in the API reference; what is public and has a docstring can be named")
-        found = self.objects[name]
-        return _page_of(found.module), f"module-{name}" if found.is_module else name
+        page, anchor = self._locations[name]
+        return page, anchor
 
     def source(self, name: str, syllabus: Syllabus) -> str | None:
         """The address under which the source code of something public can be read."""
@@ -254,7 +273,17 @@ def connect(app: Sphinx, collect: Callable[[Path], Syllabus]) -> None:
         collect: gives what treats the lectures' items.
     """
     reference = Reference(Path(app.srcdir))
-    made = [docname for docname in reference.pages if docname != OVERVIEW]
+
+    @cache
+    def made() -> dict[str, str]:
+        """The texts of the pages; each needs to be written again only if the package or the chapters have changed."""
+        syllabus = collect(reference.root)
+
+        def write() -> dict[str, str]:
+            return {docname: reference.page(docname, syllabus) for docname in reference.pages if docname != OVERVIEW}
+
+        key = kept.digest(reference.code, syllabus.chapters, syllabus.entries["section"])
+        return kept.once(reference.root, "reference", key, write)
 
     def source(domain: str, info: dict[str, str]) -> str | None:
         return reference.source(f"{info['module']}.{info['fullname']}", collect(reference.root))
@@ -265,11 +294,11 @@ def connect(app: Sphinx, collect: Callable[[Path], Syllabus]) -> None:
         config.exclude_patterns = [name for name in config.exclude_patterns if not name.startswith(f"{FOLDER}/")]
 
     def write_pages(app: Sphinx) -> None:
-        texts = {reference.root / f"{docname}.rst": docname for docname in made}
+        texts = {reference.root / f"{docname}.rst": text for docname, text in made().items()}
         for path in set((reference.root / FOLDER).rglob("*.rst")) - set(texts):  # of a module that is gone
             path.unlink(missing_ok=True)
-        for path, docname in texts.items():
-            content = reference.page(docname, collect(reference.root)).encode("utf-8")
+        for path, text in texts.items():
+            content = text.encode("utf-8")
             if not path.exists() or path.read_bytes() != content:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_whole(path, content)
@@ -280,8 +309,8 @@ def connect(app: Sphinx, collect: Callable[[Path], Syllabus]) -> None:
 
     def order_pages(app: Sphinx, env: BuildEnvironment) -> None:
         """Each page follows its package's for *previous*, *next* and the way up, though the sidebar is spared them."""
-        for docname in made:
-            if (above := posixpath.dirname(docname)) in made:
+        for docname in made():
+            if (above := posixpath.dirname(docname)) in made():
                 below = env.toctree_includes.setdefault(above, [])
                 below += [docname] * (docname not in below)
 

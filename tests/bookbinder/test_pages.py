@@ -122,8 +122,8 @@ def test_a_notebook_older_than_its_text_is_refused(whole_book, page, monkeypatch
         pages.html(whole_book.root)
     problem, last = str(refusal.value).splitlines()
     assert problem.startswith("book/small/page.ipynb: cell 2 is not that of book/small/page.nb.md:16; run ")
+    assert last == "The book is not built: the problem above."
     assert not (whole_book.root / "_build/html").exists()
-    assert not (whole_book.root / "_build").exists()
 
 
 def test_a_folder_that_is_no_book_is_not_replaced(whole_book):

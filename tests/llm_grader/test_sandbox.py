@@ -49,6 +49,12 @@ def answer(message):
 numbers = iter(range(10**6))
 
 
+def folder_in(below, prefix="tmp"):
+    if not os.access(below, os.W_OK):
+        pytest.skip(f"this user may not write to {below}")
+    return tempfile.TemporaryDirectory(dir=below, prefix=prefix)
+
+
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
 def kind(request):
     if missing := request.param().unavailable_reason():
@@ -75,7 +81,7 @@ def grouping(request, monkeypatch):
 @pytest.fixture
 def private():
     """Below /tmp, where a worker may write: elsewhere, Landlock may still hold a sandbox that is broken."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+    with folder_in("/tmp") as folder:
         yield Path(folder)
 
 
@@ -354,7 +360,7 @@ answer([missing, [has(name) for name in ("torch", "llm_anatomy", "llm_grader.wor
 
 def test_what_lies_below_the_writable_folder_is_seen_as_well(boxed, start, monkeypatch):
     """As a clone in /tmp does, with its Python."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+    with folder_in("/tmp") as folder:
         Path(folder, "clone").mkdir()
         Path(folder, "clone", "python").touch()
         Path(folder).chmod(0o755)
@@ -377,7 +383,7 @@ answer([os.listdir(clone), writes(clone + "/written"), writes({folder + "-writte
 @pytest.mark.parametrize("below", ["/tmp", "/dev/shm", "/var/tmp"])
 def test_a_clone_may_lie_anywhere_and_be_reached_through_links(below, kind, another_grader, tmp_path):
     """Its worker finds Python and its packages, writes in its folder, and sees nothing else of the clone."""
-    with tempfile.TemporaryDirectory(dir=below, prefix="Büro 1 ") as folder:
+    with folder_in(below, "Büro 1 ") as folder:
         Path(folder).chmod(0o755)
         clone, link, home = Path(folder, "Übung & Prüfung"), Path(folder, "link"), Path(sys.executable).resolve().parent
         packages = Path(sysconfig.get_path("purelib"))

@@ -59,7 +59,8 @@ class Class:
                 CORPUS[name].make(self.submissions, f"{n:03} {name}")
             else:
                 (self.submissions / f"{n:03} {name}.ipynb").write_bytes(data(UNTIDY[name]()))
-        before, others = self.hashes(), left_behind()  # other tests of this process may have a browser running
+        before, others = self.hashes(), left_behind()
+        running = own_processes()  # a browser of other tests, or the build of the book, which starts more
         os.environ["CORPUS"] = SECRET
         try:
             chosen, findings = sandbox.choose([self.submissions, self.out, self.private], kind)
@@ -69,7 +70,7 @@ class Class:
         finally:
             del os.environ["CORPUS"]
         self.intact = before == self.hashes()
-        self.left = sorted(set(left_behind()).difference(others))
+        self.left = sorted(set(left_behind(running)).difference(others))
 
     def hashes(self) -> dict[str, str]:
         paths = [path for folder in (self.submissions, self.private) for path in folder.rglob("*")]
@@ -107,10 +108,14 @@ class Class:
             assert not path.is_file() or b"CANARY" not in path.read_bytes(), path
 
 
-def left_behind() -> list[str]:
-    """Processes and files of workers that are still there."""
+def own_processes() -> set[int]:
+    return related_processes({os.getpid()}, None, process_table()) - {os.getpid()}
+
+
+def left_behind(others: set[int] = frozenset()) -> list[str]:
+    """Processes and files of workers that are still there; what ``others`` have started is not theirs."""
     processes = process_table()
-    left = [f"process {pid}" for pid in related_processes([os.getpid()], None, processes) - {os.getpid()}]
+    left = [f"process {pid}" for pid in own_processes() - related_processes(others, None, processes)]
     for pid in processes:
         with contextlib.suppress(OSError), open(f"/proc/{pid}/comm") as file:
             left += [f"process {pid}"] if file.read().strip() == LEFT else []

@@ -20,6 +20,7 @@ from groundwork import Refusal
 TEXT_SUFFIX = ".nb.md"
 EXTENSIONS = {"amsmath", "colon_fence", "deflist", "dollarmath"}
 FENCES = {"fence", "colon_fence"}
+YAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C is ten times faster
 MATH = {"math_block", "math_block_label"}
 ROLE_OR_CODE = r"(?<![`\\])(?:\{(?P<role>[a-zA-Z][\w:.+-]*)\})?(?P<ticks>`+)(?P<body>.+?)(?<!`)(?P=ticks)(?!`)"
 SPAN = re.compile(ROLE_OR_CODE + r"|\\[^\w\s]|(?<!\\)\$[^$]+?\$", re.DOTALL)
@@ -58,7 +59,7 @@ def header(text: str, where: str) -> dict:
     """The values between two lines of dashes with which a text begins; ``where`` begins the message of a Refusal."""
     node = next(nodes(text), None)
     try:
-        values = yaml.safe_load(node.content) if node and node.type == "front_matter" else {}
+        values = yaml.load(node.content, YAML) if node and node.type == "front_matter" else {}
     except yaml.YAMLError as error:
         raise Refusal(f"{where}: the header is not valid YAML: {' '.join(str(error).split())}") from None
     return values if isinstance(values, dict) else {}

@@ -18,10 +18,13 @@ BASE = "foundation"  # a file of the last build, with the digest of all that is 
 BUILD = "from jupyter_book.cli.main import main; main()"
 
 
-def problems(root: Path = ROOT, paths: list[Path] | None = None) -> list[str]:
-    """Everything that keeps the book, or the pages that ``paths`` name, from being built; one line each."""
+def problems(root: Path = ROOT, paths: list[Path] | None = None, base: str = "") -> list[str]:
+    """Everything that keeps the book, or the pages that ``paths`` name, from being built; one line each.
+
+    ``base`` is the digest of the foundation, if it is known.
+    """
     chosen, passed, found = notebooks.pages(root, paths), kept.Passed(root), []
-    base = kept.foundation(root) if passed.keeps else ""
+    base = base or (kept.foundation(root) if passed.keeps else "")
     for page in chosen:
         told = page.book.titles, page.book.labels, page.book.equations
         key = kept.digest("page", base, *told, page.name, page.text.read_bytes(), _content(page.notebook))
@@ -47,26 +50,19 @@ def html(root: Path = ROOT, out: Path | None = None) -> Path:
     goes_on, out = out is None, (out or root / "_build/html").resolve()
     if out.exists() and any(out.iterdir()) and not (out / MARK).exists():
         raise Refusal(f"{out} holds something other than a built book: name an empty folder or a new one.")
-    if goes_on:
-        (root / kept.FOLDER).mkdir(parents=True, exist_ok=True)
-    if found := problems(root):
-        raise Refusal("\n".join([*found, f"The book is not built: {_count(found)} above."]))
     new, old = (out.with_name(f".{out.name}.{name}") for name in ("new", "old"))
     # The path of the last build stays the same, since what was read names files in it.
     last, work = (root / kept.FOLDER / "last", root / kept.FOLDER / "work") if goes_on else (None, new / "work")
+    if last:
+        last.parent.mkdir(parents=True, exist_ok=True)
     for folder in (new, old, work):
         shutil.rmtree(folder, ignore_errors=True)
     try:
+        base = kept.foundation(root) if last else ""
         new.mkdir(parents=True)
         if last:
-            take_up(last, work, kept.foundation(root))
-        run = subprocess.run(
-            [sys.executable, "-c", BUILD, "build", str(root), "--path-output", str(work), "-W", "-n"]
-            + ["--keep-going", "-q"],
-            cwd=root,
-            capture_output=True,
-            text=True,
-        )
+            take_up(last, work, base)
+        run = _checked(root, work, base)
         if run.returncode and os.strerror(errno.ENOSPC) in run.stderr:
             raise Refusal("The book is not built: no space is left on the disk.")
         if run.returncode:
@@ -88,6 +84,32 @@ def html(root: Path = ROOT, out: Path | None = None) -> Path:
         for folder in (new, old, work):
             shutil.rmtree(folder, ignore_errors=True)
     return out
+
+
+def _checked(root: Path, work: Path, base: str) -> subprocess.CompletedProcess:
+    """Build the pages in ``work`` and check them meanwhile. Where there are problems, the build is given up."""
+    command = [
+        sys.executable,
+        "-c",
+        BUILD,
+        "build",
+        str(root),
+        "--path-output",
+        str(work),
+        "-W",
+        "-n",
+        "--keep-going",
+        "-q",
+    ]
+    with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as build:
+        try:
+            if found := problems(root, base=base):
+                raise Refusal("\n".join([*found, f"The book is not built: {_count(found)} above."]))
+            stdout, stderr = build.communicate()
+        except BaseException:
+            build.kill()
+            raise
+    return subprocess.CompletedProcess(command, build.returncode, stdout, stderr)
 
 
 def take_up(last: Path, work: Path, base: str) -> None:

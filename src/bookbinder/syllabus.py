@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import astuple, dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from docutils.nodes import make_id
@@ -144,6 +144,16 @@ def blocks(path: Path) -> Iterator[tuple[int, SyntaxTreeNode]]:
     return myst.blocks(path.read_text(encoding="utf-8"))
 
 
+def headings(path: Path) -> list[SyntaxTreeNode]:
+    return _headings(path.read_text(encoding="utf-8")) if path.exists() else []
+
+
+@lru_cache(maxsize=2)
+def _headings(text: str) -> list[SyntaxTreeNode]:
+    """The headings of a page, which is asked for them once for each of its exercises."""
+    return [node for _, node in myst.blocks(text) if node.type == "heading"]
+
+
 def read_chapter(book: Syllabus, root: Path, path: Path, values: dict) -> None:
     where = path.relative_to(root).as_posix()
     docname = where.removesuffix(myst.TEXT_SUFFIX)
@@ -235,7 +245,8 @@ def read_docstrings(book: Syllabus, where: str, node: ast.AST, name: tuple[str, 
 def read_tests(book: Syllabus, root: Path) -> None:
     for path in sorted((root / "tests").rglob("*.py")):
         where, text = path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
-        for node in ast.walk(parse(path)) if "syllabus" in text else ():
+        body = parse(path).body if "syllabus" in text else []
+        for node in [*body, *(child for one in body if isinstance(one, ast.ClassDef) for child in one.body)]:
             if isinstance(node, DEFINITIONS):
                 marks, name = node.decorator_list, node.name
             elif isinstance(node, ast.Assign) and any(getattr(t, "id", "") == "pytestmark" for t in node.targets):
@@ -263,8 +274,7 @@ def read_exercises(book: Syllabus, root: Path) -> None:
         title = str(values.get("title", name))
         page = root / "book" / chapter / "exercises.nb.md"
         link = f"book/{chapter}/exercises.html" if page.exists() else ""
-        headings = (node for _, node in blocks(page) if node.type == "heading") if page.exists() else ()
-        anchor = next((make_id(myst.words(node)) for node in headings if title in myst.source(node)), "")
+        anchor = next((make_id(myst.words(node)) for node in headings(page) if title in myst.source(node)), "")
         items = values.get("items") or []
         for item in items if isinstance(items, list) else [items]:
             entry = Entry(title, f"{link}#{anchor}" if anchor else link, where, line_of(path, str(item)))

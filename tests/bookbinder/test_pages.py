@@ -74,14 +74,16 @@ def build(monkeypatch):
     """In place of the build: writes a page, and ends as told."""
 
     def told(code=0, stderr=""):
-        def run(command, **_):
-            built = Path(command[command.index("--path-output") + 1]) / "_build/html"
-            built.mkdir(parents=True)
-            (built / "index.html").write_text("new")
-            return subprocess.CompletedProcess(command, code, "", stderr)
-
-        monkeypatch.setattr(pages, "problems", lambda root: [])
-        monkeypatch.setattr(subprocess, "run", run)
+        lines = (
+            "import pathlib, sys",
+            "built = pathlib.Path(sys.argv[sys.argv.index('--path-output') + 1], '_build/html')",
+            "built.mkdir(parents=True)",
+            "(built / 'index.html').write_text('new')",
+            f"sys.stderr.write({stderr!r})",
+            f"sys.exit({code})",
+        )
+        monkeypatch.setattr(pages, "problems", lambda *_, **__: [])
+        monkeypatch.setattr(pages, "BUILD", "\n".join(lines))
 
     return told
 
@@ -116,13 +118,15 @@ def test_the_old_pages_return_when_the_new_ones_cannot_take_their_place(book, bu
 
 
 def test_a_notebook_older_than_its_text_is_refused(whole_book, page, monkeypatch):
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("it was built"))
+    slow = "import pathlib, time; time.sleep(5); pathlib.Path('built').touch()"
+    monkeypatch.setattr(pages, "BUILD", slow)
     whole_book.page(TEXT.replace("\n1\n", "\n2\n"))
     with pytest.raises(Refusal) as refusal:
         pages.html(whole_book.root)
     problem, last = str(refusal.value).splitlines()
     assert problem.startswith("book/small/page.ipynb: cell 2 is not that of book/small/page.nb.md:16; run ")
     assert last == "The book is not built: the problem above."
+    assert not (whole_book.root / "built").exists()  # the build, which had begun, was given up
     assert not (whole_book.root / "_build/html").exists()
 
 

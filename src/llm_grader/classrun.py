@@ -33,6 +33,7 @@ from llm_grader.shares import Share
 
 SECONDS = 10.0
 LIMITS = Limits(memory=3 * 2**29, address_space=4 * 2**30, processes=24, open_files=64, disk=64 * 2**20)
+PREPARING_WORKERS = 2  # the reference worker, and the one of the preflight
 
 
 def grader_version() -> str:
@@ -96,7 +97,8 @@ def grade(
         if len(todo) < len(plan):
             log(f"{len(plan) - len(todo)} of {len(plan)} submissions are already graded; {len(todo)} are left.")
         if todo:
-            with WorkerPool(sandbox, LIMITS, workers) as pool, ReferenceWorker(pool) as reference_worker:
+            n_workers = PREPARING_WORKERS + len(todo)
+            with WorkerPool(sandbox, LIMITS, workers, n_workers) as pool, ReferenceWorker(pool) as reference_worker:
                 log("Drawing hidden inputs, and checking that the reference earns full marks and a stub earns none.")
                 prepared = reference_worker.prepare(key, journal.seed)
                 context = GradingContext(prepared, pool, reference_worker, seconds)

@@ -4,6 +4,8 @@ The reference takes the same way as every submission and must earn full marks; a
 nothing. If one of these checks fails, students could be graded wrongly, so the grader does not start.
 """
 
+from dataclasses import replace
+
 from groundwork import Refusal
 from llm_grader.context import GradingContext
 from llm_grader.marking import Agreement, agreements, informative_cases
@@ -23,8 +25,7 @@ def preflight(context: GradingContext) -> list[str]:
         Refusal: one of the checks fails.
     """
     uncounted = check_hidden_cases(context.prepared)
-    _check_marks(context, [each.question.solution for each in context.prepared], "the reference", True)
-    _check_marks(context, [_stub_cell(each) for each in context.prepared], "the untouched stub", False)
+    _check_marks(context)
     return uncounted
 
 
@@ -51,19 +52,27 @@ def check_hidden_cases(prepared: list[PreparedQuestion]) -> list[str]:
     return uncounted
 
 
-def _check_marks(context: GradingContext, sources: list[str], who: str, is_right: bool) -> None:
-    """Check that a notebook with one cell for each question earns all points of each question, or none."""
-    questions = [each.question for each in context.prepared]
-    answers = {question.id: Answer(i, question.function, True) for i, question in enumerate(questions)}
+def _check_marks(context: GradingContext) -> None:
+    """Check that references earn all points and stubs none.
+
+    All are in one notebook, with a cell for each. The stubs come first, and the references then replace them, since one
+    reference may call another.
+    """
+    stubs = [replace(each, question=replace(each.question, id=f"{each.question.id} stub")) for each in context.prepared]
+    prepared = [*stubs, *context.prepared]
+    cells = [*map(_stub_cell, stubs), *(each.question.solution for each in context.prepared)]
+    answers = {each.question.id: Answer(i, each.question.function, True) for i, each in enumerate(prepared)}
     marks: dict[str, Mark] = {}
-    context.complete(Submission(sources, answers), marks)
-    for question in questions:
-        result = marks[question.id]
-        if result.points != (result.possible if is_right else 0):
-            raise Refusal(
-                f"{question.id}: {who} earns {result.points:g} of {result.possible:g} points "
-                f"({result.feedback.rstrip('.')}), so nothing is graded."
-            )
+    twice = replace(context, prepared=prepared, seconds=2 * context.seconds)  # for twice as many questions
+    twice.complete(Submission(cells, answers), marks)
+    for each, stub in zip(context.prepared, stubs, strict=True):
+        for who, asked, is_right in (("the reference", each, True), ("the untouched stub", stub, False)):
+            result = marks[asked.question.id]
+            if result.points != (result.possible if is_right else 0):
+                raise Refusal(
+                    f"{each.question.id}: {who} earns {result.points:g} of {result.possible:g} points "
+                    f"({result.feedback.rstrip('.')}), so nothing is graded."
+                )
 
 
 def _stub_cell(each: PreparedQuestion) -> str:

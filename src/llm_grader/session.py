@@ -68,10 +68,11 @@ class WorkerPool:
         sandbox: sandbox of the workers.
         limits: limits of each worker.
         n_spares: number of workers to keep ready.
+        n_expected: number of workers that will be acquired if none breaks; no spare is started beyond it.
     """
 
-    def __init__(self, sandbox: Sandbox, limits: Limits, n_spares: int = 1) -> None:
-        self.sandbox, self.limits, self.n_spares = sandbox, limits, n_spares
+    def __init__(self, sandbox: Sandbox, limits: Limits, n_spares: int = 1, n_expected: float = math.inf) -> None:
+        self.sandbox, self.limits, self.n_spares, self.n_expected = sandbox, limits, n_spares, n_expected
         self._spare_workers: deque[Worker] = deque()
         self._lock = threading.Lock()
 
@@ -85,6 +86,7 @@ class WorkerPool:
         for _ in range(2):
             with self._lock:
                 worker = self._spare_workers.popleft() if self._spare_workers else self.sandbox.start(self.limits)
+                self.n_expected -= 1
                 self._refill()
             try:
                 wire.receive(worker.reply_fd, time.monotonic() + STARTUP_SECONDS)
@@ -96,7 +98,7 @@ class WorkerPool:
         raise WorkerStartError(f"No worker could be started: {error}")
 
     def _refill(self) -> None:
-        while len(self._spare_workers) < self.n_spares:
+        while len(self._spare_workers) < min(self.n_spares, self.n_expected):
             self._spare_workers.append(self.sandbox.start(self.limits))
 
     def close(self) -> None:

@@ -13,8 +13,7 @@ from dataclasses import replace
 import pytest
 
 from groundwork import Refusal
-from llm_grader import key, sandbox, wire
-from llm_grader.classrun import LIMITS
+from llm_grader import classrun, key, sandbox, wire
 from llm_grader.context import GradingContext
 from llm_grader.reference_worker import ReferenceWorker
 from llm_grader.session import WorkerPool
@@ -36,7 +35,7 @@ class LendingPool(WorkerPool):
     """
 
     def __init__(self, confined):
-        super().__init__(confined, LIMITS, n_spares=0)
+        super().__init__(confined, classrun.LIMITS, n_spares=0)
         self._returned, self._numbers = [], itertools.count(10**6)
 
     def acquire(self):
@@ -74,6 +73,14 @@ class LendingPool(WorkerPool):
 def lending_pool(confined):
     with LendingPool(confined) as pool:
         yield pool
+
+
+@pytest.fixture
+def lent(lending_pool, monkeypatch):
+    """The sandbox of all classes that this process grades, with workers that serve one submission after another."""
+    monkeypatch.setattr(sandbox, "choose", lambda *given: (lending_pool.sandbox, []))
+    monkeypatch.setattr(classrun, "WorkerPool", lambda *given: contextlib.nullcontext(lending_pool))
+    return lending_pool.sandbox
 
 
 @pytest.fixture(scope="session")

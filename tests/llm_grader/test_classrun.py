@@ -5,13 +5,13 @@ import csv
 import hashlib
 import os
 import random
-import signal
 import sqlite3
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import hostile_notebooks as corpus
@@ -22,10 +22,12 @@ import llm_grader
 from groundwork import Refusal
 from llm_grader import classrun, context, marking, session, wire
 from llm_grader.__main__ import main, parser
+from llm_grader.journal import Journal
 from llm_grader.key import load, to_json
 from llm_grader.records import GRADED, NOT_GRADED
 from llm_grader.sandbox.processes import process_table, related_processes
 from llm_grader.sandbox.setuid import Unconfined
+from llm_grader.session import WorkerPool
 
 QUESTIONS = corpus.key().questions[:2]
 KEY = replace(corpus.key(), questions=QUESTIONS)
@@ -44,21 +46,14 @@ def out(tmp_path):
     return tmp_path / "marks"
 
 
-@pytest.fixture
-def lent(lending_pool, monkeypatch):
-    """The sandbox, with workers that serve one submission after another, of all runs of the class in this process."""
-    monkeypatch.setattr(classrun, "WorkerPool", lambda *given: contextlib.nullcontext(lending_pool))
-    return lending_pool.sandbox
-
-
 def hand_in(folder, *students):
     for student in students:
         (folder / f"{student}.ipynb").write_bytes(data(corpus.notebook()))
 
 
 def grade(folder, out, sandbox, key=KEY, seconds=6.0, **more):
-    said = []
-    found = classrun.grade(folder, key, out, sandbox, [], workers=2, seconds=seconds, log=said.append, **more)
+    said, more = [], {"workers": 2} | more
+    found = classrun.grade(folder, key, out, sandbox, [], seconds=seconds, log=said.append, **more)
     return {record.student: record for record in found}, said
 
 
@@ -86,42 +81,6 @@ def versioned(question, **changes):
 # Killed and stopped
 
 
-class Command:
-    """``python -m llm_grader grade`` in a process of its own."""
-
-    def __init__(self, popen, folder, out, key):
-        words = ("grade", str(folder), "--exercises", str(key), "--out", str(out), "--workers", "2", "--seconds", "6")
-        self.out = out
-        self.process = popen(
-            [sys.executable, "-m", "llm_grader", *words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=ALONE,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests in the background ignore it
-        )
-
-    def wait_for(self, n):
-        """Until so many records are in the journal."""
-        while self.process.poll() is None and (not (self.out / "journal.sqlite").exists() or len(rows(self.out)) < n):
-            time.sleep(0.02)
-        assert self.process.poll() is None, self.process.communicate()
-
-    def end(self, number):
-        """Send a signal; the processes that there were then."""
-        members = related_processes([self.process.pid], None, process_table())
-        self.process.send_signal(number)
-        return self.process.communicate(), members
-
-
-def vanish(members):
-    """Whether all these processes go, soon."""
-    latest = time.monotonic() + 60
-    while members & process_table().keys() and time.monotonic() < latest:
-        time.sleep(0.05)
-    return not members & process_table().keys()
-
-
 def test_hidden_cases_that_earn_nothing_are_named_before_the_grading(folder, out, lent, monkeypatch):
     monkeypatch.setattr(classrun, "preflight", lambda context: ["One case earns nothing.", "Another one too."])
     hand_in(folder, "Ada")
@@ -138,24 +97,44 @@ def key_file(tmp_path):
     return path
 
 
-def test_a_run_that_is_killed_or_stopped_is_completed_by_the_next(folder, out, key_file, popen, lent):
+def test_a_run_that_is_killed_or_stopped_is_completed_by_the_next(
+    folder, out, key_file, popen, lent, monkeypatch, capsys
+):
     students = [f"student {n}" for n in range(6)]
     hand_in(folder, *students)
-    chance = random.Random()
-    (killed := Command(popen, folder, out, key_file)).wait_for(1)
-    time.sleep(chance.uniform(0, 0.3))
-    _, members = killed.end(signal.SIGKILL)
-    assert len(members) > 1 and vanish(members)
+    words = ["grade", str(folder), "--exercises", str(key_file), "--out", str(out), "--workers", "1", "--seconds", "6"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    killed = popen([sys.executable, "-m", "llm_grader", *words], env=ALONE, text=True, **pipes)
+    while killed.poll() is None and not ((out / "journal.sqlite").exists() and rows(out)):
+        time.sleep(0.02)
+    time.sleep(random.uniform(0, 0.3))
+    assert killed.poll() is None, killed.communicate()
+    members = related_processes([killed.pid], None, process_table())
+    killed.kill()
+    killed.wait()
+    assert len(members) > 1
+    latest = time.monotonic() + 60
+    while members & process_table().keys():  # the workers end with the grader
+        assert time.monotonic() < latest
+        time.sleep(0.05)
     done = len(rows(out))
     assert 1 <= done < 6
 
-    (stopped := Command(popen, folder, out, key_file)).wait_for(done + 1)
-    (_, said), members = stopped.end(signal.SIGINT)
-    assert stopped.process.returncode == 130
+    def stop(journal, *given):
+        """What the keys Ctrl and C do, just after a new record."""
+        record(journal, *given)
+        if len(rows(out)) > done:
+            raise KeyboardInterrupt
+
+    record = Journal.record
+    capsys.readouterr()
+    with monkeypatch.context() as stopped:
+        stopped.setattr(Journal, "record", stop)
+        assert main(words) == 130
+    said = capsys.readouterr().err
     assert said.splitlines()[-1] == "Stopped. Run the same command again to continue." and "Traceback" not in said
-    assert vanish(members)
-    assert done < len(rows(out)) < 6
-    done = len(rows(out))
+    assert len(rows(out)) == done + 1 < 6
+    done += 1
 
     _, said = grade(folder, out, lent, load(key_file))
     assert said[0] == f"{done} of 6 submissions are already graded; {6 - done} are left."
@@ -372,7 +351,7 @@ cells._run_with_timeout = lambda *given: False
 def test_a_broken_sandbox_grades_nobody(folder, out, before, message):
     hand_in(folder, "Ada")
     with pytest.raises(Refusal, match=message):
-        grade(folder, out, StandIn(before))
+        grade(folder, out, StandIn(before), workers=1)
     assert rows(out) == [] and not (out / "marks.csv").exists()
 
 
@@ -404,7 +383,7 @@ def test_without_workers_a_submission_is_not_graded_and_tried_again(folder, out,
 
     def then_break(context):
         found = real(context)
-        context.pool.close()
+        broken.setattr(context.pool, "acquire", partial(WorkerPool.acquire, context.pool))  # which lends none
         broken.setattr(context.pool, "sandbox", StandIn("raise SystemExit('The machine is full.')"))
         return found
 

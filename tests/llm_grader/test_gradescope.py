@@ -23,7 +23,7 @@ def archive(tmp_path_factory):
     return gradescope.write_zip("attention", tmp_path_factory.mktemp("zip") / "autograder.zip")
 
 
-SMALL = ["hard_lookup", "stable_softmax", "causal_mask", "previous_token_head"]
+SMALL = ["hard_lookup", "stable_softmax", "causal_mask"]
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
 
 
 def test_a_notebook_is_graded_as_at_home_and_a_forged_result_counts_for_nothing(small_archive, confined, handed_in):
-    notebook = student.filled("hard_lookup", "causal_mask", "previous_token_head")
+    notebook = student.filled("hard_lookup", "causal_mask")
     student.edit(notebook, "causal_mask", "n_keys - n_queries", "0")
     student.add(student.duplicated(notebook, "hard_lookup"), FORGERY, at=1)
     found = gradescope.rehearse(small_archive, handed_in(notebook))
@@ -119,9 +119,8 @@ def test_a_notebook_is_graded_as_at_home_and_a_forged_result_counts_for_nothing(
     assert list(tests) == titles and "score" not in found
     assert {test["visibility"] for test in tests.values()} == {"after_published"}
     assert (tests["Hard lookup"]["score"], tests["Hard lookup"]["status"]) == (1, "passed")
-    assert tests["A head that looks one token back"]["score"] == 3
     assert 0 <= tests["Causal mask"]["score"] < 1 and "counted from the first key" in tests["Causal mask"]["output"]
-    assert sum(test["score"] for test in tests.values()) == 4 + tests["Causal mask"]["score"]
+    assert sum(test["score"] for test in tests.values()) == 1 + tests["Causal mask"]["score"]
     assert "2 cells" in found["output"]
 
 

@@ -1,5 +1,6 @@
 """Submissions through real workers: references, known mistakes, modules, caches, training, and what goes wrong."""
 
+from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,6 +79,12 @@ def test_hidden_cases_tell_right_from_wrong_whatever_is_drawn(context, where):
 def test_the_preflight_lets_a_sound_key_pass(context):
     course = context(COURSE)
     assert preflight.preflight(course) == []
+
+
+def test_a_stub_that_earns_points_is_refused(context, monkeypatch):
+    monkeypatch.setattr(preflight, "_stub_cell", lambda each: each.question.solution)
+    with pytest.raises(Refusal, match="attention/causal_mask: the untouched stub earns 1 of 1 points"):
+        preflight.preflight(context("attention", "causal_mask"))
 
 
 def test_properties_earn_apart_when_the_values_are_right(context):
@@ -178,6 +185,17 @@ def test_workers_that_do_not_get_ready_are_our_failure(context, confined, monkey
         pytest.raises(session.WorkerStartError, match="No worker could be started"),
     ):
         marks(replace(attention, pool=pool), solved(attention))
+
+
+def test_no_more_workers_are_kept_ready_than_are_expected(monkeypatch):
+    started, counts = [], []
+    box = Namespace(start=lambda limits: started.append(limits) or Namespace(reply_fd=0))
+    monkeypatch.setattr(session.wire, "receive", lambda *given: None)
+    pool = WorkerPool(box, LIMITS, n_spares=2, n_expected=4)
+    for _ in range(5):
+        pool.acquire()
+        counts.append(len(started))
+    assert counts == [3, 4, 4, 4, 5]
 
 
 def test_a_key_whose_own_parts_fail_is_refused(context):
@@ -310,16 +328,33 @@ def test_torch_compile_returns_what_it_is_given(context, decorator):
 
 
 BUSY = "while True:\n        pass"
-SLEEPS = "import time; time.sleep(1000)"
 FORKS = "import os\n    while True:\n        try:\n            os.fork()\n        except OSError:\n            pass"
 
 
-@pytest.mark.parametrize("body", [BUSY, SLEEPS, pytest.param(FORKS, marks=pytest.mark.slow)])
-def test_an_answer_without_end_is_unsure_until_it_has_run_again_alone(context, body):
-    attention = context("attention", "hard_lookup", "causal_mask", seconds=1.0)
-    answers = {each.question.id: Answer(i, each.question.function, True) for i, each in enumerate(attention.prepared)}
-    endless = f"def causal_mask(*arguments):\n    {body}\n"
-    submission = Submission(list(in_turn(attention, causal_mask=endless).values()), answers)
+@pytest.fixture
+def endless(context):
+    """Creates the context of two questions and a submission in which the body of the second answer never ends."""
+
+    def made(body):
+        attention = context("attention", "hard_lookup", "causal_mask", seconds=1.0)
+        ids = [each.question.id for each in attention.prepared]
+        answers = {ids[0]: Answer(0, "hard_lookup", True), ids[1]: Answer(1, "causal_mask", True)}
+        answer = f"def causal_mask(*arguments):\n    {body}\n"
+        return attention, Submission(list(in_turn(attention, causal_mask=answer).values()), answers)
+
+    return made
+
+
+def test_an_answer_that_waits_for_ever_is_unsure(endless):
+    attention, submission = endless("import time; time.sleep(1000)")
+    attention.complete(submission, found := {})
+    assert [mark.question for mark in found.values() if mark.unsure] == ["attention/causal_mask"]
+    assert found["attention/causal_mask"].category == "timed out"
+
+
+@pytest.mark.parametrize("body", [BUSY, pytest.param(FORKS, marks=pytest.mark.slow)])
+def test_an_answer_without_end_is_unsure_until_it_has_run_again_alone(endless, body):
+    attention, submission = endless(body)
     found: dict = {}
     attention.complete(submission, found)
     assert [mark.question for mark in found.values() if mark.unsure] == ["attention/causal_mask"]
@@ -373,7 +408,8 @@ def test_cells_that_wait_and_then_end_their_process_hold_the_class_up_for_a_limi
 
 def test_a_runner_that_an_answer_stops_does_not_use_up_the_time_of_the_others(context, monkeypatch):
     monkeypatch.setattr(session, "WALL_SECONDS", 1000.0)
-    monkeypatch.setattr(session, "STALL_SECONDS", 2.0)
+    monkeypatch.setattr(session, "FIRST_LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(session, "STALL_SECONDS", 1.0)
     attention = context("attention", "hard_lookup", "causal_mask", "split_heads", seconds=1.0)
     stops = "def causal_mask(*arguments):\n    import os\n    os.kill(os.getppid(), 19)\n"
     found = marks(attention, in_turn(attention, causal_mask=stops))

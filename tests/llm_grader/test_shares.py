@@ -1,6 +1,5 @@
 """A class that several machines grade: each its share, killed and repeated, and the marks are those of one machine."""
 
-import contextlib
 import csv
 import os
 import shutil
@@ -20,7 +19,7 @@ from student_notebooks import answer, data
 
 import llm_grader
 from groundwork import Refusal
-from llm_grader import classrun, sandbox, shares
+from llm_grader import shares
 from llm_grader.__main__ import main
 from llm_grader.journal import Journal
 from llm_grader.key import to_json
@@ -143,10 +142,8 @@ def words(course, command, out, *more):
 
 
 @pytest.fixture
-def here(lending_pool, monkeypatch, capsys):
+def here(lent, capsys):
     """Runs a command in this process; returns its exit status, what it prints and what went wrong."""
-    monkeypatch.setattr(sandbox, "choose", lambda *given: (lending_pool.sandbox, []))
-    monkeypatch.setattr(classrun, "WorkerPool", lambda *given: contextlib.nullcontext(lending_pool))
 
     def here(*given):
         capsys.readouterr()
@@ -160,21 +157,18 @@ def marks(out):
         return {row["student"]: row for row in csv.DictReader(file)}
 
 
-def test_tasks_at_once_one_killed_and_repeated_give_the_marks_of_one_machine(course, popen, here):
-    """The tasks are processes of their own, and what follows runs in this one."""
+def test_tasks_of_which_one_is_killed_and_repeated_give_the_marks_of_one_machine(course, popen, here):
+    """The one that is killed is a process of its own, and everything else runs in this one."""
     out, killed = course / "marks", shares.number_of(CLASS[0], N)
     options = ("--workers", "1", "--seconds", "20", "--task")
-    command, pipes = [sys.executable, "-m", "llm_grader"], {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    tasks = {
-        i: popen([*command, *words(course, "grade", out, *options, f"{i}/{N}")], env=ALONE, **pipes)
-        for i in range(1, N + 1)
-    }
-    while tasks[killed].poll() is None and not (out / "tasks" / f"{killed}-of-{N}" / "journal.sqlite").exists():
+    command = [sys.executable, "-m", "llm_grader", *words(course, "grade", out, *options, f"{killed}/{N}")]
+    task = popen(command, env=ALONE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while task.poll() is None and not (out / "tasks" / f"{killed}-of-{N}" / "journal.sqlite").exists():
         time.sleep(0.02)
-    tasks[killed].send_signal(signal.SIGKILL)
-    for number, task in tasks.items():
-        said = task.communicate(timeout=600)
-        assert task.returncode == (-signal.SIGKILL if number == killed else 0), said
+    task.kill()
+    said = task.communicate(timeout=600)
+    assert task.returncode == -signal.SIGKILL, said
+    assert here(course, "grade", out, *options, f"{N + 1 - killed}/{N}")[0] == 0
 
     mine = [student for student in CLASS if shares.number_of(student, N) == killed]
     assert 0 < len(mine) < len(CLASS)

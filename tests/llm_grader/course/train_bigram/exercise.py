@@ -7,21 +7,21 @@ from llm_anatomy.shapes import Int, Tensor
 def train_bigram(pairs: Int[Tensor, "n_pairs 2"], n_vocab: int) -> dict[str, Tensor]:
     """A trained table of logits, by the name of logits."""
     table = torch.zeros(n_vocab, n_vocab, requires_grad=True)
+    for _ in range(100):
+        (gradient,) = torch.autograd.grad(cross_entropy(table[pairs[:, 0]], pairs[:, 1]), table)
+        table = (table - 10 * gradient).detach().requires_grad_()
+    return {"logits": table.detach()}
+
+
+def accepted_adam(pairs, n_vocab):
+    """Adam, with small steps."""
+    table = torch.zeros(n_vocab, n_vocab, requires_grad=True)
     optimizer = torch.optim.Adam([table], lr=0.1)
     for _ in range(200):
         loss = cross_entropy(table[pairs[:, 0]], pairs[:, 1])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    return {"logits": table.detach()}
-
-
-def accepted_gradient_descent(pairs, n_vocab):
-    """Plain gradient descent, with large steps."""
-    table = torch.zeros(n_vocab, n_vocab, requires_grad=True)
-    for _ in range(400):
-        (gradient,) = torch.autograd.grad(cross_entropy(table[pairs[:, 0]], pairs[:, 1]), table)
-        table = (table - 5 * gradient).detach().requires_grad_()
     return {"logits": table.detach()}
 
 

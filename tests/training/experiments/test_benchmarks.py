@@ -2,6 +2,7 @@
 
 import csv
 from collections import Counter
+from itertools import permutations
 
 import pytest
 import torch
@@ -115,7 +116,8 @@ def test_orders_change_the_answers_of_a_model_that_looks_at_one_example_alone():
             assert accuracy == float(order[-position] in (0, 1))  # the two that are right and of the same kind
 
 
-def test_a_model_before_training_is_no_better_than_chance():
+def test_a_model_before_training_is_no_better_than_chance(monkeypatch):
+    monkeypatch.setattr(benchmarks, "N_ORDER_QUESTIONS", 100)
     assert 0.3 < sum(accuracy_by_order(order_model(0)).values()) / 120 < 0.7
 
 
@@ -124,7 +126,8 @@ def test_a_model_before_training_is_no_better_than_chance():
 
 def test_the_command_writes_tables_and_goes_on_after_an_interruption(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(benchmarks, "N_PLANTED", 12)
-    monkeypatch.setattr(benchmarks, "N_ORDER_QUESTIONS", 5)
+    by_order = {order: order.index(2) / 4 for order in permutations(range(N_EXAMPLES))}
+    monkeypatch.setattr(benchmarks, "accuracy_by_order", lambda model: by_order)
     monkeypatch.setattr(benchmarks, "bits_per_byte", lambda model: model.config.d_model / 1000)
     monkeypatch.setattr(story_tasks, "N_STORIES", 20)
     monkeypatch.setattr(story_tasks, "STORED", ("story_learned",))
@@ -143,6 +146,9 @@ def test_the_command_writes_tables_and_goes_on_after_an_interruption(tmp_path, m
     models += [(scheme, "0", "4") for scheme in SCHEMES[1:]]
     written = list(csv.reader((tmp_path / f"{NAME}_models.csv").read_text().splitlines()))[1:]
     assert Counter(map(tuple, written)) == Counter((*model, "0.0640") for model in models)
+    orders = list(csv.reader((tmp_path / f"{NAME}_orders.csv").read_text().splitlines()))[1:]
+    assert {tuple(row[:2]) for row in orders} == {("still", "4"), ("drifting", "4")}
+    assert {tuple(map(float, row[3:])) for row in orders} == {(0.5, 0.0, 1.0, 0.0, 0.25, 0.5, 0.75, 1.0)}
     contamination = (tmp_path / f"{NAME}_contamination.csv").read_text().splitlines()
     assert len(contamination) == 1 + len(COPIES) * 3
 

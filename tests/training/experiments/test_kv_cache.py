@@ -221,7 +221,8 @@ def test_the_command_writes_the_tables(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(kv_cache, "EXTRA_LRS", (0.01,))
     monkeypatch.setattr(kv_cache, "KV_HEADS", (2,))
     monkeypatch.setattr(kv_cache, "N_VALIDATION", n_validation)
-    monkeypatch.setattr(kv_cache, "N_TEST", 20)
+    asked = []
+    monkeypatch.setattr(kv_cache, "recall", lambda *job, **rate: asked.append((job, rate)) or [0.5] * DISTANCE)
     monkeypatch.setattr(kv_cache, "DEPTHS", (1,))
     monkeypatch.setattr(kv_cache, "WINDOWS", {1: (4, None), 4: (8,)})
     out = tmp_path / "new"
@@ -234,6 +235,13 @@ def test_the_command_writes_the_tables(tmp_path, monkeypatch, capsys):
     assert len(tables[f"{NAME}_tuning"]) == 2 * 5 and len(tables[f"{NAME}_uptraining"]) == 2 * (5 * 4 - 1 + 2 + 4)
     assert len(tables[f"{NAME}_distance"]) == 2 * 3 * DISTANCE
     assert len(tables[f"{NAME}_relay"]) == 2 * DISTANCE
+    wanted = [
+        ((w, 1, n, seed, kv_cache._task_steps(n, 2)), {}) for n, w in ((1, 4), (1, None), (4, 8)) for seed in (0, 1)
+    ]
+    n_items, window, n_layers = kv_cache.RELAY
+    n_long = 2 * kv_cache.RELAY_STEPS // kv_cache.N_STEPS
+    rate = {"max_lr": kv_cache.RELAY_LR}
+    assert asked == wanted + [((window, n_layers, n_items, seed, n_long), rate) for seed in (0, 1)]
     assert len(tables[f"{NAME}_sinks"]) == 2 * 2 * 11 * 4 and len(tables[f"{NAME}_first_token"]) == 2 * 2 * 2 * 8
     settings = {row["field"]: row["value"] for row in tables[f"{NAME}_experiment"]}
     assert settings["n_steps"] == "2" and settings["seeds"] == "0 1" and settings["test_tokens"] == "256"
@@ -292,9 +300,13 @@ def _stored_tuning():
     return [[row["start"], row["max_lr"], row["seed"], row["validation_loss"]] for row in table(f"{NAME}_tuning")]
 
 
-def test_stored_accuracies_are_computed_again():
-    steps = kv_cache.N_TASK_STEPS
-    accuracies = recall(4, 1, 1, 0, steps)
+def test_a_token_recalls_what_is_in_its_window():
+    accuracies = recall(4, 1, 1, 0, kv_cache.N_TASK_STEPS // 2)
     assert min(accuracies[:3]) > 0.9 and max(accuracies[3:]) < 0.3
+
+
+@pytest.mark.slow
+def test_stored_accuracies_are_computed_again():
+    accuracies = recall(4, 1, 1, 0)
     rows = results(f"{NAME}_distance", "accuracy", n_items=1, window=4, n_layers=1, seed=0)
     torch.testing.assert_close(torch.tensor(accuracies), rows, atol=0.05, rtol=0)

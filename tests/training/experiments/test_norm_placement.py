@@ -201,6 +201,15 @@ def test_a_command_writes_the_tables(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(norm_placement, "MAX_LRS", (0.004, 0.005))
     monkeypatch.setattr(norm_placement, "LONGER_LAYERS", 2)
     monkeypatch.setattr(norm_placement, "TRAINED_DEPTHS", {"post": (1, 2), "pre": (1,), "sandwich": (1,)})
+    numbers = {}
+
+    def told(arm, seed, rates, n_layers=None, d_model=32, n_steps=None):
+        """Instead of training: the losses and norms are numbers of what would be trained."""
+        asked = [(arm, seed, rate, n_layers, d_model, n_steps) for rate in rates]
+        found = [10.0 * numbers.setdefault(each, len(numbers)) for each in asked]
+        return [Run([n + i / 4 for i in range(n_steps)], [n + i for i in range(n_steps)], n / 10) for n in found]
+
+    monkeypatch.setattr(norm_placement, "run", told)
     out = tmp_path / "new"
     assert main(["experiment", "norm_placement", "--seeds", "0", "1", "--steps", "10", "--out", str(out)]) == 0
     assert str(out) in capsys.readouterr().out
@@ -214,16 +223,21 @@ def test_a_command_writes_the_tables(tmp_path, monkeypatch, capsys):
     assert len(tables["norm_placement_traces"]) == 2 * 2 * 2 * 2  # one rate is traced
     longer = tables["norm_placement_longer"]
     assert len(longer) == 2 * 2 * 2 and {(row["n_layers"], row["n_steps"]) for row in longer} == {("2", "40")}
-    trace = [
-        row
-        for row in tables["norm_placement_traces"]
-        if (row["placement"], row["seed"], row["warmup"]) == ("pre", "1", "0.25")
-    ]
-    result = run("pre", 1, [(0.004, 0.25)], n_layers=1, n_steps=10)[0]
-    for row, first in zip(trace, (0, 5), strict=True):
-        assert int(row["step"]) == first + 5
-        assert float(row["loss"]) == pytest.approx(sum(result.losses[first : first + 5]) / 5, rel=1e-3)
-        assert float(row["gradient_norm"]) == pytest.approx(max(result.gradient_norms[first : first + 5]), rel=1e-2)
+    keys = ("placement", "seed", "max_lr", "warmup", "n_layers", "d_model", "n_steps")
+
+    def number(row, **known):
+        arm, seed, lr, warmup, *sizes = ({**row, **known}[key] for key in keys)
+        return numbers[arm, int(seed), (float(lr), float(warmup)), *map(int, sizes)]
+
+    for row in tables["norm_placement_runs"]:
+        assert float(row["test_loss"]) == number(row, n_steps=10)
+    for row in longer:
+        assert float(row["test_loss"]) == number(row, d_model=32)
+    for row in tables["norm_placement_traces"]:
+        first = 10 * number(row, n_layers=1, d_model=32, n_steps=10)
+        last = {"5": 4, "10": 9}[row["step"]]
+        assert float(row["gradient_norm"]) == pytest.approx(first + last, rel=1e-3)
+        assert float(row["loss"]) == pytest.approx(first + (last - 2) / 4, rel=1e-3)
 
 
 def test_the_stored_tables_are_those_of_the_defaults():

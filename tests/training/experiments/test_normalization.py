@@ -212,6 +212,7 @@ def test_a_loss_that_is_not_finite_ends_a_run():
 def test_a_command_writes_the_tables(tmp_path, monkeypatch, capsys):
     spirals = Setting(n_layers=2, task="spirals", lrs=(0.1, 0.3))
     monkeypatch.setattr(normalization, "SETTINGS", {"main": SMALL, "spirals": spirals})
+    monkeypatch.setattr(normalization, "MEASURED", (0.2, 0.5))
     out = tmp_path / "new"
     assert main(["experiment", "normalization", "--seeds", "0", "1", "--steps", "10", "--out", str(out)]) == 0
     assert str(out) in capsys.readouterr().out
@@ -222,7 +223,8 @@ def test_a_command_writes_the_tables(tmp_path, monkeypatch, capsys):
     for name, rows in tables.items():
         assert list(rows[0]) == list(table(name)[0])
     assert len(tables["normalization_losses"]) == 2 * (5 + 4)
-    assert len(tables["normalization_shift"]) == 18 * 5 and len(tables["normalization_smoothness"]) == 18 * 10
+    assert len(tables["normalization_shift"]) == 18 * 2 and len(tables["normalization_smoothness"]) == 18 * 4
+    assert {row["step"] for row in tables["normalization_shift"]} == {"2", "5"}
     settings = {row["field"]: row["value"] for row in tables["normalization_experiment"]}
     assert settings["n_steps"] == "10" and settings["seeds"] == "0 1"
 

@@ -27,8 +27,10 @@ from llm_anatomy.training.experiments.optimization import (
     N_STEPS,
     SCHEDULE_LRS,
     TOO_HIGH,
+    Measured,
     Setting,
     SpikingRun,
+    Trained,
     grid,
     is_shown,
     rewinds,
@@ -85,8 +87,8 @@ def test_the_losses_are_those_of_training_validation_and_test(monkeypatch):
     monkeypatch.setattr(optimization, "held_out_windows", lambda validation=False: windows[validation])
     model = small_model(0)
     expected = [1.25, *(next_token_loss(model, windows[which]) for which in (True, False))]
-    assert optimization.Trained(model, 1.25).losses() == [f"{loss:.4f}" for loss in expected]
-    assert optimization.Trained(model, math.nan).losses()[0] == "inf"
+    assert Trained(model, 1.25).losses() == [f"{loss:.4f}" for loss in expected]
+    assert Trained(model, math.nan).losses()[0] == "inf"
 
 
 def test_the_settings_of_the_grid_differ_from_each_other():
@@ -191,6 +193,30 @@ def test_gradients_are_clipped_in_one_cause_alone():
 
 
 def test_a_small_experiment_writes_all_tables(tmp_path, monkeypatch):
+    """Nothing is trained: the losses are numbers of what would be trained, so that each row must have its own."""
+    numbers, model = {}, small_model(0)
+
+    def number(*asked):
+        return numbers.setdefault(asked, len(numbers))
+
+    def train(settings, seed, ids, n_steps, batch_size=optimization.BATCH_SIZE):
+        return [Trained(model, number(setting, seed, len(ids), n_steps, batch_size)) for setting in settings]
+
+    class Run(SpikingRun):
+        def __init__(self, cause, seed, n_steps):
+            self.cause, self.n_steps, self.n_done, self.n_skipped, self.seed = cause, n_steps, 0, 0, seed
+            self.history = []
+
+        def step(self):
+            self.n_done += 1
+            self.history.append((self.cause, self.n_skipped))
+            return Measured(self.n_done, number(self.cause, self.n_skipped), 0.5, 0.25, 0.125)
+
+        def test_loss(self):
+            return number(self.seed, *self.history)
+
+    monkeypatch.setattr(optimization, "train_together", train)
+    monkeypatch.setattr(optimization, "SpikingRun", Run)
     monkeypatch.setattr(optimization, "held_out_windows", lambda validation=False: torch.arange(66).view(2, 33))
     monkeypatch.setattr(optimization, "CAUSES", ("data", "rate"))
     monkeypatch.setattr(optimization, "DECAYS", {"adam_l2": (0.001,), "adamw": (0.008,)})
@@ -205,25 +231,47 @@ def test_a_small_experiment_writes_all_tables(tmp_path, monkeypatch):
             head, *tables[name.removeprefix(f"{NAME}_")] = csv.reader(lines)
         assert head == columns
     assert {path.name for path in tmp_path.iterdir()} == {f"{name}.csv" for name in [*COLUMNS, f"{NAME}_experiment"]}
-    seeds, rates = ("0", "1"), ("0.01", "0.02")
-    cells = [(n, *cell) for n in ("16", "3000") for cell in (("none", "0.0"), ("adam_l2", "0.001"), ("adamw", "0.008"))]
-    wanted = [(n, method, lr, decay, seed) for n, method, decay in cells for lr in rates for seed in seeds]
-    assert Counter(tuple(row[:5]) for row in tables["grid"]) == Counter(wanted)
-    again = train_together([Setting(lr, "adam_l2", 0.001) for lr in (0.01, 0.02)], 1, training_ids(16), 12)
-    for lr, trained in zip(rates, again, strict=True):
-        (row,) = (row for row in tables["grid"] if row[:5] == ["16", "adam_l2", lr, "0.001", "1"])
-        assert [float(x) for x in row[5:]] == pytest.approx([float(x) for x in trained.losses()], abs=5e-3)
-    wanted = [(size, n, lr, seed) for size, n in (("4", "24"), ("8", "12")) for lr in rates for seed in seeds]
-    assert Counter(tuple(row[:4]) for row in tables["batch"]) == Counter(wanted)
-    tried = [(name, f"{warmup}", lr, seed) for name, warmup in warmed_schedules() for lr in rates for seed in seeds]
-    assert Counter(tuple(row[:4]) for row in tables["schedules"]) == Counter(tried)
-    wanted = [(cause, "", "", seed) for cause in ("none", "data clipped", "data", "rate") for seed in seeds]
-    for seed, rewound in (("0", "5"), ("0", "6"), ("0", "7"), ("1", "6")):
-        wanted += [(cause, rewound, skipped, seed) for cause in ("data", "rate") for skipped in "012"]
-        wanted += [("rate repaired", rewound, "0", seed)]
-    assert Counter(tuple(row[:4]) for row in tables["recoveries"]) == Counter(wanted)
-    steps = Counter((*row[:3], "0") for row in tables["spikes"])  # of the first seed
-    assert steps == {run: 12 - int(run[1] or 0) for run in wanted if run[3] == "0"}
+    seeds, rates, n_many = (0, 1), (0.01, 0.02), len(corpus().training)
+    losses = Trained(model, 0).losses()[1:]
+
+    def rows_of(wanted):
+        """The rows with these first columns, each with the number of its setting and the losses of the model."""
+        return Counter((*map(str, first), f"{numbers[asked]:.4f}", *losses) for first, asked in wanted.items())
+
+    cells = [(n, *cell) for n in (16, 3000) for cell in (("none", 0.0), ("adam_l2", 0.001), ("adamw", 0.008))]
+    wanted = {
+        (n, method, lr, decay, seed): (
+            Setting(lr, "adam_l2" if method == "adam_l2" else "adamw", decay), seed, {16: 4821, 3000: n_many}[n], 12, 8
+        )
+        for n, method, decay in cells for lr in rates for seed in seeds
+    }  # fmt: skip
+    assert Counter(map(tuple, tables["grid"])) == rows_of(wanted)
+    wanted = {
+        (size, n, lr, seed): (Setting(lr), seed, n_many, n, size)
+        for size, n in ((4, 24), (8, 12)) for lr in rates for seed in seeds
+    }  # fmt: skip
+    assert Counter(map(tuple, tables["batch"])) == rows_of(wanted)
+    wanted = {
+        (name, warmup, lr, seed): (Setting(lr, schedule=name, warmup=warmup), seed, n_many, 12, 8)
+        for name, warmup in warmed_schedules() for lr in rates for seed in seeds
+    }  # fmt: skip
+    assert Counter(map(tuple, tables["schedules"])) == rows_of(wanted)
+    runs = {
+        (cause, "", "", seed): [(cause, 0)] * 12 for cause in ("none", "data clipped", "data", "rate") for seed in seeds
+    }
+    for seed, rewound in ((0, 5), (0, 6), (0, 7), (1, 6)):
+        for cause in ("data", "rate"):
+            for skipped in (0, 1, 2):
+                history = [(cause, 0)] * rewound + [(cause, skipped)] * (12 - rewound)
+                runs[cause, rewound, skipped, seed] = history
+        runs["rate repaired", rewound, 0, seed] = [("rate", 0)] * rewound + [("rate repaired", 0)] * (12 - rewound)
+    assert Counter(map(tuple, tables["recoveries"])) == Counter(
+        (*map(str, run), f"{numbers[run[3], *history]:.4f}") for run, history in runs.items()
+    )
+    assert Counter(map(tuple, tables["spikes"])) == Counter(  # of the first seed, the steps after the rewind
+        (*map(str, run[:3]), str(step), f"{numbers[history[step - 1]]:.4g}", "0.5", "0.25", "0.125")
+        for run, history in runs.items() if run[3] == 0 for step in range((run[1] or 0) + 1, 13)
+    )  # fmt: skip
     with pytest.raises(ValueError, match="n_workers=0 must be at least 1"):
         optimization.experiment(tmp_path, n_workers=0)
 

@@ -42,7 +42,7 @@ def counted_rows(job):
     return {"losses": [[number, math.inf, "0.50"]]}
 
 
-@pytest.mark.parametrize("n_workers", [1, 2])
+@pytest.mark.parametrize("n_workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_an_experiment_that_was_stopped_goes_on_with_the_jobs_that_are_left(tmp_path, n_workers):
     columns, jobs = {"losses": ["seed", "rate", "loss"]}, [(str(tmp_path), number) for number in (1, 2, 3, 4)]
 

@@ -58,6 +58,7 @@ CHANGES = {
         "moe.router": "top_k_of_softmax",
         "moe.routed_scaling_factor": 2.0,
     },
+    "experts, dense layers only": {**EXPERTS, "moe.n_dense_layers": 3, "n_layers": 3},
     "experts, sigmoid": {**EXPERTS, "moe.router": "top_k_of_sigmoid"},
     "experts, sigmoid in groups": {
         **EXPERTS | {"moe.n_experts": 6},
@@ -96,8 +97,8 @@ CHANGES = {
     "clipped": dict(clip_qkv=2.0, n_kv_heads=2, qk_norm="per_head_weights"),
     "alibi, gentle": {"position": "alibi", "alibi.bias_max": 16},
     "multipliers": dict(embedding_multiplier=3.0, residual_multiplier=0.3, logit_multiplier=0.2),
-    "some layers turned": {"position": "rope", "rope.layers": (True, False)},
-    "some layers dense": {**EXPERTS, "moe.dense_layers": (1,)},
+    "some layers turned": {"position": "rope", "rope.layers": (True, True, False), "n_layers": 4},
+    "some layers dense": {**EXPERTS, "moe.dense_layers": (1, 3), "n_layers": 5},
     "sinks": dict(attention_sinks=True, n_kv_heads=2),
     "clamped": {"feedforward": "clamped_swiglu", "clamped_swiglu.alpha": 1.5, "clamped_swiglu.limit": 2.0},
     "experts, clamped, biases": {
@@ -124,12 +125,16 @@ CHANGES = {
         "rope.scaling.short_factor": (1.0, 1.0, 1.0),
         "rope.scaling.long_factor": (1.0, 2.0, 4.0),
     },
-    "windows": dict(window=3, layer_types=("sliding_attention", "full_attention"), n_layers=5),
+    "windows": dict(
+        window=3, layer_types=(*["sliding_attention"] * 2, "full_attention", "sliding_attention"), n_layers=7
+    ),
     **{
         f"windows, {p}": dict(window=3, position=p) for p in ("tupe", "shaw", "transformer_xl", "deberta", "deberta_v2")
     },
     "windows, latent": dict(window=3, **LATENT_ROPE),
-    "windows, encoder-decoder": dict(window=3, kind="encoder-decoder"),
+    "windows, encoder-decoder": dict(
+        window=3, kind="encoder-decoder", layer_types=("sliding_attention", "full_attention"), n_encoder_layers=3
+    ),
     "a window of one": dict(window=1, position="tupe"),
     "a window that holds all": dict(window=20),
     "unbounded": dict(n_ctx=None),

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from bookbinder import ROOT, myst
@@ -216,10 +217,15 @@ class Master:
 def _run(path: Path, source: str) -> dict:
     namespace = {"__name__": path.stem}
     try:
-        exec(compile(source, str(path), "exec"), namespace)
+        exec(_compiled(source, str(path)), namespace)
     except Exception as e:
         raise defect(path, f"it cannot be run: {type(e).__name__}: {e}") from e
     return namespace
+
+
+@lru_cache(maxsize=64)
+def _compiled(source: str, path: str) -> CodeType:
+    return compile(source, path, "exec")
 
 
 @lru_cache(maxsize=64)

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import threading
+from collections import defaultdict
 from contextlib import contextmanager
 from importlib.resources import files
 from urllib.parse import urlsplit
@@ -95,6 +96,7 @@ def profile(browser):
             made[key].new_page()  # kept open, and with it what the browser has compiled and stored
         return made[key]
 
+    of.idle = defaultdict(list)  # tabs in which tests have been: in a new one, a page takes twice the time
     return of
 
 
@@ -102,9 +104,13 @@ class Tab:
     """A tab, what it asks of other hosts, and the errors of its scripts."""
 
     def __init__(self, profile):
-        self.page, self.foreign, self.errors, self.origins = profile.new_page(), [], [], set()
+        self.page = profile.new_page()
+        self.forget()
         self.page.on("request", self._note)
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+
+    def forget(self):
+        self.foreign, self.errors, self.origins = [], [], set()
 
     def _note(self, request):
         address = urlsplit(request.url)
@@ -113,21 +119,37 @@ class Tab:
         if address.hostname and address.hostname not in ("127.0.0.1", "localhost"):
             self.foreign.append(request.url)
 
-    def open(self, address, width=1280, color_scheme="light", script=""):
+    def open(self, address, width=1280, color_scheme="light", script="", formulas=True):
         self.page.add_init_script(script)
+        if not formulas:
+            session = self.page.context.new_cdp_session(self.page)
+            session.send("Network.enable")
+            session.send("Network.setBlockedURLs", {"urls": ["*/mathjax/*"]})
         self.page.set_viewport_size({"width": width, "height": 844})
-        self.page.emulate_media(color_scheme=color_scheme)
+        self.page.emulate_media(media="null", color_scheme=color_scheme, reduced_motion="reduce")  # it costs much work
         self.page.goto(address)
         return self.page
 
+    def leave(self):
+        """Show nothing and forget what pages have stored; gives whether another test may use it."""
+        if not self.page.context.browser.is_connected() or self.page.is_closed():
+            return False
+        self.page.unroute_all()
+        self.page.goto("about:blank")
+        self._delete_what_is_stored()
+        return True
+
     def close(self):
         """Close it and forget what its pages have stored."""
-        if not self.page.context.browser.is_connected():
-            return
+        if self.page.context.browser.is_connected():
+            self._delete_what_is_stored()
+            self.page.close()
+
+    def _delete_what_is_stored(self):
         session = self.page.context.new_cdp_session(self.page)
         for origin in self.origins:
             session.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
-        self.page.close()
+        session.detach()
 
     def check(self):
         """Fail if a request would have left this machine, or a script has failed.
@@ -141,38 +163,48 @@ class Tab:
 
 @pytest.fixture
 def visit(profile):
-    """``visit(address, width=1280, color_scheme="light", **options of the profile)`` opens a page in a new tab.
+    """``visit(address, width=1280, color_scheme="light", **options of the profile)`` opens a page in a tab of its own.
 
-    ``script`` runs before the page's own, at each load.
+    ``script`` runs before the page's own, at each load. Without ``formulas``, none is drawn, which takes long.
     A request that would leave this machine is refused, and fails the test, as does an error in a script. What pages
     store is gone after the test.
     """
-    tabs = []
+    tabs, used = [], []
 
-    def open_page(address, width=1280, color_scheme="light", script="", **options):
-        tabs.append(Tab(profile(**options)))
-        return tabs[-1].open(address, width, color_scheme, script)
+    def open_page(address, width=1280, color_scheme="light", script="", formulas=True, **options):
+        key = profile(**options), formulas
+        idle = profile.idle[key]
+        tabs.append(idle.pop() if idle and not script else Tab(key[0]))
+        used.append((tabs[-1], None if script else key))
+        return tabs[-1].open(address, width, color_scheme, script, formulas)
 
     open_page.tabs = tabs
     yield open_page
-    for tab in tabs:
-        tab.close()
-    for tab in tabs:
-        tab.check()
+    try:
+        for tab, key in used:
+            if key and tab.leave():
+                profile.idle[key].append(tab)
+            else:
+                tab.close()
+        for tab in tabs:
+            tab.check()
+    finally:
+        for tab in tabs:
+            tab.forget()
 
 
 @pytest.fixture(scope="session")
 def breaches():
-    """``breaches(page)``: one line for each element that breaks a rule of axe-core."""
+    """``breaches(page, part="html")``: one line for each element in these parts that breaks a rule of axe-core."""
     pytest.importorskip("axe_playwright_python", reason="no axe-core: pip install -r requirements.txt")
     axe = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
 
-    def found(page):
+    def found(page, part="html"):
         page.evaluate("'axe' in window") or page.evaluate(axe + "; 0")
         options = {"runOnly": RULES, "resultTypes": ["violations"]}
         return [
             f"{rule['id']} ({rule['help']}): {node['html'][:200]}"
-            for rule in page.evaluate("options => axe.run(document, options)", options)["violations"]
+            for rule in page.evaluate("([part, options]) => axe.run(part, options)", [part, options])["violations"]
             if rule["id"] not in ACCEPTED
             for node in rule["nodes"]
         ]

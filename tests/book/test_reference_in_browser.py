@@ -1,4 +1,4 @@
-"""The API reference in a browser: it fits a phone, its formulas are drawn, and the search finds it and the chapters."""
+"""The API reference in a browser: it fits a phone, and the search finds it and the chapters."""
 
 import re
 
@@ -29,11 +29,6 @@ def test_no_page_is_wider_than_the_screen(look, widest):
             assert page.evaluate("document.documentElement.scrollWidth") <= width, name
             cut_off = "all => all.filter(sig => sig.scrollWidth > sig.clientWidth + 1).map(sig => sig.innerText)"
             assert page.locator("dt.sig").evaluate_all(cut_off) == []
-
-
-def test_a_formula_of_a_docstring_is_drawn(look):
-    page = look("book/api/layers/attention")
-    page.locator("dl.py mjx-container[display=true] mjx-math").first.wait_for()
 
 
 def test_the_search_finds_a_component_and_the_chapter_that_shows_it(site, visit):

@@ -57,6 +57,10 @@ EACH_KIND = {  # widgets whose controls are, together, of every kind and have ev
     "SoftDictionary",
     "TieModel",
 }
+PARTS = """() => [...document.querySelectorAll('.la-widget :is(text, .la-cell, :not(svg *))')].map(node => [
+    node.localName, node.getAttribute('class'), node.getAttribute('style')?.match(/--la-[a-z]+/g),
+    node.getAttributeNames().filter(name => /^(role|aria|tabindex)/.test(name)).sort()].join(' '))"""
+RESET = f"[...{FIGURE}.querySelectorAll('button')].find(button => button.textContent === 'Reset').click()"
 STATES = f"""states => {{
     const seen = states.map(values => {{
         for (const name in values) {FIGURE}.la.set(name, values[name]);
@@ -90,6 +94,12 @@ def tabs():
     yield opened
     for tab in opened:
         tab.close()
+
+
+@pytest.fixture(scope="module")
+def judged():
+    """The kinds of parts that widgets have shown and that break no rule."""
+    return set()
 
 
 @pytest.fixture
@@ -190,7 +200,7 @@ def test_markup_asks_nobody_and_is_light(example):
     assert len(gzip.compress(markup.encode())) < CARRIED.get(type(example).__name__, 12_000)
 
 
-@pytest.mark.parametrize("n_random", [2, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_random", [1, pytest.param(10, marks=pytest.mark.slow)])
 def test_the_page_computes_what_python_states(widget, stage, n_random):
     page, start = stage(widget), widget.values()
     stated = [(values, widget.outputs(), repr(widget)) for values in states(widget, n_random)]
@@ -207,10 +217,14 @@ def test_the_page_computes_what_python_states(widget, stage, n_random):
     page.wait_for_function("words => document.querySelector('.la-text').textContent === words", arg=repr(widget))
 
 
-def test_each_control_goes_to_an_end_by_a_key_and_the_picture_is_sound(widget, stage, breaches):
+def test_each_control_goes_to_an_end_by_a_key_and_the_picture_is_sound(widget, stage, breaches, judged):
+    """The rules are applied to widgets that have parts of a kind that no other has shown before."""
     page = stage(widget)
     assert not page.evaluate(SOUND)
-    assert breaches(page) == []
+    parts = set(page.evaluate(PARTS))
+    if parts - judged:
+        assert breaches(page, ".la-widget") == []
+        judged |= parts
     for name, control in widget.controls.items():
         label, (first, _, last) = control.label or name, ends_and_middle(widget, name)
         goal = first if now(page, name) == last else last
@@ -228,7 +242,7 @@ def test_each_control_goes_to_an_end_by_a_key_and_the_picture_is_sound(widget, s
             page.get_by_role("checkbox", name=label, exact=True).press("Space")
         assert now(page, name) == pytest.approx(goal), name
         assert not page.evaluate(SOUND), name
-        page.get_by_role("button", name="Reset").click(force=True)  # disabled at the start
+        page.evaluate(RESET)
 
 
 @pytest.mark.slow

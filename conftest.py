@@ -40,6 +40,12 @@ def pytest_collection():
         gc.enable()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """One worker more than there are cores, since tests of the browser and of the grader often wait."""
+    return (os.cpu_count() or 1) + 1
+
+
 LONG = ["test_types", "test_session", "test_corpus", "test_classrun", "test_masters", "test_gradescope"]
 LONG += ["test_sandbox", "test_parity", "test_package", "test_optimization", "test_ablation", "test_blind_spots"]
 # The book is built meanwhile, for these:

@@ -61,7 +61,7 @@ def offered(package: str) -> dict[str, str]:
     for name, module in re.findall(r"""["'](\w+)["']: *["']([\w.]+)["']""", text):
         found.update((name, whole) for whole in (module, f"{package}.{module}") if whole in modules())
     for node in statements(text):
-        if isinstance(node, ast.ImportFrom) and not node.level:
+        if isinstance(node, ast.ImportFrom):
             found |= {a.asname or a.name: resolve(node.module, a.name) for a in node.names if node.module != package}
     return found
 
@@ -86,7 +86,7 @@ def imported(path: Path) -> set[Path]:
     """The files of the repository that a file imports, anywhere in it, also under the names that packages offer."""
     text, names = read(path), set()
     for node in statements(text):
-        if isinstance(node, ast.ImportFrom) and not node.level:
+        if isinstance(node, ast.ImportFrom):
             names |= {node.module} | {resolve(node.module, alias.name) for alias in node.names}
         elif isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}

@@ -99,11 +99,11 @@ def mutants(master: Master, accepted: bool = True, most: int | None = None) -> l
     made, seen = [], set()
     for name, tree, of, place, new in wanted[:: max(1, math.ceil(len(wanted) / most))] if most else wanted:
         parent, field, index, node = place
-        _put(parent, field, index, new)
+        put(parent, field, index, new)
         try:
             text = ast.unparse(ast.fix_missing_locations(tree))
         finally:
-            _put(parent, field, index, node)
+            put(parent, field, index, node)
         if (name, text) in seen:
             continue
         seen.add((name, text))
@@ -134,9 +134,9 @@ def _all_changes(tree: ast.Module, kinds: dict[str, str]) -> Iterator[tuple]:
         if isinstance(top, ast.Import | ast.ImportFrom):
             continue
         of = getattr(top, "name", "") or ast.unparse(top)[:30]
-        for place in _places(top):
+        for place in places(top):
             parent, field, _, node = place
-            yield from ((of, place, new) for new in _changes(node, parent, field, kinds))
+            yield from ((of, place, new) for new in changes(node, parent, field, kinds))
 
 
 def _tiny(node: ast.AST) -> bool:
@@ -153,14 +153,14 @@ def _short(node: ast.AST) -> str:
     return " ".join(ast.unparse(node).split())
 
 
-def _put(parent: ast.AST, field: str, index: int | None, node: ast.AST) -> None:
+def put(parent: ast.AST, field: str, index: int | None, node: ast.AST) -> None:
     if index is None:
         setattr(parent, field, node)
     else:
         getattr(parent, field)[index] = node
 
 
-def _places(top: ast.AST) -> Iterator[tuple]:
+def places(top: ast.AST) -> Iterator[tuple]:
     for parent in ast.walk(top):
         for field, value in ast.iter_fields(parent):
             if field in {"annotation", "returns", "args", "decorator_list", "type_comment"} and isinstance(
@@ -169,13 +169,13 @@ def _places(top: ast.AST) -> Iterator[tuple]:
                 continue
             if isinstance(value, list):
                 for i, child in enumerate(value):
-                    if isinstance(child, ast.AST) and not _docstring(child):
+                    if isinstance(child, ast.AST) and not is_docstring(child):
                         yield parent, field, i, child
             elif isinstance(value, ast.AST):
                 yield parent, field, None, value
 
 
-def _docstring(node: ast.AST) -> bool:
+def is_docstring(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
@@ -198,7 +198,7 @@ def _called(node: ast.Call) -> str:
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
-def _changes(node: ast.AST, parent: ast.AST, field: str, kinds: dict[str, str]) -> Iterator[ast.AST]:
+def changes(node: ast.AST, parent: ast.AST, field: str, kinds: dict[str, str]) -> Iterator[ast.AST]:
     match node:
         case ast.Compare(comparators=[ast.Constant(value=str())]):  # nobody asks which of two texts is larger
             return

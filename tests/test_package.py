@@ -200,10 +200,8 @@ def _imports(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            package = dotted(path) if path.name == "__init__.py" else dotted(path).rpartition(".")[0]
-            base = ".".join(package.split(".")[: len(package.split(".")) - node.level + 1]) if node.level else ""
-            origin = ".".join(filter(None, [base, node.module]))
-            yield from (f"{origin}.{a.name}" if f"{origin}.{a.name}" in OURS else origin for a in node.names)
+            whole = (f"{node.module}.{alias.name}" for alias in node.names)
+            yield from (name if name in OURS else node.module for name in whole)
 
 
 def test_imports_go_down_only():

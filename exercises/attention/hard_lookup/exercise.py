@@ -101,9 +101,10 @@ def hidden_cases(generator):
             "values": torch.randn(n_keys, d_value, generator=generator),
         }
 
-    negative = {  # every score is below zero, and the best two are equal
+    # Every score is below zero, two scores of the last query are equal, and the last key has the smallest angle.
+    negative = {
         "queries": torch.tensor([[-1.0, -2.0], [-2.0, -1.0], [-3.0, -3.0]]),
-        "keys": torch.tensor([[5.0, 4.0], [1.0, 2.0], [2.0, 1.0], [3.0, 3.0], [9.0, 8.0]]),
+        "keys": torch.tensor([[5.0, 4.0], [1.0, 2.0], [2.0, 1.0], [3.0, 3.0], [9.0, 1.0]]),
         "values": torch.arange(20.0).reshape(5, 4),
     }
     return [negative, drawn(1, 6, 4, 3), drawn(9, 2, 3, 5), drawn(7, 11, 2, 6)]

@@ -115,9 +115,7 @@ class Recorded:
                     "JOIN file ON file.id = file_id WHERE file.path LIKE ?"
                 )
                 for test, bits in database.execute(query, (f"%/{name}",)):
-                    if lines is None or any(
-                        line // 8 < len(bits) and bits[line // 8] >> line % 8 & 1 for line in lines
-                    ):
+                    if lines is None or any(runs(bits, line) for line in lines):
                         found.add(test)
         instances, ordered = Counter(), []
         for test in sorted(found & self.seconds.keys(), key=self.seconds.__getitem__):

@@ -20,7 +20,7 @@ from groundwork import Refusal
 TEXT_SUFFIX = ".nb.md"
 EXTENSIONS = {"amsmath", "colon_fence", "deflist", "dollarmath"}
 FENCES = {"fence", "colon_fence"}
-YAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C is ten times faster
+YAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the one in C is faster
 MATH = {"math_block", "math_block_label"}
 ROLE_OR_CODE = r"(?<![`\\])(?:\{(?P<role>[a-zA-Z][\w:.+-]*)\})?(?P<ticks>`+)(?P<body>.+?)(?<!`)(?P=ticks)(?!`)"
 SPAN = re.compile(ROLE_OR_CODE + r"|\\[^\w\s]|(?<!\\)\$[^$]+?\$", re.DOTALL)

@@ -59,10 +59,8 @@ def html(root: Path = ROOT, out: Path | None = None) -> Path:
     for folder in (new, old, work):
         shutil.rmtree(folder, ignore_errors=True)
     try:
-        base = kept.foundation(root) if last else ""
         new.mkdir(parents=True)
-        if last:
-            take_up(last, work, base)
+        base = take_up(last, work, root) if last else ""
         run = _checked(root, work, base)
         if run.returncode and os.strerror(errno.ENOSPC) in run.stderr:
             raise Refusal("The book is not built: no space is left on the disk.")
@@ -89,19 +87,8 @@ def html(root: Path = ROOT, out: Path | None = None) -> Path:
 
 def _checked(root: Path, work: Path, base: str) -> subprocess.CompletedProcess:
     """Build the pages in ``work`` and check them meanwhile. Where there are problems, the build is given up."""
-    command = [
-        sys.executable,
-        "-c",
-        BUILD,
-        "build",
-        str(root),
-        "--path-output",
-        str(work),
-        "-W",
-        "-n",
-        "--keep-going",
-        "-q",
-    ]
+    command = [sys.executable, "-c", BUILD, "build", str(root), "--path-output", str(work)]
+    command += ["-W", "-n", "--keep-going", "-q"]
     with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as build:
         try:
             if found := problems(root, base=base):
@@ -113,14 +100,16 @@ def _checked(root: Path, work: Path, base: str) -> subprocess.CompletedProcess:
     return subprocess.CompletedProcess(command, build.returncode, stdout, stderr)
 
 
-def take_up(last: Path, work: Path, base: str) -> None:
-    """Copy the last build to where the next one works, if it stands on the same foundation."""
+def take_up(last: Path, work: Path, root: Path) -> str:
+    """Copy the last build to where the next one works, if it stands on the same foundation; return that digest."""
+    base = kept.foundation(root)
     if (last / BASE).exists() and (last / BASE).read_text() == base:
         shutil.copytree(last, work)
         # Addresses of styles and scripts have a checksum where the file was there before the page.
         shutil.rmtree(work / "_build/html/_static", ignore_errors=True)
     work.mkdir(exist_ok=True)
     (work / BASE).write_text(base)
+    return base
 
 
 def _warnings(text: str, root: Path) -> list[str]:

@@ -370,13 +370,9 @@ def record(folder: Path, n_workers: int) -> None:
     shutil.rmtree(clone)
 
 
-def interval(k: int, n: int, z: float = 1.96) -> tuple[float, float]:
-    """Wilson's interval, 95 %, of a share."""
-    middle, half = (k + z * z / 2) / (n + z * z), z / (n + z * z) * math.sqrt(k * (n - k) / n + z * z / 4)
-    return middle - half, middle + half
-
-
 def report(rows: list[dict]) -> str:
+    from llm_anatomy.evaluation.intervals import wilson_interval
+
     lines = ["| folder | faults | `make test` | only `.ci/run` | nothing |", "| --- | ---: | ---: | ---: | ---: |"]
     by_folder = defaultdict(Counter)
     for row in rows:
@@ -387,9 +383,9 @@ def report(rows: list[dict]) -> str:
     total = by_folder["all"]
     seen = total["make test"] + total[".ci/run"]
     if seen:
-        low, high = interval(total["make test"], seen)
-        share = total["make test"] / seen
-        lines += ["", f"Of what any test sees, `make test` sees {share:.1%} (95 % interval: {low:.1%} to {high:.1%})."]
+        share = wilson_interval(total["make test"], seen)
+        percent = f"{share.estimate:.1%} (95 % interval: {share.low:.1%} to {share.high:.1%})"
+        lines += ["", f"Of what any test sees, `make test` sees {percent}."]
     unseen = [f"- {row['name']}" for row in rows if not row["level"]]
     late = [f"- {row['name']} ({row['test']})" for row in rows if row["level"] == "slow"]
     return "\n".join([*lines, "", "Seen by nothing:", "", *unseen, "", "Seen by `.ci/run` alone:", "", *late, ""])

@@ -5,9 +5,10 @@
 1. The tests of `make test` run once in a clone, and for each its time and the lines that it runs are noted.
 2. Faults are drawn from all folders of ``src``: another operator, another constant, a branch that is always or never
    taken, a statement left out. For each, tests that run its line are tried, fast ones first, for at most a minute.
-3. What they do not see goes to all tests of the modules near it, notebooks included, and then to their slow tests.
-4. Faults in other files (scripts of the page, texts, masters, settings) are those of ``planted_faults.toml``, each with
+3. Faults in other files (scripts of the page, texts, masters, settings) are those of ``planted_faults.toml``, each with
    the tests that ought to see it.
+4. What is still unseen goes to all tests of the modules near it, notebooks included, and then to their slow tests. What
+   the same file calls harmless, with a reason, does not.
 
 A result is written when it is there, and a run that was stopped goes on. Sources are those of the last commit. The
 report is ``report.md`` in the folder. All of it takes about two hours on two cores.
@@ -37,7 +38,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 RECORD = "LLM_ANATOMY_RECORD"  # the folder into which a worker of pytest writes what its tests run
 SECONDS = 60  # for the tests that run a line
-LONGER = 600  # for all tests near it
+LONGER = 300  # for all tests near it
 MOST_TESTS = 500
 WARM = ("torch", "numpy", "matplotlib.pyplot", "einops", "hypothesis", "nbformat", "beartype", "jaxtyping", "psutil")
 LEVELS = {"make test": "make test", "near": "make test", "slow": ".ci/run", "": "nothing"}
@@ -243,10 +244,11 @@ def draw(n_faults: int, seed: int) -> list[Fault]:
     return faults
 
 
-def by_hand() -> list[dict]:
-    """The faults in files that are not Python, each with its ``file``, ``old`` and ``new`` text, and ``tests``."""
+def listed(kind: str) -> list[dict]:
+    """What ``planted_faults.toml`` has of a kind: of ``fault`` the ``file``, the ``old`` and ``new`` text, and
+    ``tests``; of ``harmless`` the ``file``, the ``change`` and the reason ``why``."""
     path = Path(__file__).with_suffix(".toml")
-    return tomllib.loads(path.read_text(encoding="utf-8"))["fault"] if path.exists() else []
+    return tomllib.loads(path.read_text(encoding="utf-8")).get(kind, [])
 
 
 # Step 3: the tests of a fault
@@ -323,31 +325,42 @@ def seen_by(clone: Path, name: str, text: str, levels: list[tuple]) -> tuple[str
         path.write_bytes(before)
 
 
+def name_of(fault: Fault | dict) -> str:
+    return fault.name if isinstance(fault, Fault) else f"{fault['file']}: {fault['old']} → {fault['new']}"
+
+
+def tried(clone: Path, fault: Fault | dict, deep: bool, recorded: Recorded) -> dict:
+    """The row of a fault: after its own tests, or with ``deep`` after all that are near it."""
+    begin, slow = time.monotonic(), ["-m", "slow or corpus"]
+    if isinstance(fault, Fault):
+        tests = recorded.tests(fault.file, None if fault.at_import else range(fault.line, fault.last_line + 1))
+        files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+        others = near(clone, fault.file) if deep else []
+        exercises = [name for name in others if name.endswith("exercises.ipynb")]  # run by .ci/run
+        lessons = [name for name in others if name not in exercises]
+        levels = [("make test", files, SECONDS, tests)] * bool(tests and not deep)
+        levels += [("near", ["--nbval", *lessons], LONGER)] * bool(lessons)
+        levels += [("slow", ["--nbval", *exercises], LONGER)] * bool(exercises)
+        levels += [("slow", [*slow, *lessons], LONGER)] * bool(lessons)
+        folder, name, text = fault.folder, fault.file, fault.text
+    else:
+        folder, name, tests = "not Python", fault["file"], fault["tests"].split()
+        before = (clone / name).read_text(encoding="utf-8")
+        assert fault["old"] in before, f"{name} has no {fault['old']!r}"
+        text = before.replace(fault["old"], fault["new"], 1)
+        levels = [("slow", [*slow, *tests], LONGER) if deep else ("make test", ["--nbval", *tests], LONGER)]
+    level, test = seen_by(clone, name, text, levels)
+    row = {"folder": folder, "name": name_of(fault), "n_tests": len(tests), "level": level, "test": test, "deep": deep}
+    return row | {"seconds": round(time.monotonic() - begin, 1)}
+
+
 def work(clone: Path, todo, done, recorded: Recorded) -> None:
     """Try faults from a queue in one clone, in forks of a process that has imported what is large."""
     os.chdir(clone)
     for module in WARM:
         __import__(module)
-    while (fault := todo.get()) is not None:
-        begin = time.monotonic()
-        if isinstance(fault, Fault):
-            lines = None if fault.at_import else range(fault.line, fault.last_line + 1)
-            tests = recorded.tests(fault.file, lines)
-            files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
-            others = near(clone, fault.file)
-            levels = [("make test", files, SECONDS, tests)] * bool(tests)
-            levels += [("near", ["--nbval", *others], LONGER), ("slow", ["-m", "slow or corpus", *others], LONGER)]
-            row = {"folder": fault.folder, "name": fault.name, "n_tests": len(tests)}
-            text, name = fault.text, fault.file
-        else:
-            name, tests = fault["file"], fault["tests"].split()
-            before = (clone / name).read_text(encoding="utf-8")
-            assert fault["old"] in before, f"{name} has no {fault['old']!r}"
-            text = before.replace(fault["old"], fault["new"], 1)
-            row = {"folder": "not Python", "name": f"{name}: {fault['old']} → {fault['new']}", "n_tests": len(tests)}
-            levels = [("make test", ["--nbval", *tests], LONGER), ("slow", ["-m", "slow or corpus", *tests], LONGER)]
-        level, test = seen_by(clone, name, text, levels)
-        done.put(row | {"level": level, "test": test, "seconds": round(time.monotonic() - begin, 1)})
+    while (task := todo.get()) is not None:
+        done.put(tried(clone, *task, recorded))
 
 
 # All of it
@@ -370,25 +383,57 @@ def record(folder: Path, n_workers: int) -> None:
     shutil.rmtree(clone)
 
 
-def report(rows: list[dict]) -> str:
+def read_rows(path: Path) -> dict[str, dict]:
+    """The last row of each fault by its name."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {row["name"]: row for row in map(json.loads, lines)}
+
+
+def report(rows: list[dict], harmless: dict[str, str]) -> str:
+    """A table of the folders, and what was not seen; ``harmless`` has the reasons by name."""
     from llm_anatomy.evaluation.intervals import wilson_interval
 
-    lines = ["| folder | faults | `make test` | only `.ci/run` | nothing |", "| --- | ---: | ---: | ---: | ---: |"]
+    lines = ["| folder | faults | `make test` | only `.ci/run` | nothing | harmless |", "| --- |" + " ---: |" * 5]
     by_folder = defaultdict(Counter)
     for row in rows:
         for folder in (row["folder"], "all"):
-            by_folder[folder][LEVELS[row["level"]]] += 1
+            level = "harmless" if not row["level"] and row["name"] in harmless else LEVELS[row["level"]]
+            by_folder[folder][level] += 1
     for folder, n in sorted(by_folder.items(), key=lambda each: (each[0] == "all", each[0])):
-        lines.append(f"| {folder} | {n.total()} | {n['make test']} | {n['.ci/run']} | {n['nothing']} |")
+        columns = (folder, n.total(), n["make test"], n[".ci/run"], n["nothing"], n["harmless"])
+        lines.append(f"| {' | '.join(map(str, columns))} |")
     total = by_folder["all"]
     seen = total["make test"] + total[".ci/run"]
     if seen:
         share = wilson_interval(total["make test"], seen)
         percent = f"{share.estimate:.1%} (95 % interval: {share.low:.1%} to {share.high:.1%})"
         lines += ["", f"Of what any test sees, `make test` sees {percent}."]
-    unseen = [f"- {row['name']}" for row in rows if not row["level"]]
-    late = [f"- {row['name']} ({row['test']})" for row in rows if row["level"] == "slow"]
-    return "\n".join([*lines, "", "Seen by nothing:", "", *unseen, "", "Seen by `.ci/run` alone:", "", *late, ""])
+    unseen = [row["name"] for row in rows if not row["level"]]
+    lists = {
+        "Seen by nothing": [name for name in unseen if name not in harmless],
+        "Seen by `.ci/run` alone": [f"{row['name']} ({row['test']})" for row in rows if row["level"] == "slow"],
+        "Harmless": [f"{name}: {harmless[name]}" for name in unseen if name in harmless],
+    }
+    for title, names in lists.items():
+        lines += ["", f"{title}:", "", *(f"- {name}" for name in names)]
+    return "\n".join([*lines, ""])
+
+
+def try_all(tasks: list[tuple], clones: list[Path], folder: Path) -> Iterator[dict]:
+    """The rows of these faults, as they come, from a process for each clone."""
+    context = multiprocessing.get_context("spawn")
+    todo, done = context.Queue(), context.Queue()
+    for task in [*tasks, *[None] * len(clones)]:
+        todo.put(task)
+    processes = [context.Process(target=work, args=(clone, todo, done, Recorded(folder))) for clone in clones]
+    for process in processes:
+        process.start()
+    for n in range(1, len(tasks) + 1):
+        row = done.get()
+        print(f"{n}/{len(tasks)} {LEVELS[row['level']]}: {row['name']} ({row['seconds']} s)", flush=True)
+        yield row
+    for process in processes:
+        process.join()
 
 
 def main() -> int:
@@ -410,31 +455,27 @@ def main() -> int:
         print("Running the tests of make test, to note which lines each of them runs.", flush=True)
         record(out / "lines", args.workers)
     path = out / f"results-{args.seed}.jsonl"
-    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    named = {fault.name: fault for fault in faults}
-    named |= {f"{fault['file']}: {fault['old']} → {fault['new']}": fault for fault in by_hand()}
-    left = [fault for name, fault in named.items() if name not in {row["name"] for row in rows}]
-    print(f"{len(rows)} faults are tried, {len(left)} are left.", flush=True)
-    context = multiprocessing.get_context("spawn")
-    todo, done, processes = context.Queue(), context.Queue(), []
+    named = {name_of(fault): fault for fault in [*faults, *listed("fault")]}
+    reasons = {(each["file"], each["change"]): each["why"] for each in listed("harmless")}
+    harmless = {f.name: reasons[f.file, f.change] for f in faults if (f.file, f.change) in reasons}
     os.environ["OMP_NUM_THREADS"] = "1"
-    for fault in [*left, *[None] * args.workers]:
-        todo.put(fault)
-    for i in range(args.workers):
-        clone = cloned(out / f"clone{i}", os.environ)
-        processes.append(context.Process(target=work, args=(clone, todo, done, Recorded(out / "lines"))))
-        processes[-1].start()
-    with path.open("a") as results:
-        for n in range(1, len(left) + 1):
-            row = done.get()
-            rows.append(row)
-            results.write(json.dumps(row) + "\n")
-            results.flush()
-            print(f"{n}/{len(left)} {LEVELS[row['level']]}: {row['name']} ({row['seconds']} s)", flush=True)
-    for process in processes:
-        process.join()
-    text = report([row for row in rows if row["name"] in named])
-    (out / "report.md").write_text(text)
+    clones = [cloned(out / f"clone{i}", os.environ) for i in range(args.workers)]
+    for deep in (False, True):
+        rows = read_rows(path)
+        left = [
+            fault
+            for name, fault in named.items()
+            if name not in rows
+            or (deep and not rows[name]["level"] and not rows[name]["deep"] and name not in harmless)
+        ]
+        print(f"{len(left)} faults for {'all tests near them' if deep else 'the tests that run them'}.", flush=True)
+        with path.open("a") as results:
+            for row in try_all([(fault, deep) for fault in left], clones, out / "lines"):
+                results.write(json.dumps(row) + "\n")
+                results.flush()
+        rows = read_rows(path)
+        text = report([rows[name] for name in named if name in rows], harmless)
+        (out / "report.md").write_text(text)
     print(text)
     return 0
 

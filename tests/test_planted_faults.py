@@ -106,5 +106,8 @@ def test_the_first_test_that_sees_a_fault_is_named(tmp_path):
 def test_lines_are_those_of_coverage_and_the_report_counts_what_was_seen():
     assert [line for line in range(24) if planted.runs(bytes([0b1000_0010, 1]), line)] == [1, 7, 8]
     row = {"folder": "src", "name": "a", "test": "t"}
-    text = planted.report([row | {"level": level} for level in ("make test", "near", "slow", "")])
-    assert "| src | 4 | 2 | 1 | 1 |" in text and "sees 66.7% (95 % interval: 20.8% to 93.9%)" in text
+    rows = [row | {"level": level} for level in ("make test", "near", "slow", "")]
+    text = planted.report([*rows, row | {"level": "", "name": "b"}], {"b": "It is the same.", "t": "Another."})
+    assert "| src | 5 | 2 | 1 | 1 | 1 |" in text and "sees 66.7% (95 % interval: 20.8% to 93.9%)" in text
+    lists = " ".join(text.partition("Seen by nothing:")[2].split())
+    assert lists == "- a Seen by `.ci/run` alone: - a (t) Harmless: - b: It is the same."

@@ -247,19 +247,21 @@ def test_few_wrong_answers_are_overlooked(master):
 
 @pytest.mark.slow
 @each_master
-def test_no_wrong_answer_is_overlooked_or_misnamed(master):
-    tried = Tried(master)
-    made = mutants.mutants(master, accepted=False, most=8 if master.id in HEAVY else None)
-    report(tried, chain(passing(tried, made), misnamed(tried, made), named_twice(tried, made)))
+class TestAllWrongAnswers:  # a class for each test, so that two processes share the work
+    def test_none_is_overlooked_or_misnamed(self, master):
+        tried = Tried(master)
+        made = mutants.mutants(master, accepted=False, most=8 if master.id in HEAVY else None)
+        report(tried, chain(passing(tried, made), misnamed(tried, made), named_twice(tried, made)))
 
 
 @pytest.mark.slow
 @each_master
-def test_a_sentence_names_all_that_lead_to_the_same_result(master):
-    if master.id in HEAVY:
-        pytest.skip("each answer takes seconds")
-    tried = Tried(master)
-    report(tried, named_twice(tried, mutants.mutants(master)))
+class TestAllAnswers:
+    def test_a_sentence_names_all_that_lead_to_the_same_result(self, master):
+        if master.id in HEAVY:
+            pytest.skip("each answer takes seconds")
+        tried = Tried(master)
+        report(tried, named_twice(tried, mutants.mutants(master)))
 
 
 # What was found

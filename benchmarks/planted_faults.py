@@ -369,7 +369,7 @@ def work(clone: Path, todo, done, recorded: Recorded) -> None:
 def cloned(folder: Path, environment: dict) -> Path:
     if not folder.exists():
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
-    environment["PYTHONPATH"] = os.pathsep.join(str(folder / name) for name in ("src", "tests", "benchmarks"))
+    environment["PYTHONPATH"] = os.pathsep.join(str(folder / name) for name in ("src", "tests", "."))
     return folder
 
 
@@ -377,7 +377,8 @@ def record(folder: Path, n_workers: int) -> None:
     """Run the tests of `make test` once, and note what they run."""
     environment = os.environ | {RECORD: str(folder)}
     clone = cloned(folder / "recorded", environment)
-    command = [sys.executable, "-m", "pytest", "-p", "planted_faults", "-n", str(n_workers), "--dist", "loadscope"]
+    options = ["-p", "benchmarks.planted_faults", "-n", str(n_workers), "--dist", "loadscope"]
+    command = [sys.executable, "-m", "pytest", *options]
     with (folder / "recorded.txt").open("w") as log:
         subprocess.run(command, cwd=clone, env=environment, stdout=log, stderr=subprocess.STDOUT)
     shutil.rmtree(clone)

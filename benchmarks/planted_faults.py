@@ -357,6 +357,8 @@ def tried(clone: Path, fault: Fault | dict, deep: bool, recorded: Recorded) -> d
 def work(clone: Path, todo, done, recorded: Recorded) -> None:
     """Try faults from a queue in one clone, in forks of a process that has imported what is large."""
     os.chdir(clone)
+    sys.path[:] = [*paths(clone), *(path for path in sys.path if ROOT not in Path(path).parents or ".venv" in path)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths(clone))
     for module in WARM:
         __import__(module)
     while (task := todo.get()) is not None:
@@ -366,17 +368,21 @@ def work(clone: Path, todo, done, recorded: Recorded) -> None:
 # All of it
 
 
-def cloned(folder: Path, environment: dict) -> Path:
+def paths(clone: Path) -> list[str]:
+    """Where modules of a clone are imported from."""
+    return [str(clone / name) for name in ("src", "tests", ".")]
+
+
+def cloned(folder: Path) -> Path:
     if not folder.exists():
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
-    environment["PYTHONPATH"] = os.pathsep.join(str(folder / name) for name in ("src", "tests", "."))
     return folder
 
 
 def record(folder: Path, n_workers: int) -> None:
     """Run the tests of `make test` once, and note what they run."""
-    environment = os.environ | {RECORD: str(folder)}
-    clone = cloned(folder / "recorded", environment)
+    clone = cloned(folder / "recorded")
+    environment = os.environ | {RECORD: str(folder), "PYTHONPATH": os.pathsep.join(paths(clone))}
     options = ["-p", "benchmarks.planted_faults", "-n", str(n_workers), "--dist", "loadscope"]
     command = [sys.executable, "-m", "pytest", *options]
     with (folder / "recorded.txt").open("w") as log:
@@ -460,7 +466,7 @@ def main() -> int:
     reasons = {(each["file"], each["change"]): each["why"] for each in listed("harmless")}
     harmless = {f.name: reasons[f.file, f.change] for f in faults if (f.file, f.change) in reasons}
     os.environ["OMP_NUM_THREADS"] = "1"
-    clones = [cloned(out / f"clone{i}", os.environ) for i in range(args.workers)]
+    clones = [cloned(out / f"clone{i}") for i in range(args.workers)]
     for deep in (False, True):
         rows = read_rows(path)
         left = [

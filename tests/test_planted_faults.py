@@ -70,6 +70,10 @@ def test_least():
 @pytest.mark.slow
 def test_limit():
     assert double([1, 2, 3]) == [2, 4]
+
+@pytest.mark.slow
+def test_broken():
+    assert double([3]) == [9]
 """
 RUN = """
 import sys
@@ -79,6 +83,7 @@ clone = Path.cwd()
 source = (clone / "module.py").read_text()
 order = ["test_module.py::test_least", "test_module.py::test_double[1]"]
 levels = [("make test", ["test_module.py"], 30, order), ("slow", ["-m", "slow", "test_module.py"], 30)]
+assert not any(planted_faults.seen_by(clone, "module.py", source, [("near", ["-m", "", "test_module.py"], 30)]))
 changes = [("2 * x", "2 + x"), ("x >= least", "x > least"), ("< LIMIT", "<= LIMIT"), ("x < ", "x != "), ("def ", "de ")]
 for old, new in changes:
     print(" ".join(planted_faults.seen_by(clone, "module.py", source.replace(old, new), levels)).strip())

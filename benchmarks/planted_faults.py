@@ -248,7 +248,7 @@ def draw(n_faults: int, seed: int) -> list[Fault]:
 
 def listed(kind: str) -> list[dict]:
     """What ``planted_faults.toml`` has of a kind: of ``fault`` the ``file``, the ``old`` and ``new`` text, and
-    ``tests``; of ``harmless`` the ``file``, the ``change`` and the reason ``why``."""
+    ``tests``; of ``harmless`` the ``name`` of a drawn fault and the reason ``why``."""
     path = Path(__file__).with_suffix(".toml")
     return tomllib.loads(path.read_text(encoding="utf-8")).get(kind, [])
 
@@ -413,7 +413,7 @@ def record(folder: Path, n_workers: int) -> None:
 
 def read_rows(path: Path) -> dict[str, dict]:
     """The last row of each fault by its name."""
-    lines = path.read_text().splitlines() if path.exists() else []
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     return {row["name"]: row for row in map(json.loads, lines)}
 
 
@@ -484,8 +484,7 @@ def main() -> int:
         record(out / "lines", args.workers)
     path = out / f"results-{args.seed}.jsonl"
     named = {name_of(fault): fault for fault in [*faults, *listed("fault")]}
-    reasons = {(each["file"], each["change"]): each["why"] for each in listed("harmless")}
-    harmless = {f.name: reasons[f.file, f.change] for f in faults if (f.file, f.change) in reasons}
+    harmless = {each["name"]: each["why"] for each in listed("harmless")}
     os.environ["OMP_NUM_THREADS"] = "1"
     clones = [cloned(out / f"clone{i}") for i in range(args.workers)]
     for deep in (False, True):

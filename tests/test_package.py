@@ -300,7 +300,10 @@ def test_the_wheel_holds_the_package_alone_with_its_data(tmp_path):
     assert wheel.stat().st_size - stored < 940_000 + 5_500 * (n_exercises - 40)
 
 
-@pytest.mark.parametrize("command", [["check"], ["format", "--check"]], ids=lambda c: c[0])
+ENCODING = ["check", "--preview", "--select", "PLW1514", "--exclude", "tests"]  # read UTF-8 on Windows, too
+
+
+@pytest.mark.parametrize("command", [["check"], ["format", "--check"], ENCODING], ids=["check", "format", "encoding"])
 def test_the_code_is_tidy(command):
     ruff = subprocess.run([sys.executable, "-m", "ruff", *command, "."], cwd=ROOT, capture_output=True, text=True)
     assert ruff.returncode == 0, ruff.stdout + ruff.stderr

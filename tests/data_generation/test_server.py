@@ -150,6 +150,7 @@ def test_a_chat_without_a_limit_fills_the_context(client):
         ({"top_p": 0}, "top_p", "top_p must be a number"),
         ({"n": 129}, "n", "n must be a number from 1 to 128"),
         ({"prompt": ["a"] * 129}, "n", "there are 129 choices"),
+        ({"prompt": ["a"] * 43, "n": 3}, "n", "there are 129 choices"),
         ({"stop": ["a"] * 5}, "stop", "at most four"),
         ({"stop": [""]}, "stop", "at most four"),
         ({"prompt": []}, "prompt", "a text, a list of ids"),

@@ -171,6 +171,7 @@ def test_llama_13b_is_ahead_of_gpt3_on_naturalquestions_at_each_shot_and_33b_of_
         (lambda: exact_interval(0, 0), "must be positive"),
         (lambda: mcnemar([1], [1, 0]), "first_right has 1 questions"),
         (lambda: mcnemar([1, 0.5], [1, 0]), "must be 0 or 1"),
+        (lambda: mcnemar([1, 0], [1, 2]), "must be 0 or 1"),
         (lambda: proportion_difference(80.1, 0.8, 10), "first=80.1 must be from 0 to 1"),
         (lambda: proportion_difference(0.1, 0.8, 10, correlation=2), "correlation=2 must be from -1 to 1"),
         (lambda: questions_needed(0.5, 0.5), "must differ"),

@@ -152,6 +152,10 @@ def test_dtypes_devices_and_gradients(kind, dtype, device):
     assert all(parameter.grad.abs().max() > 0 for parameter in layer.parameters())
 
 
+def test_the_weights_of_a_window_depend_on_the_token_alone_at_first():
+    assert not DynamicConvolution(D_MODEL, HEADS, width=3, causal=True).w_kernel.bias.any()
+
+
 @kinds
 def test_refuses_what_it_cannot_do(kind):
     layer, (x, _) = kind(D_MODEL, HEADS, width=3, causal=True), x_and_positions(dtype=torch.float32)

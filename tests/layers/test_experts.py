@@ -619,6 +619,10 @@ def test_compiles_without_a_graph_break(run_without_shape_checks):
             lambda: MixtureOfExperts(SoftmaxOfTopK(8, 4, 2), Experts(3, 8, 16, nn.ReLU())),
             "experts.n_experts=3 must be router.n_experts=4",
         ),
+        (
+            lambda: MixtureOfExperts(SoftmaxOfTopK(8, 4, 2), Experts(5, 8, 16, nn.ReLU())),
+            "experts.n_experts=5 must be router.n_experts=4",
+        ),
         (lambda: mixture(capacity_factor=0.0), "capacity_factor=0.0 must be above 0 and finite"),
         (lambda: mixture(capacity_factor=math.inf), "capacity_factor=inf must be above 0 and finite"),
         (lambda: mixture(capacity_factor=math.nan), "capacity_factor=nan must be above 0"),

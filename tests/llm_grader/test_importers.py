@@ -278,6 +278,13 @@ def test_what_otter_assign_writes_is_read_with_its_tests(tmp_path):
     namespace["half"] = lambda x: x
     with pytest.raises(AssertionError):
         exec(sources[1, 1].source, namespace)
+    within = nbformat.read(folder / "hw.ipynb", 4)
+    of_file = {}
+    exec((folder / "tests/q1.py").read_text(), of_file)
+    within.metadata["otter"] = {"tests": {"q1": of_file["test"]}}
+    nbformat.write(within, folder / "hw.ipynb")
+    (folder / "tests/q1.py").unlink()
+    assert otter.read(tmp_path / "dist").notebooks[0].questions[0] == first
 
 
 def test_tests_that_nbgrader_writes_itself_are_run(tmp_path):

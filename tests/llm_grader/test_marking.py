@@ -21,6 +21,7 @@ from llm_grader.marking import (
 )
 from llm_grader.records import Outcome, PreparedQuestion, Question
 from llm_grader.wire import DTYPES, Tensor
+from llm_grader.worker.calls import error_message
 
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
 rng = np.random.default_rng(3)
@@ -512,3 +513,8 @@ def test_right_values_before_a_bad_end_are_told_with_it():
     told = marked(answers(OUTPUTS), "timed out")
     assert told.category == "timed out" and told.points == 8.4
     assert told.feedback == f"{CATEGORIES['timed out']} {len(OUTPUTS)} of {len(OUTPUTS)} hidden cases are right."
+
+
+@pytest.mark.parametrize("error", [NotImplementedError("no kernel"), ValueError(), NotImplementedError()])
+def test_only_the_stubs_own_error_means_that_nothing_was_tried(error):
+    assert error_message(error)["untouched"] == (type(error) is NotImplementedError and not str(error))

@@ -92,7 +92,7 @@ def see_processes(target: Target) -> str:
 
 @attack("become root")
 def become_root(target: Target) -> str:
-    with open("/proc/self/status") as file:
+    with open("/proc/self/status", encoding="utf-8") as file:
         rights = [line for line in file if line.startswith(("CapPrm", "CapEff", "CapAmb")) and int(line.split()[1], 16)]
     return rights[0].strip() if rights else first_success([0], lambda uid: os.setresuid(uid, uid, uid))
 
@@ -155,9 +155,9 @@ def start_threads_past_limit(target: Target) -> str:
 @attack("be spared when memory runs out")
 def be_spared(target: Target) -> str:
     def spare(score: int) -> None:
-        Path("/proc/self/oom_score_adj").write_text(str(score))
+        Path("/proc/self/oom_score_adj").write_text(str(score), encoding="utf-8")
 
-    score = Path("/proc/self/oom_score_adj").read_text().strip()
+    score = Path("/proc/self/oom_score_adj").read_text(encoding="utf-8").strip()
     return f"its score is {score}" if score != "1000" else first_success([-1000, 0, 999], spare)
 
 

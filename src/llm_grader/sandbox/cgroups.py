@@ -89,7 +89,7 @@ def memory_for_this_process() -> int:
     found = [psutil.virtual_memory().total]
     for name in ("memory.max", "memory/memory.limit_in_bytes"):
         with contextlib.suppress(OSError, ValueError):  # the file does not exist, or it says "max"
-            found.append(int(Path("/sys/fs/cgroup", name).read_text()))
+            found.append(int(Path("/sys/fs/cgroup", name).read_text(encoding="utf-8")))
     return min(found)
 
 
@@ -97,7 +97,7 @@ def cpus_for_this_process() -> int:
     """Return how many CPUs this process may use, which is part of the machine's in a container."""
     found = [len(os.sched_getaffinity(0))]
     with contextlib.suppress(OSError, ValueError):
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="utf-8").split()
         found.append(int(quota) // int(period))
     return max(1, min(found))
 
@@ -109,9 +109,9 @@ def _parents() -> list[Path]:
     There is one of version 2, with a limit of memory if possible, and one of version 1 if only that limits memory.
     """
     version_1, version_2 = [], []
-    for mount in Path("/proc/self/mounts").read_text().splitlines():
+    for mount in Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines():
         _, folder, kind, options, *_ = mount.split()
-        for line in Path("/proc/self/cgroup").read_text().splitlines():
+        for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
             _, controllers, own = line.split(":", 2)
             path = Path(folder + own)
             if kind == "cgroup2" and not controllers:
@@ -127,7 +127,7 @@ def _parents() -> list[Path]:
 
 def _first_line(path: Path) -> str:
     try:
-        return path.read_text().partition("\n")[0]
+        return path.read_text(encoding="utf-8").partition("\n")[0]
     except OSError:
         return ""
 

@@ -119,7 +119,7 @@ def repositories(private: list[Path]) -> list[Path]:
 
 def _process_exists(name: str) -> bool:
     for pid in process_table():
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/comm") as file:
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/comm", encoding="utf-8") as file:
             if file.read().strip() == name:
                 return True
     return False

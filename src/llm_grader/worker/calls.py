@@ -137,7 +137,7 @@ def evaluate_in_child(answer: Callable, request: dict, send: Callable[[Any], Non
 
 
 def _cpu_ticks(pid: int) -> int:
-    with open(f"/proc/{pid}/stat") as file:
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
         fields = file.read().rpartition(")")[2].split()
     return int(fields[11]) + int(fields[12])
 

@@ -96,7 +96,7 @@ def run_cells(shell: InteractiveShell, request: dict, found: dict, on_start: Cal
 def memory_limit(memory: int) -> Iterator[None]:
     """Limit how many bytes this process may grow by, since memory that cells hold is missing for answers."""
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    with open("/proc/self/statm") as file:
+    with open("/proc/self/statm", encoding="utf-8") as file:
         soft = int(file.read().split()[0]) * resource.getpagesize() + memory
     resource.setrlimit(resource.RLIMIT_AS, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
     try:
@@ -108,7 +108,7 @@ def memory_limit(memory: int) -> Iterator[None]:
 def _is_ending(worker: int) -> bool:
     """Return whether the worker was killed or stopped by a cell, even if it has not noticed yet."""
     try:
-        with open(f"/proc/{worker}/status") as file:
+        with open(f"/proc/{worker}/status", encoding="utf-8") as file:
             fields = dict(line.split(":", 1) for line in file)
     except OSError:
         return True

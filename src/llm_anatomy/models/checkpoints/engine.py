@@ -444,7 +444,7 @@ def free_bytes(device: torch.device) -> int | None:
         return torch.cuda.mem_get_info(device)[0]
     if device.type != "cpu" or not Path("/proc/meminfo").is_file():
         return None
-    lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines())
     free, group = 1024 * int(lines["MemAvailable"].split()[0]), Path("/sys/fs/cgroup")
     try:
         bound = int((group / "memory.max").read_text()) - int((group / "memory.current").read_text())

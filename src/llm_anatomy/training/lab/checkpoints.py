@@ -571,7 +571,7 @@ def _lock(path: Path) -> Any:
         import fcntl
     except ImportError:  # Windows
         return None
-    file = open(path, "a+")  # noqa: SIM115, it stays open
+    file = open(path, "a+", encoding="utf-8")  # noqa: SIM115, it stays open
     until = time.monotonic() + LOCK_TIMEOUT_S
     while True:
         try:

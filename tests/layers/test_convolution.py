@@ -161,11 +161,11 @@ def test_refuses_what_it_cannot_do(kind):
     layer, (x, _) = kind(D_MODEL, HEADS, width=3, causal=True), x_and_positions(dtype=torch.float32)
     context = context_of_new_tokens(TOKENS)
     documents = CausalMask() & DocumentMask(torch.zeros(1, TOKENS, dtype=torch.long))
-    for mask in (documents, BidirectionalMask(), None):
+    for mask in (documents, BidirectionalMask()):
         with pytest.raises(ValueError, match="is not possible with causal=True"):
-            layer.attend(x, mask, context)
+            layer(x, mask, position_context=context)
     with pytest.raises(ValueError, match="has no cache"):
-        layer.attend(x, CausalMask(), context, cache=KVCache(1, 2, [(1, 1)]))
+        layer(x, CausalMask(), position_context=context, cache=KVCache(1, 2, [(1, 1)]))
     with pytest.raises(ValueError, match="has no cache"):
         layer.new_cache(1, 2)
     with pytest.raises(ValueError, match="n_heads=5 must divide d_model=12"):

@@ -153,6 +153,7 @@ class SelfAttention(MultiHeadAttention):
         mask: Bool[Tensor, "*#mask"] | Mask | None = None,
         *,
         positions: Int[Tensor, "#batch queries"] | None = None,
+        position_context: PositionContext | None = None,
         cache: KVCache | None = None,
         fused: bool | None = None,
         return_weights: bool = False,
@@ -168,25 +169,15 @@ class SelfAttention(MultiHeadAttention):
             positions: the positions of the tokens, -1 for padding. A :class:`~llm_anatomy.layers.masks.Mask` hides
                 padding, and a boolean tensor does not. By default 0, 1, 2, … or, with a cache, the positions that
                 follow its last token.
+            position_context: the positions of queries and keys as a model makes them, once for all its layers, in place
+                of ``positions``.
             cache: stores keys and values from one call to the next.
             fused: True requires the fused path, and raises a ValueError with the reason if there is none; False takes
                 the explicit path; None, the default, takes the fused path if there is one.
         """
         explicit = _takes_explicit_path(fused, return_weights, self.position, self.score_mod)
-        position_context = context_of_new_tokens(x.shape[1], positions, cache, x.device)
-        output, weights = self.attend(x, mask, position_context, cache=cache, explicit=explicit)
-        return output if weights is None or not return_weights else (output, weights)
-
-    def attend(
-        self,
-        x: Float[Tensor, "batch queries d_model"],
-        mask: Bool[Tensor, "*#mask"] | Mask | None,
-        position_context: PositionContext,
-        *,
-        cache: KVCache | None = None,
-        explicit: bool = False,
-    ) -> tuple[Float[Tensor, "batch queries d_model"], Float[Tensor, "batch heads queries keys"] | None]:
-        """Compute the output, and the weights if the explicit path is taken, for given positions."""
+        if position_context is None:
+            position_context = context_of_new_tokens(x.shape[1], positions, cache, x.device)
         _check_cache(cache, self.position)
         tables = position_context.tables(self.position, x.dtype)
         query = self._queries(x, position_context.query_positions, tables)
@@ -194,7 +185,8 @@ class SelfAttention(MultiHeadAttention):
         if cache is not None:
             key, value, key_positions = cache.append(key, value, positions=position_context.new_positions)
             position_context = position_context.with_keys(key_positions, cache.layout)
-        return self._mix(query, key, value, mask, position_context, explicit)
+        output, weights = self._mix(query, key, value, mask, position_context, explicit)
+        return (output, weights) if return_weights else output
 
 
 class CrossAttention(MultiHeadAttention):
@@ -219,6 +211,7 @@ class CrossAttention(MultiHeadAttention):
         *,
         positions: Int[Tensor, "#batch queries"] | None = None,
         context_positions: Int[Tensor, "#batch keys"] | None = None,
+        position_context: PositionContext | None = None,
         cache: KVCache | None = None,
         fused: bool | None = None,
         return_weights: bool = False,
@@ -233,36 +226,25 @@ class CrossAttention(MultiHeadAttention):
             mask, fused, return_weights: as in :class:`SelfAttention`.
             positions, context_positions: the positions of the tokens, -1 for padding, which a
                 :class:`~llm_anatomy.layers.masks.Mask` hides; by default 0, 1, 2, …
+            position_context: both, as a model makes them once for all its layers, in their place.
             cache: stores the keys and values of the context. The first call fills it; later calls take keys, values and
                 positions from it.
         """
         explicit = _takes_explicit_path(fused, return_weights, self.position, self.score_mod)
-        if cache is not None and cache.length:
-            context_positions = cache.read()[-1]
-        position_context = PositionContext(_positions(x, positions), _positions(context, context_positions))
-        output, weights = self.attend(x, context, mask, position_context, cache=cache, explicit=explicit)
-        return output if weights is None or not return_weights else (output, weights)
-
-    def attend(
-        self,
-        x: Float[Tensor, "batch queries d_model"],
-        context: Float[Tensor, "batch keys d_context"],
-        mask: Bool[Tensor, "*#mask"] | Mask | None,
-        position_context: PositionContext,
-        *,
-        cache: KVCache | None = None,
-        explicit: bool = False,
-    ) -> tuple[Float[Tensor, "batch queries d_model"], Float[Tensor, "batch heads queries keys"] | None]:
-        """Compute the output, and the weights if the explicit path is taken, for given positions."""
+        cached = cache.read() if cache is not None and cache.length else None
+        if position_context is None:
+            context_positions = context_positions if cached is None else cached[-1]
+            position_context = PositionContext(_positions(x, positions), _positions(context, context_positions))
         _check_cache(cache, self.position)
         query = self._queries(x, position_context.query_positions)
-        if cache is not None and cache.length:
-            key, value, _ = cache.read()
+        if cached is not None:
+            key, value, _ = cached
         else:
             key, value = self._keys_and_values(context, position_context.key_positions)
             if cache is not None:
                 cache.append(key, value, positions=position_context.key_positions)
-        return self._mix(query, key, value, mask, position_context, explicit)
+        output, weights = self._mix(query, key, value, mask, position_context, explicit)
+        return (output, weights) if return_weights else output
 
 
 def _positions(x: Tensor, given: Tensor | None) -> Tensor:

@@ -115,7 +115,7 @@ class LightweightConvolution(nn.Module):
         w_output: the output projection; one matrix by default.
 
     Raises:
-        ValueError: for sizes below one; if ``n_heads`` does not divide ``d_model``; in ``attend``, for a cache, and for
+        ValueError: for sizes below one; if ``n_heads`` does not divide ``d_model``; when called, for a cache, and for
             any mask but the plain one that agrees with ``causal``.
 
     Source: Wu et al. (2019), "Pay Less Attention with Lightweight and Dynamic Convolutions", section 3; GT-19.
@@ -149,35 +149,36 @@ class LightweightConvolution(nn.Module):
         raise ValueError(_no_cache(self))
 
     def forward(
-        self, x: Float[Tensor, "batch tokens d_model"], *, positions: Int[Tensor, "#batch tokens"] | None = None
-    ) -> Float[Tensor, "batch tokens d_model"]:
+        self,
+        x: Float[Tensor, "batch tokens d_model"],
+        mask: Mask | None = None,
+        *,
+        positions: Int[Tensor, "#batch tokens"] | None = None,
+        position_context: PositionContext | None = None,
+        cache: KVCache | None = None,
+        return_weights: bool = False,
+    ) -> Float[Tensor, "batch tokens d_model"] | tuple[Float[Tensor, "batch tokens d_model"], None]:
         """Mix each token with its neighbours.
 
         Args:
             x: the tokens.
-            positions: their positions, -1 for padding; by default there is no padding.
+            mask: the plain rule that agrees with ``causal``, or None, as a block passes it.
+            positions: the positions of the tokens, -1 for padding; by default there is no padding.
+            position_context: as in :class:`~llm_anatomy.layers.attention.SelfAttention`.
+            cache: None, since there is nothing to cache.
+            return_weights: whether to return ``(output, None)``, as there are no weights.
         """
-        mask = CausalMask() if self.causal else BidirectionalMask()
-        return self.attend(x, mask, context_of_new_tokens(x.shape[1], positions, device=x.device))[0]
-
-    def attend(
-        self,
-        x: Float[Tensor, "batch tokens d_model"],
-        mask: Mask | None,
-        position_context: PositionContext,
-        *,
-        cache: KVCache | None = None,
-        explicit: bool = False,
-    ) -> tuple[Float[Tensor, "batch tokens d_model"], None]:
-        """Compute the output for given positions, with the arguments of self-attention. There are no weights."""
+        if position_context is None:
+            position_context = context_of_new_tokens(x.shape[1], positions, device=x.device)
         if cache is not None:
             raise ValueError(_no_cache(self))
-        if mask not in ((CausalMask(),) if self.causal else (BidirectionalMask(), None)):
+        if mask not in (CausalMask() if self.causal else BidirectionalMask(), None):
             raise ValueError(f"mask={mask} is not possible with causal={self.causal}: a window has no other mask")
         u = F.glu(self.w_input(x))
         attention_mask = None if position_context.contiguous else position_context.query_positions >= 0
         neighbours = _with_neighbours(u, attention_mask, self.width, self.causal)
-        return self.w_output(self._convolve(u, neighbours)), None
+        output = self.w_output(self._convolve(u, neighbours))
+        return (output, None) if return_weights else output
 
 
 class DynamicConvolution(LightweightConvolution):

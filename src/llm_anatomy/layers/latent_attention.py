@@ -101,6 +101,7 @@ class LatentAttention(nn.Module):
         mask: Bool[Tensor, "*#mask"] | Mask | None = None,
         *,
         positions: Int[Tensor, "#batch queries"] | None = None,
+        position_context: PositionContext | None = None,
         cache: KVCache | None = None,
         absorbed: bool | None = None,
         return_weights: bool = False,
@@ -112,27 +113,13 @@ class LatentAttention(nn.Module):
 
         Args:
             x: the tokens.
-            mask, positions, cache, return_weights: as in :class:`~llm_anatomy.layers.attention.SelfAttention`.
+            mask, positions, position_context, cache, return_weights: as in
+                :class:`~llm_anatomy.layers.attention.SelfAttention`.
             absorbed: whether to use the absorbed form. By default, the form with fewer multiplications is used: the
                 expanded form for many tokens at once, the absorbed form for a few tokens over a long cache.
         """
-        position_context = context_of_new_tokens(x.shape[1], positions, cache, x.device)
-        output, weights = self.attend(
-            x, mask, position_context, cache=cache, absorbed=absorbed, explicit=return_weights
-        )
-        return output if weights is None or not return_weights else (output, weights)
-
-    def attend(
-        self,
-        x: Float[Tensor, "batch queries d_model"],
-        mask: Bool[Tensor, "*#mask"] | Mask | None,
-        position_context: PositionContext,
-        *,
-        cache: KVCache | None = None,
-        absorbed: bool | None = None,
-        explicit: bool = False,
-    ) -> tuple[Float[Tensor, "batch queries d_model"], Float[Tensor, "batch heads queries keys"] | None]:
-        """Compute the output, and the weights if they were formed, at positions that the model has already made."""
+        if position_context is None:
+            position_context = context_of_new_tokens(x.shape[1], positions, cache, x.device)
         query = rearrange(self.w_query(x), "batch queries (heads d) -> batch heads queries d", heads=self.n_heads)
         query, rotated_query = query.split([self.d_head, self.d_rotary], -1)
         latent, rotated_key = self.w_down(x)[:, None].split([self.d_latent, self.d_rotary], -1)  # one head for all
@@ -149,12 +136,13 @@ class LatentAttention(nn.Module):
         query, key, value = (self._absorbed if absorbed else self._expanded)(query, cached)
         query = torch.cat((query, rotated_query), -1)
         output, weights = _attend(
-            query, key, value, mask, position_context=position_context, scale=self.scale, explicit=explicit
+            query, key, value, mask, position_context=position_context, scale=self.scale, explicit=return_weights
         )
         if absorbed:  # W^UV sum_s a_ts c_s
             w_up_value = rearrange(self.w_up_value.weight, "(heads d) latent -> heads d latent", heads=self.n_heads)
             output = einsum(output[..., : self.d_latent], w_up_value, "b h queries latent, h d latent -> b h queries d")
-        return self.w_output(rearrange(output, "batch heads queries d -> batch queries (heads d)")), weights
+        output = self.w_output(rearrange(output, "batch heads queries d -> batch queries (heads d)"))
+        return output if weights is None else (output, weights)
 
     def _expanded(self, query: Tensor, cached: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         latent, rotated = cached.split([self.d_latent, self.d_rotary], -1)

@@ -236,6 +236,7 @@ class Synthesizer(nn.Module):
         mask: Bool[Tensor, "*#mask"] | Mask | None = None,
         *,
         positions: Int[Tensor, "#batch queries"] | None = None,
+        position_context: PositionContext | None = None,
         cache: KVCache | None = None,
         return_weights: bool = False,
     ) -> (
@@ -246,22 +247,11 @@ class Synthesizer(nn.Module):
 
         Args:
             x: the tokens.
-            mask, positions, cache, return_weights: as in :class:`~llm_anatomy.layers.attention.SelfAttention`.
+            mask, positions, position_context, cache, return_weights: as in
+                :class:`~llm_anatomy.layers.attention.SelfAttention`.
         """
-        position_context = context_of_new_tokens(x.shape[1], positions, cache, x.device)
-        output, weights = self.attend(x, mask, position_context, cache=cache)
-        return (output, weights) if return_weights else output
-
-    def attend(
-        self,
-        x: Float[Tensor, "batch queries d_model"],
-        mask: Bool[Tensor, "*#mask"] | Mask | None,
-        position_context: PositionContext,
-        *,
-        cache: KVCache | None = None,
-        explicit: bool = False,
-    ) -> tuple[Float[Tensor, "batch queries d_model"], Float[Tensor, "batch heads queries keys"]]:
-        """Compute the output and the weights, which are always formed, for given positions."""
+        if position_context is None:
+            position_context = context_of_new_tokens(x.shape[1], positions, cache, x.device)
         value = self._heads(self.w_value(x))
         query = self._heads(self.w_query(x)) if self.synthetic.reads_queries else value  # else only for its shape
         if cache is not None:
@@ -271,8 +261,8 @@ class Synthesizer(nn.Module):
         if self.position is not None:  # a bias of offsets, which takes no account of queries and keys
             scores = scores + self.position.bias(query, value, position_context)
         weights = _softmax(scores.expand(len(x), -1, -1, -1), mask, position_context)
-        output = rearrange(weights @ value, "batch heads queries d -> batch queries (heads d)")
-        return self.w_output(output), weights
+        output = self.w_output(rearrange(weights @ value, "batch heads queries d -> batch queries (heads d)"))
+        return (output, weights) if return_weights else output
 
     def _heads(self, x: Tensor) -> Tensor:
         return rearrange(x, "batch tokens (heads d) -> batch heads tokens d", heads=self.n_heads)

@@ -21,6 +21,7 @@ from einops import rearrange
 from torch import nn
 
 from llm_anatomy.config import Config, ModelConfig
+from llm_anatomy.layers._checks import _check_ids
 from llm_anatomy.layers._sharing import _own_once
 from llm_anatomy.layers.embeddings import TokenEmbedding, Unembedding
 from llm_anatomy.layers.normalization import RMSNorm
@@ -29,6 +30,7 @@ from llm_anatomy.layers.recurrent import Cell, ElmanCell, GRUCell, LayerStates, 
 from llm_anatomy.layers.residual import PreNorm
 from llm_anatomy.layers.state_space import MambaBlock, selective_scan_parallel
 from llm_anatomy.models.block import EncoderOutput, Stack
+from llm_anatomy.models.transformer import _last_tokens
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
 
 MambaStates = list[tuple[Float[Tensor, "batch d_inner kept"], Float[Tensor, "batch d_inner d_state"]]]
@@ -593,16 +595,26 @@ class MambaLM(nn.Module):
         return cls(**dataclasses.asdict(config))
 
     def forward(
-        self, ids: Int[Tensor, "batch tokens"], *, attention_mask: Bool[Tensor, "batch tokens"] | None = None
-    ) -> Float[Tensor, "batch tokens n_vocab"]:
+        self,
+        ids: Int[Tensor, "batch tokens"],
+        *,
+        attention_mask: Bool[Tensor, "batch tokens"] | None = None,
+        source: EncoderOutput | None = None,
+        cache: MambaCache | None = None,
+        logits_to_keep: int = 0,
+    ) -> Float[Tensor, "batch kept n_vocab"]:
         """Compute the logits of the token that follows each token.
 
         Args:
             ids: the token ids, at least one for each row.
             attention_mask: True for a token, False for padding, which must be on the left; by default there is no
                 padding.
+            source: must be None, since there is no encoder.
+            cache: from ``new_cache``; holds the states after the tokens read so far, and is updated.
+            logits_to_keep: for how many of the last tokens to compute logits; 0, the default, for all.
         """
-        x, _ = self._run_blocks(ids, None, attention_mask)
+        x, _ = self.hidden_states(ids, attention_mask=attention_mask, source=source, cache=cache)
+        x = _last_tokens(x, logits_to_keep)
         return x if self.unembedding is None else self.logits(x)
 
     def advance(
@@ -640,6 +652,7 @@ class MambaLM(nn.Module):
             source: must be None, since there is no encoder.
             cache: from ``new_cache``; holds the states after the tokens read so far, and is updated.
         """
+        _check_ids(ids, attention_mask=attention_mask)
         if source is not None:
             raise ValueError("source must be None: Mamba has no encoder")
         x, states = self._run_blocks(ids, None if cache is None else cache.states, attention_mask)
@@ -781,7 +794,7 @@ class MegaByte(nn.Module):
     def _read_patches(self, ids: Tensor) -> Float[Tensor, "batch_patches bytes d_byte"]:
         """The output of the global model, split into bytes, for each patch of ``ids`` and for the one that follows."""
         positions = torch.arange(ids.shape[1], device=ids.device)[None]
-        x = self.positions.embed(self.global_embedding(ids), positions)
+        x = self.positions(self.global_embedding(ids), positions)
         x = rearrange(x, "batch (patches bytes) d -> batch patches (bytes d)", bytes=self.patch_size)
         x = torch.cat((self.global_start.expand(len(x), 1, -1), x), 1)  # (batch, 1 + patches, d_global)
         x, _ = self.global_model(x)

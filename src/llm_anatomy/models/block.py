@@ -1,7 +1,7 @@
 """Blocks and stacks of blocks, through which the hidden states pass from the embeddings to the logits."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import nn
@@ -148,30 +148,32 @@ class Block(nn.Module):
         """
         if position_context is None:
             position_context = context_of_new_tokens(x.shape[1], cache=cache, device=x.device)
-        x, weights = self.attention_residual(
-            x,
-            self.attention.attend,
-            mask=mask,
-            position_context=position_context,
-            cache=cache,
-            explicit=return_weights,
+        x, weights = _with_record(
+            self.attention_residual(
+                x,
+                self.attention,
+                mask=mask,
+                position_context=position_context,
+                cache=cache,
+                return_weights=return_weights,
+            )
         )
         cross_weights = None
         if encoder_output is not None:
             if not hasattr(self, "cross_attention"):
                 raise ValueError("encoder_output must be None for a block without cross_attention")
-            x, cross_weights = self.cross_attention_residual(
-                x,
-                self.cross_attention.attend,
-                context=encoder_output.hidden_states,
-                mask=encoder_output.mask,
-                position_context=cross_position_context,
-                cache=cross_attention_cache,
-                explicit=return_weights,
+            x, cross_weights = _with_record(
+                self.cross_attention_residual(
+                    x,
+                    self.cross_attention,
+                    context=encoder_output.hidden_states,
+                    mask=encoder_output.mask,
+                    position_context=cross_position_context,
+                    cache=cross_attention_cache,
+                    return_weights=return_weights,
+                )
             )
-        x, routing = _with_routing(self.feedforward_residual(x, self.feedforward))
-        if not return_weights:  # some position schemes form the weights in any case
-            weights = cross_weights = None
+        x, routing = _with_record(self.feedforward_residual(x, self.feedforward))
         return x, BlockRecord(weights, cross_weights, routing)
 
 
@@ -222,13 +224,13 @@ class ParallelBlock(nn.Module):
         if position_context is None:
             position_context = context_of_new_tokens(x.shape[1], cache=cache, device=x.device)
         normed = self.attention_norm(x)
-        attention_output, weights = self.attention.attend(
-            normed, mask, position_context, cache=cache, explicit=return_weights
+        attention_output, weights = _with_record(
+            self.attention(normed, mask, position_context=position_context, cache=cache, return_weights=return_weights)
         )
         if self.feedforward_norm is not self.attention_norm:
             normed = self.feedforward_norm(x)
-        feedforward_output, routing = _with_routing(self.feedforward(normed))
-        record = BlockRecord(weights if return_weights else None, routing=routing)
+        feedforward_output, routing = _with_record(self.feedforward(normed))
+        record = BlockRecord(weights, routing=routing)
         return x + attention_output + feedforward_output, record
 
 
@@ -351,6 +353,7 @@ def _mask(window: int | None, causal: bool) -> Mask:
     return mask if window is None else mask & SlidingWindowMask(window)
 
 
-def _with_routing(result: Tensor | tuple[Tensor, RoutingRecord]) -> tuple[Tensor, RoutingRecord | None]:
-    """``(output, record)``: a mixture of experts returns both, other feed-forward layers return the output alone."""
+def _with_record(result: Tensor | tuple[Tensor, Any]) -> tuple[Tensor, Any]:
+    """``(output, record)``: a mixture of experts returns its routing beside the output, and attention its weights if
+    they are wanted; other layers return the output alone."""
     return result if isinstance(result, tuple) else (result, None)

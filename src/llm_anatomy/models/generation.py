@@ -75,6 +75,18 @@ class GenerativeModel(Protocol):
         """Make an empty cache for ``n_slots`` tokens, and for a source of ``n_source`` tokens."""
         ...
 
+    def __call__(
+        self,
+        ids: Int[Tensor, "batch tokens"],
+        *,
+        attention_mask: Bool[Tensor, "batch tokens"] | None = None,
+        source: EncoderOutput | None = None,
+        cache: Any = None,
+        logits_to_keep: int = 0,
+    ) -> Any:
+        """Read tokens into a cache from ``new_cache``, and compute the logits of the last ``logits_to_keep``."""
+        ...
+
     def hidden_states(
         self,
         ids: Int[Tensor, "batch tokens"],
@@ -118,8 +130,7 @@ def next_logits(
     ...     tuple(next_logits(model, torch.tensor([[1, 2, 3]]), model.new_cache(batch=1, n_slots=4)).shape)
     (1, 5)
     """
-    x, _ = model.hidden_states(ids, attention_mask=attention_mask, source=source, cache=cache)
-    return model.logits(x[:, -1:])[:, 0]
+    return model(ids, attention_mask=attention_mask, source=source, cache=cache, logits_to_keep=1)[:, 0]
 
 
 class _CachedModel:
@@ -152,8 +163,9 @@ class _CachedModel:
     @property
     def must_read_anew(self) -> bool:
         """Whether the cache is full, or no longer holds when the longest text gets one more token."""
-        if isinstance(self.model, Transformer) and isinstance(self.cache, ModelCache):
-            holds = self.model.reads_alike(self.cache.length, self.cache.length + 1)
+        model = getattr(self.model, "_orig_mod", self.model)  # that of torch.compile
+        if isinstance(model, Transformer) and isinstance(self.cache, ModelCache):
+            holds = model.reads_alike(self.cache.length, self.cache.length + 1)
             return self.n_free_slots == 0 or not holds
         return self.n_free_slots == 0
 

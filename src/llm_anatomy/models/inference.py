@@ -22,8 +22,10 @@ from einops import rearrange
 from torch import nn
 
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.layers._checks import _check_ids
 from llm_anatomy.layers._precision import _wide
 from llm_anatomy.layers.attention import SelfAttention
+from llm_anatomy.layers.embeddings import _check_bounds
 from llm_anatomy.layers.feedforward import FeedForward, GatedFeedForward
 from llm_anatomy.layers.kv_cache import KVCache, RollingKVCache
 from llm_anatomy.layers.masks import Mask
@@ -33,7 +35,7 @@ from llm_anatomy.layers.positions.base import PositionContext, PositionScheme
 from llm_anatomy.layers.positions.relative import ALiBi, alibi_slopes
 from llm_anatomy.layers.positions.rotary import HalfSplitRotary, InterleavedRotary, Rotary, multiply_pairs
 from llm_anatomy.models.block import Block, EncoderOutput, ParallelBlock
-from llm_anatomy.models.transformer import ModelCache, Transformer
+from llm_anatomy.models.transformer import ModelCache, Transformer, _last_tokens
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
 
 M = TypeVar("M", bound=nn.Module)
@@ -534,13 +536,13 @@ class _InferenceBlock(nn.Module):
         block = cast(Block, self.block)
         x = block.attention_residual(x, self._attend, reading=reading, cache=cache, table=table)
         if cross:
-            x, _ = block.cross_attention_residual(x, block.cross_attention.attend, **cross)
+            x = block.cross_attention_residual(x, block.cross_attention, **cross)
         return block.feedforward_residual(x, self._feed_forward)
 
     def _attend(self, x: Tensor, reading: _Reading, cache, table: Tensor | None) -> Tensor:
         if self.fused:
             return self.attention(x, reading, cache, table)
-        return cast(Any, self.attention).attend(x, self.rule, reading.context, cache=cache)[0]
+        return self.attention(x, self.rule, position_context=reading.context, cache=cache)
 
     def _feed_forward(self, x: Tensor) -> Tensor:
         output = self.feedforward(x)
@@ -667,14 +669,17 @@ class InferenceTransformer(nn.Module):
         attention_mask: Bool[Tensor, "batch tokens"] | None = None,
         source: EncoderOutput | Int[Tensor, "batch source"] | None = None,
         cache: InferenceCache | None = None,
-    ) -> Float[Tensor, "batch tokens n_vocab"]:
+        logits_to_keep: int = 0,
+    ) -> Float[Tensor, "batch kept n_vocab"]:
         """Compute the logits of the token that follows each token; the arguments are those of ``Transformer``."""
+        _check_ids(ids, attention_mask=attention_mask)
         self._check_source(source)
         source = self.encode(source) if isinstance(source, Tensor) else source
         if cache is None:
             n_source = None if source is None else source.hidden_states.shape[1]
             cache = self.new_cache(len(ids), ids.shape[1], n_source)
-        return self.logits(self.hidden_states(ids, attention_mask=attention_mask, source=source, cache=cache)[0])
+        x, _ = self.hidden_states(ids, attention_mask=attention_mask, source=source, cache=cache)
+        return self.logits(_last_tokens(x, logits_to_keep))
 
     @torch.no_grad()
     def encode(self, ids: Int[Tensor, "batch source"], attention_mask: Tensor | None = None) -> EncoderOutput:
@@ -692,6 +697,7 @@ class InferenceTransformer(nn.Module):
     ) -> tuple[Float[Tensor, "batch tokens d_model"], list]:
         """Read tokens into a cache, ``chunk`` at a time; the first result is the hidden states after the final norm,
         and the second, for the records of the model, is empty."""
+        _check_ids(ids, attention_mask=attention_mask)
         self._check_source(source)
         if len(ids) != len(cache.positions):
             raise ValueError(f"ids have {len(ids)} rows, and the cache has {len(cache.positions)}; they must be equal")
@@ -723,6 +729,7 @@ class InferenceTransformer(nn.Module):
 
     def _run(self, ids: Tensor, reading: _Reading, source: EncoderOutput | None = None):
         cache = reading.cache
+        _check_bounds("ids", ids, self.config.n_vocab)
         x = F.embedding(ids, self.model.embedding.weight)
         x = x if self.model.embedding.scale == 1 else x * self.model.embedding.scale
         if (table := cache.table(self.model.position, self._embedded)) is not None:

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.layers._checks import _check_ids
 from llm_anatomy.layers._sharing import _own_once
 from llm_anatomy.layers.embeddings import TokenEmbedding, Unembedding
 from llm_anatomy.layers.kv_cache import KVCache, RollingKVCache, context_of_new_tokens
@@ -111,8 +112,9 @@ class Transformer(nn.Module):
         segments: Int[Tensor, "#batch tokens"] | None = None,
         source: EncoderOutput | Int[Tensor, "batch source"] | None = None,
         cache: ModelCache | None = None,
+        logits_to_keep: int = 0,
         return_records: bool = False,
-    ) -> Float[Tensor, "batch tokens n_vocab"] | tuple[Float[Tensor, "batch tokens n_vocab"], list[BlockRecord]]:
+    ) -> Float[Tensor, "batch kept n_vocab"] | tuple[Float[Tensor, "batch kept n_vocab"], list[BlockRecord]]:
         """Compute the logits of the token that follows each token or, in an encoder, of each token itself.
 
         A model without an unembedding returns the hidden states, (batch, tokens, d_model), in place of logits.
@@ -127,6 +129,8 @@ class Transformer(nn.Module):
             source: for an encoder-decoder, the ids of the source if they hold no padding, or what ``encode`` returned
                 for them; only ``encode`` takes a mask of the source.
             cache: from ``new_cache``; holds the tokens read so far, to which the new ones are appended.
+            logits_to_keep: for how many of the last tokens to compute logits; 0, the default, for all. Reading a long
+                prompt needs those of its last token only, and the logits of all would take much memory.
             return_records: whether to return ``(logits, records)``, with one record for each block, which holds the
                 weights of its attention.
         """
@@ -139,6 +143,7 @@ class Transformer(nn.Module):
             cache=cache,
             return_weights=return_records,
         )
+        x = _last_tokens(x, logits_to_keep)
         output = x if self.unembedding is None else self.logits(x)
         return (output, records) if return_records else output
 
@@ -159,7 +164,7 @@ class Transformer(nn.Module):
             ids, attention_mask, documents, segments, source, cache: as in ``forward``.
             return_weights: whether the records hold the weights of attention.
         """
-        self._check_arguments(ids, source, cache)
+        self._check_arguments(ids, source, cache, attention_mask=attention_mask, documents=documents)
         mask = None
         if documents is not None:
             _check_documents(attention_mask=attention_mask, source=source, cache=cache)
@@ -194,6 +199,7 @@ class Transformer(nn.Module):
         """Run the encoder on a source, once for any number of calls of the decoder."""
         if self.encoder is None:
             raise ValueError(f"kind={self.config.kind!r} has no encoder for a source; it must be 'encoder-decoder'")
+        _check_ids(ids, attention_mask=attention_mask)
         self._check_length(ids.shape[1])
         positions = _positions(attention_mask)
         position_context = context_of_new_tokens(ids.shape[1], positions, device=ids.device)
@@ -233,12 +239,19 @@ class Transformer(nn.Module):
     ) -> Tensor:
         offset = self.config.learned.offset if self.config.learned else 0
         x = (self.embedding if embedding is None else embedding)(ids)
-        x = self.position.embed(x, position_context.query_positions.clamp(min=0) + offset)
+        x = self.position(x, position_context.query_positions.clamp(min=0) + offset)
         if self.segment_embedding is not None:
             x = x + self.segment_embedding(torch.zeros_like(ids) if segments is None else segments)
         return self.embedding_norm(x)
 
-    def _check_arguments(self, ids: Tensor, source: EncoderOutput | Tensor | None, cache: ModelCache | None) -> None:
+    def _check_arguments(
+        self,
+        ids: Tensor,
+        source: EncoderOutput | Tensor | None,
+        cache: ModelCache | None,
+        **masks: Tensor | None,
+    ) -> None:
+        _check_ids(ids, **masks)
         if (self.encoder is None) != (source is None):
             raise ValueError(f"source must be given for an encoder-decoder, and only then; kind={self.config.kind!r}")
         if cache is not None and self.config.kind == "encoder":
@@ -265,6 +278,13 @@ class Transformer(nn.Module):
     def _check_length(self, n_tokens: int) -> None:
         if self.config.n_ctx is not None and n_tokens > self.config.n_ctx:
             raise ValueError(f"{n_tokens} tokens are more than n_ctx={self.config.n_ctx}")
+
+
+def _last_tokens(x: Float[Tensor, "batch tokens d_model"], logits_to_keep: int) -> Float[Tensor, "batch kept d_model"]:
+    """The hidden states whose logits are computed: those of the last tokens, or all for 0."""
+    if logits_to_keep < 0:
+        raise ValueError(f"{logits_to_keep=} must be 0, for all tokens, or the number of the last tokens")
+    return x[:, -logits_to_keep:]
 
 
 def _positions(attention_mask: Tensor | None, cache: ModelCache | None = None) -> Tensor | None:

@@ -165,7 +165,7 @@ class PositionScheme(nn.Module):
 
     Attention calls them in this order, and names no scheme::
 
-        x      = position.embed(x, positions)                        # once, by the model, before the first layer
+        x      = position(x, positions)    # embed; once, by the model, before the first layer
         query  = position.rotate(query, positions); key likewise
         scores = query @ key.T * position.scale(d_head) + position.bias(query, key, context)
         output = softmax(scores) @ value + position.add_to_output(weights, context)
@@ -195,6 +195,12 @@ class PositionScheme(nn.Module):
     ) -> Float[Tensor, "batch tokens d_model"]:
         """Change the embeddings."""
         return x
+
+    def forward(
+        self, x: Float[Tensor, "batch tokens d_model"], positions: Int[Tensor, "#batch tokens"]
+    ) -> Float[Tensor, "batch tokens d_model"]:
+        """Change the embeddings, as ``embed`` does; the other three belong to attention, which calls them by name."""
+        return self.embed(x, positions)
 
     def tables(self, positions: Int[Tensor, "*batch tokens"], dtype: torch.dtype) -> tuple[Tensor, ...]:
         """Compute what ``rotate`` needs from the positions, for vectors of this dtype."""

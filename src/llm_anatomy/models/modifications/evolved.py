@@ -14,7 +14,7 @@ from llm_anatomy.layers.kv_cache import KVCache, context_of_new_tokens
 from llm_anatomy.layers.masks import Mask
 from llm_anatomy.layers.positions.base import PositionContext, PositionScheme
 from llm_anatomy.models import parts
-from llm_anatomy.models.block import BlockRecord, EncoderOutput
+from llm_anatomy.models.block import BlockRecord, EncoderOutput, _with_record
 from llm_anatomy.models.modifications.base import Modification, initialize_
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.shapes import Bool, Float, Tensor
@@ -165,11 +165,13 @@ class EvolvedEncoderBlock(nn.Module):
         context, attention_mask = _context(x, position_context, cache)
         x = self.gate_residual(x, self.gate)
         x = self.branches_residual(x, self.branches, attention_mask=attention_mask)
-        x, weights = self.attention_residual(
-            x, self.attention.attend, mask=mask, position_context=context, explicit=return_weights
+        x, weights = _with_record(
+            self.attention_residual(
+                x, self.attention, mask=mask, position_context=context, return_weights=return_weights
+            )
         )
         x = self.feedforward_residual(x, self.feedforward)
-        return x, BlockRecord(weights if return_weights else None)
+        return x, BlockRecord(weights)
 
 
 class EvolvedDecoderBlock(nn.Module):
@@ -228,24 +230,22 @@ class EvolvedDecoderBlock(nn.Module):
         """Return the hidden states after this block, and its record, which holds the weights of the second
         self-attention and cross-attention; the arguments are those of :class:`~llm_anatomy.models.block.Block`."""
         context, attention_mask = _context(x, position_context, cache)
-        own: dict[str, Any] = dict(mask=mask, position_context=context, explicit=return_weights)
+        own: dict[str, Any] = dict(mask=mask, position_context=context)
         cross: dict[str, Any] = dict(
             context=encoder_output.hidden_states,
             mask=encoder_output.mask,
             position_context=cross_position_context,
-            explicit=return_weights,
         )
         x = self.first_residual(
             x,
-            lambda normed: (
-                self.first_attention.attend(normed, **own)[0] + self.first_cross_attention.attend(normed, **cross)[0]
-            ),
+            lambda normed: self.first_attention(normed, **own) + self.first_cross_attention(normed, **cross),
         )
         x = self.branches_residual(x, self.branches, attention_mask=attention_mask)
-        x, weights = self.attention_residual(x, self.attention.attend, **own)
-        x, cross_weights = self.cross_attention_residual(x, self.cross_attention.attend, **cross)
+        own, cross = (options | dict(return_weights=return_weights) for options in (own, cross))
+        x, weights = _with_record(self.attention_residual(x, self.attention, **own))
+        x, cross_weights = _with_record(self.cross_attention_residual(x, self.cross_attention, **cross))
         x = self.feedforward_residual(x, self.feedforward)
-        return x, BlockRecord(weights, cross_weights) if return_weights else BlockRecord()
+        return x, BlockRecord(weights, cross_weights)
 
 
 def _self_attention(config: ModelConfig, position: PositionScheme) -> UncachedSelfAttention:

@@ -8,7 +8,7 @@ from torch import nn
 from llm_anatomy.layers.kv_cache import context_of_new_tokens
 from llm_anatomy.layers.masks import Mask
 from llm_anatomy.layers.positions.base import PositionContext
-from llm_anatomy.models.block import Block, BlockRecord, Stack
+from llm_anatomy.models.block import Block, BlockRecord, Stack, _with_record
 from llm_anatomy.models.modifications.base import Modification
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.shapes import Float, Int, Tensor
@@ -94,11 +94,13 @@ class PoolingBlock(Block):
         return_weights: bool = False,
     ) -> tuple[Float[Tensor, "batch pairs d_model"], BlockRecord]:
         """Return the hidden states of the pairs, and the record of the block; arguments as those of a block."""
-        x, weights = self.attention_residual(
-            x, self.attention.attend, mask=mask, position_context=position_context, explicit=return_weights
+        x, weights = _with_record(
+            self.attention_residual(
+                x, self.attention, mask=mask, position_context=position_context, return_weights=return_weights
+            )
         )
         x = mean_of_pairs(x, position_context.query_positions)
-        return self.feedforward_residual(x, self.feedforward), BlockRecord(weights if return_weights else None)
+        return self.feedforward_residual(x, self.feedforward), BlockRecord(weights)
 
 
 class FunnelEncoder(nn.Module):

@@ -12,7 +12,6 @@ from torch import nn
 
 from llm_anatomy.layers.attention import CrossAttention
 from llm_anatomy.layers.kv_cache import KVCache
-from llm_anatomy.layers.masks import Mask
 from llm_anatomy.layers.positions.base import PositionContext
 from llm_anatomy.layers.residual import PreNorm, Residual
 from llm_anatomy.models import parts
@@ -20,7 +19,7 @@ from llm_anatomy.models.block import Block, BlockRecord, Stack
 from llm_anatomy.models.modifications.base import Modification, initialize_
 from llm_anatomy.models.modifications.embeddings import untied_fields, untied_output
 from llm_anatomy.models.modifications.sharing import repeat_blocks
-from llm_anatomy.shapes import Bool, Float, Tensor
+from llm_anatomy.shapes import Float, Tensor
 
 # --- Transparent attention ---
 
@@ -95,18 +94,11 @@ class TransparentCrossAttention(nn.Module):
         """Average the states with the weights of this block."""
         return torch.einsum("bsld,l->bsd", states, self.state_logits.softmax(-1))
 
-    def attend(
-        self,
-        x: Float[Tensor, "batch queries d_model"],
-        context: Float[Tensor, "batch source states d_model"],
-        mask: Bool[Tensor, "*#mask"] | Mask | None,
-        position_context: PositionContext,
-        *,
-        cache: KVCache | None = None,
-        explicit: bool = False,
-    ) -> tuple[Float[Tensor, "batch queries d_model"], Float[Tensor, "batch heads queries source"] | None]:
-        """Compute the output, and the weights if the explicit path is taken."""
-        return self.attention.attend(x, self.mean(context), mask, position_context, cache=cache, explicit=explicit)
+    def forward(
+        self, x: Float[Tensor, "batch queries d_model"], context: Float[Tensor, "batch source states d_model"], **kwargs
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """Attend to the mean of the states; the other arguments are those of cross-attention."""
+        return self.attention(x, self.mean(context), **kwargs)
 
     def new_cache(self, batch: int, n_slots: int) -> KVCache:
         """Make a cache of the keys and values of the mean."""

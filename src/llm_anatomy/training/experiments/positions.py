@@ -93,18 +93,18 @@ class LinearSelfAttention(SelfAttention):
         super().__init__(d_model, n_heads, position=None)
         self.rotation, self.feature_map = position, EluPlusOne()
 
-    def forward(self, x: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens d_model"]:
-        """Attend from every token to those before it and to itself."""
-        return self.attend(x)[0]
-
-    def attend(self, x: Float[Tensor, "batch tokens d_model"], *_, **__) -> tuple[Tensor, None]:
-        """Compute the output as a block asks for it; there are no weights, and the mask is always causal."""
+    def forward(
+        self, x: Float[Tensor, "batch tokens d_model"], *_, return_weights: bool = False, **__
+    ) -> Float[Tensor, "batch tokens d_model"] | tuple[Float[Tensor, "batch tokens d_model"], None]:
+        """Attend from every token to those before it and to itself. The other arguments of a block have no effect: the
+        mask is always causal, and there are no weights."""
         query, key, value = (
             rearrange(linear(x), "batch tokens (heads d) -> batch heads tokens d", heads=self.n_heads)
             for linear in (self.w_query, self.w_key, self.w_value)
         )
         output, _ = causal_linear_attention(query, key, value, self.feature_map, position=self.rotation)
-        return self.w_output(rearrange(output, "batch heads tokens d -> batch tokens (heads d)")), None
+        output = self.w_output(rearrange(output, "batch heads tokens d -> batch tokens (heads d)"))
+        return (output, None) if return_weights else output
 
 
 @cache

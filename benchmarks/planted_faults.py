@@ -43,6 +43,7 @@ LONGER = 300  # for all tests near it
 MOST_TESTS = 500
 IMPORT = " (cannot be imported)"
 WARM = ("torch", "numpy", "matplotlib.pyplot", "einops", "hypothesis", "nbformat", "beartype", "jaxtyping", "psutil")
+MIRRORED = {"bookbinder": ["tests/bookbinder", "tests/book"], "llm_grader": ["tests/llm_grader"]}
 LEVELS = {"make test": "make test", "near": "make test", "slow": ".ci/run", "": "nothing"}
 
 # Step 1: a plugin of pytest. It is loaded in each worker, and asleep where nothing is to be recorded.
@@ -357,6 +358,8 @@ def tried(clone: Path, fault: Fault | dict, deep: bool, recorded: Recorded) -> d
         tests = recorded.tests(fault.file, None if fault.at_import else range(fault.line, fault.last_line + 1))
         files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
         others = near(clone, fault.file) if deep else []
+        if deep and not tests:  # only a process or a browser that a test starts runs the line
+            others += MIRRORED.get(fault.folder.partition("/")[0], [])
         exercises = [name for name in others if name.endswith("exercises.ipynb")]  # run by .ci/run
         lessons = [name for name in others if name not in exercises]
         levels = [("make test", files, SECONDS, tests)] * bool(tests and not deep)

@@ -71,6 +71,7 @@ def test_keys_vote_only_if_the_voter_wants_it(arena, votes, visit):
     page = visit(arena)
     page.keyboard.press("3")
     page.get_by_label("Vote with the keys 1 to 4").check()
+    page.evaluate("document.dispatchEvent(new KeyboardEvent('keydown', { key: '3', repeat: true }))")  # it is held down
     assert page.url == f"{arena}/" and votes.n_votes() == 0
     page.keyboard.press("3")
     page.wait_for_url("**/battles/0")

@@ -117,7 +117,7 @@ def test_the_button_fetches_the_script_and_shows_a_command_that_admits_this_site
     assert make == "python3 -m venv ~/llm-anatomy"
     assert install.endswith(f" -m pip install jupyter_server ipykernel {address.read().archive}")
     options = dict(option.split("=") for option in server.split() if "=" in option)
-    assert options["--ServerApp.allow_origin"] == site
+    assert options["--ServerApp.allow_origin"] == site and options["--ServerApp.ip"] == "127.0.0.1"
     assert len(options["--IdentityProvider.token"]) == 48
     panel.box.get_by_role("checkbox").uncheck()
     assert panel.shown.inner_text() == server

@@ -126,6 +126,9 @@ def test_a_link_into_a_fold_opens_it(chapter, older):
     estimates = page.locator(".la-prediction:has([type=range])")
     for number in range(estimates.count()):
         commit(estimates.nth(number))
+    answer = int(re.search(r"the answer is (\d+)", estimates.last.inner_text())[1])
+    mark = estimates.last.locator(".la-mark").evaluate("mark => +mark.style.getPropertyValue('--la-at')")
+    assert mark == pytest.approx((answer - 1) / (150 - 1), rel=1e-3)
     record = page.locator(".la-record").inner_text()
     assert re.search(
         r"You made 2 of 6 predictions: your estimates were off by \d+ % of their scales on average\.", record

@@ -356,6 +356,23 @@ def test_a_point_is_dragged_by_mouse_and_finger_and_the_page_stays(show):
     assert page.evaluate("document.querySelectorAll('.la-widget')[1].la.get('query')") == pytest.approx([0.8, 0.2])
 
 
+def test_a_slider_of_squares_a_whole_one_and_the_words_that_are_read_out(show):
+    widget, whole = EXAMPLES["SoftDictionary"](), EXAMPLES["RotorExplorer"]()
+    page = show(widget, whole)
+    text, before = page.locator(".la-text").first, repr(widget)
+    assert text.get_attribute("aria-live") == "polite"
+    page.get_by_role("slider", name="temperature", exact=True).fill("800")  # of 1000 steps
+    low, high = widget.controls["temperature"].ends_of(widget)
+    assert now(page, "temperature") == pytest.approx(low + (high - low) * 0.64)
+    page.wait_for_function("before => document.querySelector('.la-text').textContent !== before", arg=before)
+    assert text.inner_text() == page.evaluate(f"{FIGURE}.la.words")
+    second = "document.querySelectorAll('.la-widget')[1].la"
+    assert page.evaluate(f"[7.4, 7.6].map(v => {{ {second}.set('query', v); return {second}.get('query'); }})") == [
+        7,
+        8,
+    ]
+
+
 def test_colours_follow_the_theme_and_its_switch(show):
     page = show(EXAMPLES["SoftDictionary"]())
     colour = "getComputedStyle(document.querySelector('.la-plot path[style]')).fill"

@@ -123,3 +123,8 @@ def test_torch_is_installed_first_and_pinned():
     first = environment.steps("test")[0]
     assert first[-1] == "torch==2.13.0" and "torch==2.13.0" in Path(ROOT / "requirements.txt").read_text()
     assert not any("torch" in word for step in environment.steps("book") for word in step)
+
+
+def test_make_test_runs_the_notebooks_of_lessons_and_leaves_those_of_exercises_to_a_round():
+    done = subprocess.run(["make", "-n", "test"], cwd=ROOT, capture_output=True, text=True)
+    assert "--nbval --ignore-glob='*/exercises.ipynb'" in done.stdout, done.stderr

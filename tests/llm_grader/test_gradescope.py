@@ -16,6 +16,7 @@ import student_notebooks as student
 
 from groundwork import Refusal
 from llm_grader import gradescope, key
+from llm_grader.records import Mark
 
 
 @pytest.fixture(scope="module")
@@ -152,6 +153,16 @@ def test_when_no_worker_starts_nothing_looks_like_a_zero(laid_out, confined, mon
     found = json.loads((laid_out / "results" / "results.json").read_text())
     assert found["tests"] == [] and found["output"].startswith("Not graded: ") and "kernel" not in found["output"]
     assert "the kernel has had enough" in capsys.readouterr().err
+
+
+def test_a_result_has_points_only_when_it_is_done(tmp_path):
+    (question,) = [each for each in key.load("attention").questions if each.function == "causal_mask"]
+    result = gradescope.ResultsFile(tmp_path / "results.json", [question])
+    result.marks[question.id] = Mark(question.id, 1.0, 2.0, "right", {}, None, "Good.")
+    result.write("The autograder is running.")
+    assert "score" not in json.loads(result.path.read_text())["tests"][0]
+    result.write("All is graded.", done=True)
+    assert json.loads(result.path.read_text())["tests"][0]["score"] == 1
 
 
 def test_the_result_is_whole_at_every_moment_and_has_no_points_before_the_end(laid_out, confined, popen):

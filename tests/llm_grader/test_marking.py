@@ -21,7 +21,7 @@ from llm_grader.marking import (
 )
 from llm_grader.records import Outcome, PreparedQuestion, Question
 from llm_grader.wire import DTYPES, Tensor
-from llm_grader.worker.calls import error_message
+from llm_grader.worker.calls import error_message, load_probes
 
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
 rng = np.random.default_rng(3)
@@ -518,3 +518,10 @@ def test_right_values_before_a_bad_end_are_told_with_it():
 @pytest.mark.parametrize("error", [NotImplementedError("no kernel"), ValueError(), NotImplementedError()])
 def test_only_the_stubs_own_error_means_that_nothing_was_tried(error):
     assert error_message(error)["untouched"] == (type(error) is NotImplementedError and not str(error))
+
+
+def test_the_probes_of_a_source_are_its_functions_of_that_name():
+    source = "def probe_order(answer): pass\ndef helper(): pass\ndef call(answer, x): return answer(x, 1)"
+    call, probes = load_probes(source)
+    assert list(probes) == ["probe_order"] and call(lambda *given: given, x=2) == (2, 1)
+    assert load_probes("")[0](lambda *given: given, a=3, b=4) == (3, 4)

@@ -451,6 +451,8 @@ def test_pages_are_built_for_all_readers(tmp_path):
 
 
 def test_a_feedback_page_says_what_was_earned_and_why(tmp_path):
+    written, _ = write(tmp_path, [graded("Ada", 1.0)])
+    assert "<title>Ada · " in written.read_text(encoding="utf-8")
     page, _ = pages(tmp_path, [graded("Ada", 1.0, 2.25, notes=["Two cells; the last counts."])])
     assert "Ada file: Ada/a.ipynb 3.25 of 4 points" in page.text
     assert "The one right, 1 of 1 points A sentence. Score of each criterion: values 100 %." in page.text

@@ -13,6 +13,7 @@ from argparse import Namespace
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -332,9 +333,13 @@ def test_what_a_worker_left_is_found_below_folders_in_which_every_user_may_write
         os.chown(tmp_path / path, uids.UID_RANGE[0], -1)
     for path in (tmp_path, tmp_path / "open", tmp_path / "open/open"):
         path.chmod(0o1777)
+    expected = [str(tmp_path / "open/b"), str(tmp_path / "open/open/c")]
     monkeypatch.setattr(base, "WORLD_WRITABLE", [str(tmp_path)])
-    found = base._files_of_user(uids.UID_RANGE[0])
-    assert sorted(found) == [str(tmp_path / "open/b"), str(tmp_path / "open/open/c")]
+    assert sorted(base._files_of_user(uids.UID_RANGE[0])) == expected
+    monkeypatch.setattr(base, "WORLD_WRITABLE", [])  # a file system in memory, which is not among the disks alone
+    mounts = [SimpleNamespace(fstype="tmpfs", device="none", mountpoint=str(tmp_path))]
+    monkeypatch.setattr(base.psutil, "disk_partitions", lambda all=False: mounts if all else [])
+    assert sorted(base._files_of_user(uids.UID_RANGE[0])) == expected
 
 
 # --- what a worker sees
@@ -354,12 +359,15 @@ def has(name):
 own = [f"/{name}" for name in os.listdir("/") if name not in ("proc", "usr", "lib")]
 masters = [os.path.join(folder, name) for top in own for folder, _, names in os.walk(top) for name in names
            if name in ("hidden.py", "mistakes.py", "exercise.md")]
-answer([missing, [has(name) for name in ("torch", "llm_anatomy", "llm_grader.worker", "bookbinder", "llm_grader.key")],
-        masters, sorted(os.listdir("/dev")), os.path.exists("/etc/passwd"), os.listdir(os.path.dirname(__file__))])
+network = [line.partition(":")[0].strip() for line in open("/proc/self/net/dev") if ":" in line]
+names = "torch", "llm_anatomy", "llm_grader.worker", "bookbinder", "llm_grader.key"
+answer([network, missing, [has(name) for name in names], masters,
+        sorted(os.listdir("/dev")), os.path.exists("/etc/passwd"), os.listdir(os.path.dirname(__file__))])
 """,
         classrun.LIMITS,  # PyTorch for GPUs needs more than the limits above
     )
-    missing, imports, masters, devices, accounts, own = hear(worker)
+    network, missing, imports, masters, devices, accounts, own = hear(worker)
+    assert network == ["lo"]
     assert missing == ""
     assert imports == [True, True, True, False, False]
     assert masters == []

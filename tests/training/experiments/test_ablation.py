@@ -358,3 +358,10 @@ def test_the_slurm_script_runs_its_share_of_the_rows(tmp_path):
     assert (tmp_path / "calls.txt").read_text() == (
         "-m llm_anatomy experiment ablation --task 3/13 --workers 4 --out runs of mine\n"
     )
+
+
+def test_the_shipped_losses_are_of_the_seeds_that_the_experiment_names():
+    seeds = {name: set() for name in MODIFICATIONS}
+    for row in table("ablation_losses"):
+        seeds[row["name"]].add(row["seed"])
+    assert set.intersection(*seeds.values()) == set(ablation.SEEDS)

@@ -246,3 +246,19 @@ def test_no_stored_prediction_depends_on_a_token_beyond_the_reach():
     for row in table("before_transformers_reach"):
         if reaches.get(row["model"]) is not None and row["distance"] > reaches[row["model"]]:
             assert row["change"] == 0
+
+
+def test_a_cell_is_exchanged_with_that_of_the_same_sentence_in_the_other_number():
+    model = agreement.small_lstm(0, n_steps=40)
+    words, plural = agreement.test_sentences(1)
+    _, (h, c) = model.advance(words)
+    _, after = agreement.right_verbs(model, 1)
+    verbs = agreement.ids(agreement.VERBS)
+    for unit in range(h.shape[-1]):
+        right = 0
+        for row in range(len(words)):
+            assert plural[row] != plural[row ^ 1]
+            state = h[0, row].clone()
+            state[unit] *= c[0, row ^ 1, unit].tanh() / c[0, row, unit].tanh()
+            right += int(model.unembedding(state[None, None])[0, 0, verbs].argmax() == plural[row])
+        assert after[unit] == pytest.approx(right / len(words))

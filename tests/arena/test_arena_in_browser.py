@@ -71,7 +71,10 @@ def test_keys_vote_only_if_the_voter_wants_it(arena, votes, visit):
     page = visit(arena)
     page.keyboard.press("3")
     page.get_by_label("Vote with the keys 1 to 4").check()
-    page.evaluate("document.dispatchEvent(new KeyboardEvent('keydown', { key: '3', repeat: true }))")  # it is held down
+    held = "new KeyboardEvent('keydown', { key: '3', repeat: true })"
+    count = "let n = 0; addEventListener('submit', event => { event.preventDefault(); n++; }, { once: true });"
+    assert page.evaluate(f"() => {{ {count} document.dispatchEvent({held}); return n; }}") == 0
+    page.reload()
     assert page.url == f"{arena}/" and votes.n_votes() == 0
     page.keyboard.press("3")
     page.wait_for_url("**/battles/0")

@@ -356,6 +356,19 @@ def test_a_point_is_dragged_by_mouse_and_finger_and_the_page_stays(show):
     assert page.evaluate("document.querySelectorAll('.la-widget')[1].la.get('query')") == pytest.approx([0.8, 0.2])
 
 
+def test_a_finger_moves_the_choice_of_a_plot_sideways(show):
+    widget = EXAMPLES["TieModel"]()
+    page = show(widget, width=390, has_touch=True, is_mobile=True)
+    box, before = page.locator(".la-picked").first.bounding_box(), now(page, "lead")
+    finger, y = page.context.new_cdp_session(page), box["y"] + box["height"] / 2
+    for kind, x in (("touchStart", 0.7), ("touchMove", 0.8), ("touchMove", 0.9)):
+        finger.send(
+            "Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": box["x"] + box["width"] * x, "y": y}]}
+        )
+    page.wait_for_function(f"before => {FIGURE}.la.get('lead') > before", arg=before)
+    finger.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
 def test_a_slider_of_squares_a_whole_one_and_the_words_that_are_read_out(show):
     widget, whole = EXAMPLES["SoftDictionary"](), EXAMPLES["RotorExplorer"]()
     page = show(widget, whole)

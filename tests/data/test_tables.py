@@ -2,7 +2,10 @@
 
 import csv
 import math
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +25,12 @@ def test_a_table_is_whole_and_has_a_source(name):
     with (FOLDER / f"{name}.csv").open(newline="", encoding="utf-8") as lines:
         assert {len(row) for row in csv.reader(lines)} == {len(rows[0])}
     assert f"{name}.csv" in (FOLDER / "SOURCES.md").read_text(encoding="utf-8")
+
+
+def test_tables_are_read_in_utf_8_whatever_the_system_prefers():
+    code = "from llm_anatomy.data import table; table('ablation_speed')"
+    strict = [sys.executable, "-X", "warn_default_encoding", "-W", "error::EncodingWarning", "-c", code]
+    subprocess.run(strict, check=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
 
 
 def test_numbers_are_numbers_and_words_are_words():

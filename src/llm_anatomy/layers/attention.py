@@ -186,7 +186,7 @@ class SelfAttention(MultiHeadAttention):
             key, value, key_positions = cache.append(key, value, positions=position_context.new_positions)
             position_context = position_context.with_keys(key_positions, cache.layout)
         output, weights = self._mix(query, key, value, mask, position_context, explicit)
-        return (output, weights) if return_weights else output
+        return output if weights is None or not return_weights else (output, weights)
 
 
 class CrossAttention(MultiHeadAttention):
@@ -244,7 +244,7 @@ class CrossAttention(MultiHeadAttention):
             if cache is not None:
                 cache.append(key, value, positions=position_context.key_positions)
         output, weights = self._mix(query, key, value, mask, position_context, explicit)
-        return (output, weights) if return_weights else output
+        return output if weights is None or not return_weights else (output, weights)
 
 
 def _positions(x: Tensor, given: Tensor | None) -> Tensor:

@@ -422,6 +422,8 @@ def _check_arguments(
         raise ValueError("a model with kind='encoder' cannot generate; it must be 'decoder' or 'encoder-decoder'")
     if (config.kind == "encoder-decoder") != (sources is not None):
         raise ValueError(f"sources must be given for an encoder-decoder, and only then; kind={config.kind!r}")
+    if not getattr(config, "unembedding", True):
+        raise ValueError("unembedding=False: this model has hidden states and no logits")
     if max_new_tokens < 1:
         raise ValueError(f"{max_new_tokens=} must be at least 1")
     if len(prompts) == 0:

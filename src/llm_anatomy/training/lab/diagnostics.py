@@ -158,6 +158,8 @@ class Diagnostics:
         x = _first_tensor(output)
         if not self.is_measuring or not torch.is_grad_enabled() or x is None or not x.numel():
             return
+        if inputs and x is inputs[0]:  # a part without effect, such as positions that belong to attention
+            return
         self._start()
         maximum = torch.linalg.vector_norm(x.detach(), ord=math.inf).float()
         maximum = maximum.full_tensor() if isinstance(maximum, DTensor) else maximum

@@ -1,5 +1,7 @@
 """JSON files that are read field by field, and files that are written completely or not at all."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from llm_anatomy import files
@@ -69,3 +71,15 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
         with pytest.raises(OSError, match="disk full"):
             write()
         assert path.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
+
+
+def test_threads_may_write_the_same_file(tmp_path):
+    path, contents = tmp_path / "a.json", [letter * 20_000 for letter in "abcd"]
+
+    def write(content):
+        for _ in range(100):
+            write_atomically(path, content)
+
+    with ThreadPoolExecutor(len(contents)) as pool:
+        list(pool.map(write, contents))
+    assert path.read_text() in contents and list(tmp_path.iterdir()) == [path]

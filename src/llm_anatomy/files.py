@@ -3,6 +3,7 @@
 import ctypes
 import json
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -127,7 +128,7 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None
     'one line\\n'
     """
     path = Path(path)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")  # others may write the same file
     try:
         draft.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
         os.replace(draft, path)

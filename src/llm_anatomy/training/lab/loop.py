@@ -322,8 +322,7 @@ class _Run:
             self._event("resume", f"the run goes on after step {self.step} on {self._ranks_in_words()}")
             self._report_changes()
         else:
-            if self.metrics:
-                self.metrics.rewind(0)  # a run that was killed before its first checkpoint begins again
+            self.metrics.rewind(0)  # a run that was killed before its first checkpoint begins again
             self._event("start", f"the run begins on {self._ranks_in_words()}")
         if self.ranks.is_first:
             self.config.save(self.folder)

@@ -25,7 +25,6 @@ from llm_anatomy.config import ModelConfig
 from llm_anatomy.layers._checks import _check_ids
 from llm_anatomy.layers._precision import _wide
 from llm_anatomy.layers.attention import SelfAttention
-from llm_anatomy.layers.embeddings import _check_bounds
 from llm_anatomy.layers.feedforward import FeedForward, GatedFeedForward
 from llm_anatomy.layers.kv_cache import KVCache, RollingKVCache
 from llm_anatomy.layers.masks import Mask
@@ -672,10 +671,10 @@ class InferenceTransformer(nn.Module):
         logits_to_keep: int = 0,
     ) -> Float[Tensor, "batch kept n_vocab"]:
         """Compute the logits of the token that follows each token; the arguments are those of ``Transformer``."""
-        _check_ids(ids, attention_mask=attention_mask)
         self._check_source(source)
         source = self.encode(source) if isinstance(source, Tensor) else source
         if cache is None:
+            _check_ids(ids)
             n_source = None if source is None else source.hidden_states.shape[1]
             cache = self.new_cache(len(ids), ids.shape[1], n_source)
         x, _ = self.hidden_states(ids, attention_mask=attention_mask, source=source, cache=cache)
@@ -729,9 +728,7 @@ class InferenceTransformer(nn.Module):
 
     def _run(self, ids: Tensor, reading: _Reading, source: EncoderOutput | None = None):
         cache = reading.cache
-        _check_bounds("ids", ids, self.config.n_vocab)
-        x = F.embedding(ids, self.model.embedding.weight)
-        x = x if self.model.embedding.scale == 1 else x * self.model.embedding.scale
+        x = self.model.embedding(ids)
         if (table := cache.table(self.model.position, self._embedded)) is not None:
             x = x + reading.rows(table)
         if self.model.segment_embedding is not None:

@@ -164,7 +164,8 @@ class Transformer(nn.Module):
             ids, attention_mask, documents, segments, source, cache: as in ``forward``.
             return_weights: whether the records hold the weights of attention.
         """
-        self._check_arguments(ids, source, cache, attention_mask=attention_mask, documents=documents)
+        _check_ids(ids, attention_mask=attention_mask, documents=documents)
+        self._check_arguments(ids, source, cache)
         mask = None
         if documents is not None:
             _check_documents(attention_mask=attention_mask, source=source, cache=cache)
@@ -244,14 +245,7 @@ class Transformer(nn.Module):
             x = x + self.segment_embedding(torch.zeros_like(ids) if segments is None else segments)
         return self.embedding_norm(x)
 
-    def _check_arguments(
-        self,
-        ids: Tensor,
-        source: EncoderOutput | Tensor | None,
-        cache: ModelCache | None,
-        **masks: Tensor | None,
-    ) -> None:
-        _check_ids(ids, **masks)
+    def _check_arguments(self, ids: Tensor, source: EncoderOutput | Tensor | None, cache: ModelCache | None) -> None:
         if (self.encoder is None) != (source is None):
             raise ValueError(f"source must be given for an encoder-decoder, and only then; kind={self.config.kind!r}")
         if cache is not None and self.config.kind == "encoder":

@@ -301,6 +301,7 @@ def test_the_checks_in_the_notebook_work_without_a_file(built, monkeypatch):
 
 def test_the_notebook_runs_as_it_comes(built, monkeypatch, capsys):
     monkeypatch.setattr("llm_anatomy.notebook.setup", lambda: None)  # which would change how other tests print
+    monkeypatch.setattr(checks, "_brought", {})
     code = [cell.source for cell in nbformat.read(built[0], as_version=4).cells if cell.cell_type == "code"]
     script = "\n\n".join([*code, 'print(check("course/encode_words", encode_words))'])
     exec(script, {"__name__": "__main__"})

@@ -84,6 +84,7 @@ MISTAKES = [
 def use(tmp_path, monkeypatch):
     """``use(described(…))`` makes this the exercise demo/scaled_sums."""
     folders = itertools.count()
+    monkeypatch.setattr(checks, "_brought", {})  # other tests may have run a course's notebook
 
     def install(exercise):
         folder = tmp_path / str(next(folders))  # files are read once
@@ -885,9 +886,8 @@ def test_each_part_that_is_wrong_gets_its_sentence(answer, message, use):
 
 
 @pytest.fixture
-def brought(monkeypatch):
+def brought():
     """What a notebook brings along: the same exercise by another name, and by one that is there already."""
-    monkeypatch.setattr(checks, "_brought", {})
     return {name: described(right, CASES, mistakes=MISTAKES, master="0") for name in ("mine/sums", "demo/other")}
 
 

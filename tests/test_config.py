@@ -2,12 +2,13 @@
 
 import dataclasses
 import json
+import re
 
 import pytest
 
 from llm_anatomy import config as module
 from llm_anatomy.config import ALLOWED, ModelConfig, MoEConfig, RopeConfig, RopeScaling, types_of
-from llm_anatomy.registry import PARTS
+from llm_anatomy.registry import PARTS, takes
 
 
 def is_config(kind):
@@ -219,11 +220,18 @@ def test_the_difference_of_two_says_what_changed():
 
 def test_the_tables_of_the_module_name_fields_that_exist():
     assert set(PARTS) < set(ALLOWED) <= set(types_of())
-    for field in dataclasses.fields(ModelConfig):
-        if "owner" in field.metadata:
-            assert set(field.metadata["names"]) <= set(ALLOWED[field.metadata["owner"]])
+    for cls in (ModelConfig, RopeScaling, MoEConfig):
+        for field in dataclasses.fields(cls):
+            if "owner" in field.metadata:  # some part takes the option, and some does not
+                owner = cls.prefix + field.metadata["owner"]
+                assert {field.name in takes(owner, name) for name in PARTS[owner]} == {True, False}
 
 
-def test_a_new_part_is_allowed_as_soon_as_it_is_registered():
-    for field, classes in PARTS.items():
-        assert ALLOWED[field] == tuple(classes) and all(isinstance(part, type) for part in classes.values())
+def test_an_option_is_refused_by_the_parts_that_do_not_take_it():
+    moe = dict(n_experts=4, n_experts_per_token=2)
+    owners = [f"moe.router='{name}'" for name in PARTS["moe.router"] if name != "softmax_of_top_k"]
+    belongs = re.escape("it belongs to " + " or ".join(owners))
+    with pytest.raises(ValueError, match=f"moe.routed_scaling_factor=2.5 must be left out with .*; {belongs}$"):
+        MoEConfig(**moe, routed_scaling_factor=2.5)
+    with pytest.raises(ValueError, match="moe.router_bias=True must be left out with moe.router='top_k_of_sigmoid'"):
+        MoEConfig(**moe, router="top_k_of_sigmoid", router_bias=True)

@@ -117,6 +117,7 @@ MAY_IMPORT = {
         "llm_anatomy.shapes",
         "llm_anatomy.files",
         "llm_anatomy.data",
+        "llm_anatomy.registry",
         "llm_anatomy.config",
         "llm_anatomy.layers",
         "llm_anatomy.models",
@@ -131,7 +132,8 @@ MAY_IMPORT = {
         "llm_anatomy.layers",
         "llm_anatomy.tokenizers",  # of texts that readers type
         "llm_anatomy.data",
-        "llm_anatomy.config",  # block diagrams read it; it describes models and builds none
+        "llm_anatomy.registry",  # block diagrams ask the parts for their names
+        "llm_anatomy.config",  # and read configs, which describe models and build none
         "llm_anatomy.notebook",
     },
     "llm_anatomy": set(),

@@ -3,31 +3,40 @@ options of a part are a config of their own, such as ``rope=RopeConfig(base=5000
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from inspect import signature
 from pathlib import Path
 from types import UnionType
 from typing import Any, ClassVar, TypeVar, get_args, get_origin
 
 from llm_anatomy.files import write_atomically
-from llm_anatomy.registry import PARTS
+from llm_anatomy.registry import PARTS, takes
 
 T = TypeVar("T", bound="Config")
 
-ALLOWED: dict[str, tuple[str | None, ...]] = {
-    "kind": ("decoder", "encoder", "encoder-decoder"),
-    "qk_norm": (None, "per_head", "across_heads", "per_head_weights"),
-    **{field: tuple(classes) for field, classes in PARTS.items()},
-}
-"""The names that a field may hold, by its dotted name. Those of parts are read from the registry."""
+
+class _Allowed(Mapping[str, tuple[str | None, ...]]):
+    OTHERS = {
+        "kind": ("decoder", "encoder", "encoder-decoder"),
+        "qk_norm": (None, "per_head", "across_heads", "per_head_weights"),
+    }
+
+    def __getitem__(self, field: str) -> tuple[str | None, ...]:
+        return self.OTHERS[field] if field in self.OTHERS else tuple(PARTS[field])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self.OTHERS, *PARTS])
+
+    def __len__(self) -> int:
+        return len(self.OTHERS) + len(PARTS)
+
+
+ALLOWED = _Allowed()
+"""The names that a field may hold, by its dotted name. Those of parts are what the registry holds at the time."""
 
 OF_THE_HEAD = ("token_head", "unembedding_bias", "tie_embeddings", "scale_logits", "final_logit_softcapping")
 OF_THE_HEAD += ("logit_multiplier",)
 """The options of what computes logits from hidden states, which a model without an unembedding does not have."""
-
-BY_LENGTH = tuple(name for name, scaling in PARTS["rope.scaling.type"].items() if scaling.by_length)
-"""The types of scaling of RoPE whose frequencies depend on the length of the text."""
 
 SLIDING, FULL = "sliding_attention", "full_attention"
 """The types of layers, as Hugging Face's configurations call them: with the window, and without."""
@@ -62,6 +71,33 @@ class Config:
                 raise ValueError(f"{name}={value} must be at least {0 if or_zero else 1}")
             if type(value) is float and not (value > 0 or or_zero and value == 0):
                 raise ValueError(f"{name}={value} must be {'at least' if or_zero else 'above'} 0")
+        for field in dataclasses.fields(self):
+            if "owner" in field.metadata:
+                self._settle_option(field, field.metadata["owner"])
+
+    def _set(self, field: str, value: object) -> None:
+        object.__setattr__(self, field, value)  # allowed here alone: the frozen dataclass is still being made
+
+    def _settle_option(self, field: dataclasses.Field, owner: str) -> None:
+        """Require, fill in or refuse an option, according to the part that ``owner`` names."""
+        options, value, name = nested_config(field.type), getattr(self, field.name), self.prefix + field.name
+        part, here = self.prefix + owner, f"{self.prefix}{owner}={getattr(self, owner)!r}"
+        taken = takes(part, getattr(self, owner))
+        is_given = value != field.default
+        if field.name in taken:
+            is_required = taken[field.name]
+            if options:
+                is_required = any(option.default is dataclasses.MISSING for option in dataclasses.fields(options))
+            self._require(is_given or not is_required, field.name, f"be given with {here}")
+            if options and not is_given:
+                self._set(field.name, options())
+        elif is_given:
+            changed = value.changed() if isinstance(value, Config) else {name: value}
+            owners = [f"{part}={other!r}" for other in PARTS[part] if field.name in takes(part, other)]
+            for option, given in changed.items():
+                belongs = " or ".join(owners)
+                raise ValueError(f"{option}={given!r} must be left out with {here}; it belongs to {belongs}")
+            self._set(field.name, field.default)
 
     def _require(self, holds: object, field: str, what: str) -> None:
         """Raise a ValueError that says what a field must do, such as "be at least 1", unless ``holds`` is true."""
@@ -138,6 +174,12 @@ def nested_config(kind: Any) -> type[Config] | None:
     return next((one for one in get_args(kind) or (kind,) if isinstance(one, type) and issubclass(one, Config)), None)
 
 
+def _option_of(owner: str, default: Any = None) -> Any:
+    """A field that belongs to the parts which take it (:func:`~llm_anatomy.registry.takes`), of those that the field
+    ``owner`` may name."""
+    return dataclasses.field(default=default, metadata={"owner": owner})
+
+
 # --- Options of single parts ---
 
 
@@ -155,31 +197,23 @@ class RopeScaling(Config):
         truncate: whether YaRN's bounds are rounded to whole planes, as by default.
         short_factor, long_factor: LongRoPE's divisors of the frequencies, up to the length of the training and beyond.
 
-    >>> RopeScaling(type="linear", factor=2.0, beta_fast=32.0)
+    >>> RopeScaling(type="linear", factor=2.0, truncate=False)  # doctest: +NORMALIZE_WHITESPACE
     Traceback (most recent call last):
-    ValueError: rope.scaling.beta_fast=32.0 must be left out with rope.scaling.type='linear'
+    ValueError: rope.scaling.truncate=False must be left out with rope.scaling.type='linear'; it belongs to
+    rope.scaling.type='yarn'
     """
 
     prefix = "rope.scaling."
 
     type: str
     factor: float
-    original_max_position_embeddings: int | None = None
-    beta_fast: float | None = None
-    beta_slow: float | None = None
-    attention_factor: float | None = None
-    truncate: bool | None = None
-    short_factor: tuple[float, ...] | None = None
-    long_factor: tuple[float, ...] | None = None
-
-    def __post_init__(self):
-        super().__post_init__()
-        options = signature(PARTS["rope.scaling.type"][self.type]).parameters
-        for field in dataclasses.fields(self)[1:]:
-            option, is_given = options.get(field.name), getattr(self, field.name) is not None
-            here = f"with rope.scaling.type={self.type!r}"
-            self._require(option or not is_given, field.name, f"be left out {here}")
-            self._require(is_given or not option or option.default is not option.empty, field.name, f"be given {here}")
+    original_max_position_embeddings: int | None = _option_of("type")
+    beta_fast: float | None = _option_of("type")
+    beta_slow: float | None = _option_of("type")
+    attention_factor: float | None = _option_of("type")
+    truncate: bool | None = _option_of("type")
+    short_factor: tuple[float, ...] | None = _option_of("type")
+    long_factor: tuple[float, ...] | None = _option_of("type")
 
     def options(self) -> dict[str, Any]:
         """The arguments of the class that ``type`` names."""
@@ -325,27 +359,19 @@ class MoEConfig(Config):
     n_dense_layers: int = 0
     dense_layers: tuple[int, ...] = ()
     router: str = "softmax_of_top_k"
-    routed_scaling_factor: float = 1.0
-    n_groups: int | None = None
-    n_groups_per_token: int | None = None
-    router_bias: bool = False
+    routed_scaling_factor: float = _option_of("router", 1.0)
+    n_groups: int | None = _option_of("router")
+    n_groups_per_token: int | None = _option_of("router")
+    router_bias: bool = _option_of("router", False)
     expert_bias: bool = False
 
     def __post_init__(self):
         super().__post_init__()
         n, k, groups, reached = self.n_experts, self.n_experts_per_token, self.n_groups, self.n_groups_per_token
-        router = f"with moe.router={self.router!r}"
         self._require(k <= n, "n_experts_per_token", f"be at most moe.n_experts={n}")
         dense, first = self.dense_layers, self.n_dense_layers
         rising = all(type(layer) is int and layer >= first for layer in dense) and [*dense] == sorted({*dense})
         self._require(rising, "dense_layers", f"hold increasing indices of layers, from moe.n_dense_layers={first}")
-        options = signature(PARTS["moe.router"][self.router]).parameters
-        for field in ("n_groups", "n_groups_per_token"):
-            is_given, belongs = getattr(self, field) is not None, field in options
-            self._require(is_given == belongs, field, f"be {'given' if belongs else 'left out'} {router}")
-        if "routed_scaling_factor" not in options:
-            self._require(self.routed_scaling_factor == 1, "routed_scaling_factor", f"be 1.0 {router}")
-        self._require("router_bias" in options or not self.router_bias, "router_bias", f"be False {router}")
         if groups is not None and reached is not None:
             self._require(n % groups == 0, "n_groups", f"divide moe.n_experts={n}")
             what = f"be at most moe.n_groups={groups}, and hold moe.n_experts_per_token={k} experts"
@@ -372,11 +398,6 @@ class ClampedSwiGLUConfig(Config):
 
 
 # --- The whole model ---
-
-
-def _options_of(owner: str, *names: str) -> Any:
-    """A field for the options of a part: they are filled in where ``owner`` names the part, and refused elsewhere."""
-    return dataclasses.field(default=None, metadata={"owner": owner, "names": names})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -462,7 +483,7 @@ class ModelConfig(Config):
     d_value: int = 0
     n_ctx: int | None = None
     attention: str = "multi_head"
-    latent: LatentAttentionConfig | None = _options_of("attention", "latent")
+    latent: LatentAttentionConfig | None = _option_of("attention")
     attention_scale: float | None = None
     attn_logit_softcapping: float | None = None
     qk_norm: str | None = None
@@ -470,21 +491,21 @@ class ModelConfig(Config):
     window: int | None = None
     layer_types: tuple[str, ...] = ()
     position: str = "none"
-    rope: RopeConfig | None = _options_of("position", "rope")
-    alibi: ALiBiConfig | None = _options_of("position", "alibi")
-    learned: LearnedPositionConfig | None = _options_of("position", "learned")
-    clipping: ClippingConfig | None = _options_of("position", "shaw", "deberta")
-    buckets: BucketConfig | None = _options_of("position", "t5", "deberta_v2")
+    rope: RopeConfig | None = _option_of("position")
+    alibi: ALiBiConfig | None = _option_of("position")
+    learned: LearnedPositionConfig | None = _option_of("position")
+    clipping: ClippingConfig | None = _option_of("position")
+    buckets: BucketConfig | None = _option_of("position")
     norm: str = "layernorm"
     norm_eps: float = 1e-5
-    layernorm: LayerNormConfig | None = _options_of("norm", "layernorm")
+    layernorm: LayerNormConfig | None = _option_of("norm")
     norm_placement: str = "pre"
     embedding_norm: bool = False
     parallel_block: bool = False
     n_parallel_norms: int = 1
     attention_sinks: bool = False
     feedforward: str = "gelu"
-    clamped_swiglu: ClampedSwiGLUConfig | None = _options_of("feedforward", "clamped_swiglu")
+    clamped_swiglu: ClampedSwiGLUConfig | None = _option_of("feedforward")
     moe: MoEConfig | None = None
     attention_bias: bool = False
     output_bias: bool = False
@@ -503,28 +524,8 @@ class ModelConfig(Config):
 
     def __post_init__(self):
         super().__post_init__()
-        for field in dataclasses.fields(self):
-            if "owner" in field.metadata:
-                self._settle_options(field)
         self._derive_sizes()
         self._check_combinations()
-
-    def _set(self, field: str, value: object) -> None:
-        object.__setattr__(self, field, value)  # allowed here alone: the frozen dataclass is still being made
-
-    def _settle_options(self, field: dataclasses.Field) -> None:
-        """Fill in the options of a part that is named, and refuse those of one that is not, unless they say nothing."""
-        owner, names, options = field.metadata["owner"], field.metadata["names"], getattr(self, field.name)
-        named, made = getattr(self, owner), nested_config(field.type)
-        if named in names and options is None and made:
-            required = [option for option in dataclasses.fields(made) if option.default is dataclasses.MISSING]
-            self._require(not required, field.name, f"be given with {owner}={named!r}")
-            self._set(field.name, made())
-        elif named not in names and options is not None:
-            for name, value in options.changed().items():
-                belongs = " or ".join(f"{owner}={other!r}" for other in names)
-                raise ValueError(f"{name}={value!r} must be left out with {owner}={named!r}; it belongs to {belongs}")
-            self._set(field.name, None)
 
     def _derive_sizes(self) -> None:
         divides = self.d_head or self.d_model % self.n_heads == 0
@@ -542,7 +543,8 @@ class ModelConfig(Config):
         has_encoder, latent = self.kind == "encoder-decoder", "with attention='latent'"
         require(has_encoder or not self.n_encoder_layers, "n_encoder_layers", f"be left out {kind}")
         require(self.n_heads % self.n_kv_heads == 0, "n_kv_heads", f"divide n_heads={self.n_heads}")
-        require(self.n_ctx or self.position not in ("learned", "tupe"), "n_ctx", f"be given {position}")
+        scheme = PARTS["position"][self.position]
+        require(self.n_ctx or not scheme.needs_n_ctx, "n_ctx", f"be given {position}")
         require(self.window or not self.layer_types, "layer_types", "be left out without window")
         types = f"name at most n_layers={self.n_layers} types, each {SLIDING!r} or {FULL!r}"
         require({*self.layer_types} <= {SLIDING, FULL}, "layer_types", types)
@@ -562,7 +564,7 @@ class ModelConfig(Config):
             require(not self.attention_sinks, "attention_sinks", f"be False {latent}")
             require(not self.output_bias, "output_bias", f"be False {latent}: attention_bias holds for the output too")
             require(not has_encoder, "attention", f"be 'multi_head' {kind}: latent attention reads no source")
-        if self.latent or self.position in ("deberta", "deberta_v2"):
+        if self.latent or scheme.needs_all_kv_heads:
             where = latent if self.latent else position
             require(self.n_kv_heads == self.n_heads, "n_kv_heads", f"be n_heads={self.n_heads} {where}")
         if self.position == "deberta_v2" and self.buckets:
@@ -583,7 +585,8 @@ class ModelConfig(Config):
             self.rope._require(has_window or not self.rope.local_base, "local_base", "be left out without window")
             scaling = self.rope.scaling
             if scaling and self.latent:
-                scaling._require(scaling.type not in BY_LENGTH, "type", f"depend on no length {latent}: {BY_LENGTH} do")
+                by_length = tuple(name for name, kind in PARTS["rope.scaling.type"].items() if kind.by_length)
+                scaling._require(scaling.type not in by_length, "type", f"depend on no length {latent}: {by_length} do")
             for field in ("short_factor", "long_factor"):
                 divisors, n = scaling and getattr(scaling, field), int(self.d_head * self.rope.fraction / 2)
                 if scaling and divisors is not None:

@@ -1,10 +1,26 @@
 """The registry: every name that a config may give to a part, and the class behind it.
 
-This is the one place where names and parts meet. ``config`` reads from it which names are allowed, and ``models.parts``
-which classes they mean, so a new activation or norm touches its own module and this table.
+This is the one place where names and parts meet. ``config`` asks it which names are allowed and which options belong to
+them, ``models.parts`` builds the classes, and costs and diagrams ask these in turn. So a new part touches its own
+module and this table, to which a program may also add parts of its own:
+
+>>> class HalfALiBi(ALiBi):
+...     label = "half of ALiBi"
+...
+...     def bias(self, query, key, context):
+...         return super().bias(query, key, context) / 2
+>>> PARTS["position"]["half_alibi"] = HalfALiBi
+>>> from llm_anatomy.config import ModelConfig
+>>> from llm_anatomy.models.transformer import Transformer
+>>> model = Transformer(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5, position="half_alibi"))
+>>> type(model.stack.blocks[0].attention.position)
+<class 'llm_anatomy.registry.HalfALiBi'>
+>>> del PARTS["position"]["half_alibi"]
 """
 
-from llm_anatomy.layers.attention import MultiHeadAttention
+from inspect import signature
+
+from llm_anatomy.layers.attention import SelfAttention
 from llm_anatomy.layers.experts import (
     SoftmaxOfTopK,
     TopKOfSigmoid,
@@ -20,21 +36,20 @@ from llm_anatomy.layers.positions.base import PositionScheme
 from llm_anatomy.layers.positions.relative import (
     TUPE,
     ALiBi,
+    DeBERTaV2,
     FalconALiBi,
     ReleasedDeBERTa,
     Shaw,
     T5Bias,
     TransformerXL,
 )
-from llm_anatomy.layers.positions.rotary import (
+from llm_anatomy.layers.positions.rotary import HalfSplitRotary, InterleavedRotary, Rotary
+from llm_anatomy.layers.positions.rotary_scaling import (
     DynamicNTKScaling,
-    HalfSplitRotary,
-    InterleavedRotary,
     LinearScaling,
     Llama3Scaling,
     LongRoPEScaling,
     NTKScaling,
-    Rotary,
     YaRNScaling,
 )
 from llm_anatomy.layers.residual import PostNorm, PostSublayerNorm, PreNorm, ReZero, SandwichNorm
@@ -53,7 +68,7 @@ ACTIVATED = (
 )
 
 PARTS = {
-    "attention": {"multi_head": MultiHeadAttention, "latent": LatentAttention},
+    "attention": {"multi_head": SelfAttention, "latent": LatentAttention},
     "position": {
         "none": PositionScheme,
         "sinusoidal": Sinusoidal,
@@ -65,7 +80,7 @@ PARTS = {
         "shaw": Shaw,
         "transformer_xl": TransformerXL,
         "deberta": ReleasedDeBERTa,
-        "deberta_v2": ReleasedDeBERTa,
+        "deberta_v2": DeBERTaV2,
         "tupe": TUPE,
     },
     "rope.pairing": {"half_split": HalfSplitRotary, "interleaved": InterleavedRotary},
@@ -99,3 +114,23 @@ PARTS = {
     },
 }
 """For each field that names a part, the classes by name."""
+
+
+def takes(field: str, name: str) -> dict[str, bool]:
+    """The options that belong to a part, and whether each must be given.
+
+    Args:
+        field: that names the part, with dots, such as ``"position"`` or ``"rope.scaling.type"``.
+        name: of the part.
+
+    Returns:
+        For a class with the attribute ``options``, the field of the config that this names, if any; for any other
+        class, the arguments of its constructor.
+
+    >>> takes("position", "rope"), takes("rope.scaling.type", "linear")
+    ({'rope': False}, {'factor': True})
+    """
+    part = PARTS[field][name]
+    if hasattr(part, "options"):
+        return {part.options: False} if part.options else {}
+    return {name: argument.default is argument.empty for name, argument in signature(part).parameters.items()}

@@ -297,6 +297,33 @@ def test_source_shows_code_that_fits_and_the_first_lines_of_docstrings(shown, ob
     assert data["text/markdown"] == f"```python\n{code}\n```"
 
 
+class Illustration(Rotary):
+    """What follows is shown but for three members."""
+
+    first: int = 1
+    """Left out."""
+    second = 2
+
+    @classmethod
+    @property
+    def third(cls):
+        return 3
+
+    def fourth(self):
+        return 4
+
+    fifth = 5
+
+
+def test_source_leaves_out_the_members_that_are_named(shown, monkeypatch):
+    text = inspect.getsource(Illustration)
+    monkeypatch.setattr(inspect, "getsource", lambda obj: text)
+    monkeypatch.setattr(Illustration, "__module__", "llm_anatomy.sample")
+    source(Illustration, without=("first", "third", "fifth"))
+    shown_lines = shown[0][0]["text/plain"].splitlines()
+    assert shown_lines[2:] == ["", "    second = 2", "", "    def fourth(self):", "        return 4"]
+
+
 @pytest.mark.parametrize("obj", [print, "offsets", torch.nn.Linear])
 def test_source_refuses_what_is_not_ours(obj):
     with pytest.raises(ValueError, match="it must be a function or class of llm_anatomy"):

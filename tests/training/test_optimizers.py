@@ -5,6 +5,9 @@ import torch
 from torch import nn
 
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.layers.experts import GatedExperts
+from llm_anatomy.layers.normalization import LayerNormPerHead
+from llm_anatomy.layers.state_space import MambaBlock
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.training.optimizers import SGD, Adam, AdamW, parameter_groups
 
@@ -153,6 +156,23 @@ def test_vectors_do_not_decay_and_frozen_parameters_are_left_out():
     found = [names[id(p)] for group in (decaying, others) for p in group["params"]]
     assert sorted([*found, "embedding.weight"]) == sorted(names.values())
     assert len(others["params"]) >= 4
+
+
+@pytest.mark.parametrize(
+    ("module", "vectors"),
+    [
+        (LayerNormPerHead(3, 4), {"weight"}),
+        (GatedExperts(3, 4, 5, torch.sin, bias=True), {"b_up", "b_down"}),
+        (MambaBlock(6), {"A_log", "D"}),
+    ],
+)
+def test_stacked_vectors_do_not_decay(module, vectors):
+    decaying, others = parameter_groups(nn.ModuleList([module, nn.Linear(2, 3)]), 0.3)
+    names = {id(p): name for name, p in module.named_parameters()}
+    of_others = {names[id(p)] for p in others["params"] if id(p) in names}
+    assert vectors <= of_others and not any("bias" in names.get(id(p), "") for p in decaying["params"])
+    assert {names[id(p)] for p in decaying["params"] if id(p) in names} == {*names.values()} - of_others
+    assert all(p.ndim > 1 for p in decaying["params"])
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,9 @@
 """Checks of arguments that several layers share."""
 
+from collections.abc import Callable, Mapping
+from inspect import signature
+from typing import Any
+
 import torch
 
 from llm_anatomy.shapes import Tensor
@@ -9,6 +13,11 @@ def _check_at_least_one(**sizes: int) -> None:
     for name, size in sizes.items():
         if size < 1:
             raise ValueError(f"{name}={size} must be at least 1")
+
+
+def _accepted(part: Callable, offered: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the offered arguments that a part takes, by their names."""
+    return {name: offered[name] for name in signature(part).parameters if name in offered}
 
 
 def _check_integers(**positions: Tensor) -> None:

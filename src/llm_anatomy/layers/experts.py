@@ -364,6 +364,9 @@ class Experts(nn.Module):
 
     n_projections_up = 1
 
+    no_weight_decay = ("b_up", "b_down")
+    """The biases, a vector for each expert."""
+
     def __init__(
         self, n_experts: int, d_model: int, d_ff: int, activation: Callable[[Tensor], Tensor], *, bias: bool = False
     ):

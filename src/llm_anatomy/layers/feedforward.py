@@ -8,6 +8,7 @@ named after the activation of their gate: ``GATES``.
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -237,6 +238,9 @@ class ClampedFeedForward(GatedFeedForward):
     >>> tuple(layer(torch.randn(2, 5, 8)).shape)
     (2, 5, 8)
     """
+
+    options: ClassVar[str | None] = "clamped_swiglu"
+    """The field of the config that holds the options of its activation."""
 
     activation: Callable[[Tensor, Tensor], Tensor]
 

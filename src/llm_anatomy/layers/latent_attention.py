@@ -4,6 +4,8 @@ Legend of shapes as in ``layers.functional``; ``d_latent`` is the width of the l
 part of a key that is rotated by its position.
 """
 
+from typing import ClassVar
+
 import torch
 from einops import einsum, rearrange
 from torch import nn
@@ -61,6 +63,9 @@ class LatentAttention(nn.Module):
     >>> tuple(output.shape), cache.n_bytes == 2 * 7 * 10 * 4
     ((2, 3, 24), True)
     """
+
+    options: ClassVar[str | None] = "latent"
+    """The field of the config that holds its options."""
 
     def __init__(
         self,

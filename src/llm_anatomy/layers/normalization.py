@@ -5,6 +5,8 @@ The layers differ in the axis of their statistics. ``BatchNorm`` computes them f
 Variances are those of the population: the sum of squares is divided by the number of values n, not by n - 1.
 """
 
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
 from einops import rearrange
@@ -151,6 +153,9 @@ class LayerNorm(nn.Module):
     [-1.342, -0.447, 0.447, 1.342]
     """
 
+    options: ClassVar[str | None] = "layernorm"
+    """The field of the config that holds ``weight`` and ``bias``."""
+
     def __init__(self, d_model: int, *, eps: float = 1e-5, weight: bool = True, bias: bool = True):
         super().__init__()
         _check_range(d_model=d_model, eps=eps)
@@ -272,6 +277,9 @@ class LayerNormPerHead(nn.Module):
     >>> tuple(norm.weight.shape), bool(norm(query).mean(-1).abs().max() < 1e-6)
     ((3, 4), True)
     """
+
+    no_weight_decay = ("weight",)
+    """The scales, a vector for each head."""
 
     def __init__(self, n_heads: int, d_head: int, *, eps: float = 1e-5):
         super().__init__()

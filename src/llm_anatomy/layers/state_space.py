@@ -284,6 +284,9 @@ class MambaBlock(nn.Module):
     True
     """
 
+    no_weight_decay = ("A_log",)
+    """The rates, a vector for each channel; the authors' code marks them likewise."""
+
     def __init__(
         self,
         d_model: int,

@@ -31,6 +31,7 @@ from llm_anatomy.layers.residual import PreNorm
 from llm_anatomy.layers.state_space import MambaBlock, selective_scan_parallel
 from llm_anatomy.models.block import EncoderOutput, Stack
 from llm_anatomy.models.transformer import _last_tokens
+from llm_anatomy.registry import PARTS
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
 
 MambaStates = list[tuple[Float[Tensor, "batch d_inner kept"], Float[Tensor, "batch d_inner d_state"]]]
@@ -716,7 +717,7 @@ class MegaByteConfig(Config):
         for name, config in {"global_config": self.global_config, "local_config": self.local_config}.items():
             if config.kind != "decoder":
                 raise ValueError(f"{name}.kind={config.kind!r} must be 'decoder': no byte may attend to those after it")
-            if config.position in ("sinusoidal", "learned"):
+            if PARTS["position"][config.position].at_input:
                 raise ValueError(
                     f"{name}.position={config.position!r} must be a scheme that acts in attention: MegaByte has its "
                     "own embeddings, with learned positions"

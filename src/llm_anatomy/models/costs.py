@@ -28,6 +28,8 @@ from llm_anatomy.config import ModelConfig
 from llm_anatomy.layers._checks import _check_at_least_one
 from llm_anatomy.layers.feedforward import GATES
 from llm_anatomy.layers.latent_attention import _absorbing_saves
+from llm_anatomy.layers.positions.base import PositionScheme
+from llm_anatomy.models.parts import model_sizes
 from llm_anatomy.models.transformer import Transformer
 
 # --- One row of the table, and the table ---
@@ -403,6 +405,8 @@ def _of_activations(
     h, kv, d_model, d_head, d_value = config.n_heads, config.n_kv_heads, config.d_model, config.d_head, config.d_value
     tokens, moe, is_capped = text.tokens, config.moe, config.attn_logit_softcapping is not None
     has_source = stack == "decoder: "
+    model, sizes = _on_meta(config), model_sizes(config, n_layers, causal)
+    blocks = model.encoder.blocks if stack == "encoder: " and model.encoder else model.stack.blocks
 
     def projections(n_keys: int) -> dict[str, int]:
         """All are kept before they are clipped too, and queries and keys before their norm and before its weights."""
@@ -425,8 +429,11 @@ def _of_activations(
             kept = 2 * (latent.d_latent + d_query + h * (d_head + d_rotary)) + d_rotary + h * d_value
             kept = dict(n_kept=tokens * kept)
         yield stack + "attention projections", kept
-        yield stack + "scores and mixing", scores(pairs, width, is_capped or config.position == "shaw")
-        yield stack + "positions", _of_positions(config, text, n_keys, causal)
+        scheme = getattr(blocks[min(layer, len(blocks) - 1)].attention, "position", None) or PositionScheme()
+        yield stack + "scores and mixing", scores(pairs, width, is_capped or scheme.explicit_only is not None)
+        n_positions = text.batch if text.n_cached else 1  # with a cache, each text has its own positions
+        shape = dict(batch=text.batch, n_positions=n_positions, n_queries=text.n_new, n_keys=n_keys)
+        yield stack + "positions", scheme.costs(sizes, **shape)
         if has_source:
             yield stack + "source: attention projections", projections(0 if text.n_cached else source.tokens)
             yield stack + "source: scores and mixing", scores(tokens * source.n_new, d_head + d_value, is_capped)
@@ -443,28 +450,6 @@ def _of_activations(
     n_kept = n_layers * (1 + config.n_parallel_norms if config.parallel_block else n_kept)
     has_last = config.norm_placement not in ("post", "rezero")
     yield stack + "norms", dict(n_kept=(n_kept + 1 + has_last) * tokens * d_model)
-
-
-def _of_positions(config: ModelConfig, text: _Reading, n_keys: int, causal: bool) -> dict[str, int]:
-    """The products of one layer's position scheme with queries and keys, and what it adds to the scores."""
-    d_model, d_head, tokens, keys = config.d_model, config.d_head, text.tokens, text.batch * n_keys
-    width, added = config.n_heads * d_head, config.n_heads * text.n_new * n_keys  # added: to the scores of one text
-    if config.position in ("t5", "alibi", "falcon_alibi"):
-        return dict(n_kept=added)
-    if config.position == "tupe":  # positions of queries and keys through a matrix each, and their products
-        n_texts = text.batch if text.n_cached else 1  # with a cache, each text has its own positions
-        flops = 2 * d_model * width * (text.n_new + n_texts * n_keys) + 2 * n_texts * added * d_head
-        return _flops(flops) | dict(n_kept=added)
-    if config.position == "shaw" and config.clipping:  # queries and weights with the vectors of all offsets
-        n_offsets = (1 if causal else 2) * config.clipping.max_distance + 1
-        return _flops(2 * tokens * config.n_heads * n_offsets * (d_head + config.d_value))
-    if config.position == "transformer_xl":  # the sinusoids have no gradient: one product backward, not two
-        trained, sinusoids = 2 * keys * width + 2 * tokens * width * d_model, 2 * text.batch * added * d_model
-        return dict(flops=trained + sinusoids, flops_backward=2 * trained + sinusoids, n_kept=text.batch * added)
-    rows = config.buckets.n_buckets if config.buckets else 2 * config.clipping.max_distance if config.clipping else 0
-    if config.position in ("deberta", "deberta_v2"):  # a table through two matrices, then with queries and keys
-        return _flops(2 * width * rows * (2 * d_model + tokens + keys)) | dict(n_kept=text.batch * added)
-    return {}
 
 
 def _flops(forward: int) -> dict[str, int]:

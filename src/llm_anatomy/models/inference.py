@@ -753,9 +753,8 @@ class InferenceTransformer(nn.Module):
         if type(self.model.position) is PositionScheme:
             return None
         config, weight = self.config, self.model.embedding.weight
-        offset = config.learned.offset if config.learned else 0
         nothing = torch.zeros(1, len(slots), config.d_model, dtype=weight.dtype, device=weight.device)
-        return self.model.position.embed(nothing, slots[None] + offset)[0]
+        return self.model.position.embed(nothing, slots[None])[0]
 
 
 def _with(module: M, **others: nn.Module | None) -> M:

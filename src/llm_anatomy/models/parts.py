@@ -1,12 +1,13 @@
 """Build the layers that a config names. Nothing here knows the name of a model."""
 
-from dataclasses import replace
+from functools import partial
 from inspect import signature
 from typing import Any
 
 from torch import nn
 
-from llm_anatomy.config import ModelConfig, MoEConfig, RopeConfig
+from llm_anatomy.config import LatentAttentionConfig, ModelConfig, MoEConfig
+from llm_anatomy.layers._checks import _accepted
 from llm_anatomy.layers.attention import CrossAttention, SelfAttention
 from llm_anatomy.layers.attention_sinks import AttentionSinks
 from llm_anatomy.layers.experts import ClampedExperts, Experts, GatedExperts, MixtureOfExperts
@@ -20,19 +21,8 @@ from llm_anatomy.layers.feedforward import (
 )
 from llm_anatomy.layers.latent_attention import LatentAttention
 from llm_anatomy.layers.normalization import AcrossHeads, LayerNormPerHead
-from llm_anatomy.layers.positions.absolute import Learned, Sinusoidal
-from llm_anatomy.layers.positions.base import PositionScheme
-from llm_anatomy.layers.positions.buckets import Clip, DeBERTaLogBuckets, T5Buckets, T5CausalBuckets
-from llm_anatomy.layers.positions.relative import (
-    TUPE,
-    ALiBi,
-    FalconALiBi,
-    ReleasedDeBERTa,
-    Shaw,
-    T5Bias,
-    TransformerXL,
-)
-from llm_anatomy.layers.positions.rotary import Frequencies, Rotary
+from llm_anatomy.layers.positions.base import ModelSizes, PositionScheme
+from llm_anatomy.layers.positions.rotary import Rotary
 from llm_anatomy.layers.residual import Residual
 from llm_anatomy.layers.softcapping import Softcapping
 from llm_anatomy.registry import PARTS
@@ -51,11 +41,9 @@ def embedding_position(config: ModelConfig) -> PositionScheme:
     >>> embedding_position(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5, position="sinusoidal"))
     Sinusoidal()
     """
-    if config.position == "sinusoidal":
-        return Sinusoidal(config.d_model)
-    if config.learned and config.n_ctx:
-        return Learned(config.n_ctx + config.learned.offset, config.d_model)
-    return PositionScheme()
+    if not PARTS["position"][config.position].at_input:
+        return PositionScheme()
+    return _schemes(config, n_layers=1, causal=config.kind != "encoder")[0]
 
 
 def attention_positions(config: ModelConfig, n_layers: int, causal: bool) -> list[PositionScheme]:
@@ -73,46 +61,51 @@ def attention_positions(config: ModelConfig, n_layers: int, causal: bool) -> lis
     >>> first is second
     True
     """
-    d_model, n_heads, d_head = config.d_model, config.n_heads, config.d_head
-    clipping, buckets, layers = config.clipping, config.buckets, range(n_layers)
-    if config.position == "shaw" and clipping:
-        far = clipping.max_distance
-        return [Shaw(Clip(-far, 0 if causal else far), d_head, config.d_value) for _ in layers]
-    if config.position == "transformer_xl":
-        return [TransformerXL(d_model, n_heads, d_head) for _ in layers]
-    if config.position == "deberta" and clipping:
-        far, width = clipping.max_distance, n_heads * d_head
-        table, clip = nn.Embedding(2 * far, d_model), Clip(-far, far - 1)
-        own = [(nn.Linear(d_model, width), nn.Linear(d_model, width, bias=False)) for _ in layers]
-        return [ReleasedDeBERTa(table, clip, projections) for projections in own]
-    if config.position == "deberta_v2" and buckets:
-        table = nn.Sequential(nn.Embedding(buckets.n_buckets, d_model), norm(config))
-        return [ReleasedDeBERTa(table, DeBERTaLogBuckets(buckets.n_buckets // 2, buckets.max_distance)) for _ in layers]
-    shared = PositionScheme()
+    if PARTS["position"][config.position].at_input:
+        return [PositionScheme()] * n_layers
+    return _schemes(config, n_layers, causal)
+
+
+def _schemes(config: ModelConfig, n_layers: int, causal: bool) -> list[PositionScheme]:
+    """The scheme that the config names, for each layer of a stack."""
+    scheme, options = PARTS["position"][config.position], {}
+    if scheme.options:
+        options = dict(vars(getattr(config, scheme.options)))
     if config.rope:
-        everywhere = local = _rotary(config, config.rope)
-        if config.rope.local_base is not None:
-            local = _rotary(config, replace(config.rope, base=config.rope.local_base, scaling=None))
-        rotaries = [everywhere if config.window_of(layer) is None else local for layer in layers]
-        return [rotaries[layer] if config.rope.has_layer(layer) else shared for layer in layers]
-    if config.alibi:
-        shared = ALiBi(n_heads, bias_max=config.alibi.bias_max)
-    elif config.position == "falcon_alibi":
-        shared = FalconALiBi(n_heads)
-    elif config.position == "t5" and buckets:
-        kind = T5CausalBuckets if causal else T5Buckets
-        shared = T5Bias(n_heads, kind(buckets.n_buckets, buckets.max_distance))
-    elif config.position == "tupe" and config.n_ctx:
-        shared = TUPE(config.n_ctx, d_model, n_heads, d_head)
-    return [shared] * n_layers
+        scaling = config.rope.scaling
+        options["pairing"] = PARTS["rope.pairing"][config.rope.pairing]
+        options["scaling"] = scaling and PARTS["rope.scaling.type"][scaling.type](**scaling.options())
+    schemes = scheme.for_model(model_sizes(config, n_layers, causal), **options)
+    if len(schemes) != n_layers:
+        raise ValueError(f"{scheme.__name__}.for_model returned {len(schemes)} schemes for {n_layers} layers")
+    return schemes
 
 
-def _rotary(config: ModelConfig, rope: RopeConfig) -> Rotary:
-    scaling, frequencies = rope.scaling, Frequencies()
-    if scaling:
-        frequencies = PARTS["rope.scaling.type"][scaling.type](**scaling.options())
-    width = config.latent and config.latent.d_rotary or rotary_width(config)
-    return PARTS["rope.pairing"][rope.pairing](width, rope.base, frequencies)
+def model_sizes(config: ModelConfig, n_layers: int, causal: bool) -> ModelSizes:
+    """What a position scheme may ask of one stack of a model.
+
+    Args:
+        config: of the model.
+        n_layers: of the stack.
+        causal: whether its masks hide the future.
+
+    Source: IITD-16.
+
+    >>> sizes = model_sizes(ModelConfig(d_model=8, n_layers=2, n_heads=2, d_ff=9, n_vocab=5), n_layers=2, causal=True)
+    >>> sizes.d_head, sizes.windows
+    (4, (None, None))
+    """
+    return ModelSizes(
+        d_model=config.d_model,
+        n_heads=config.n_heads,
+        d_head=config.latent and config.latent.d_rotary or config.d_head,
+        d_value=config.d_value,
+        n_layers=n_layers,
+        n_ctx=config.n_ctx,
+        causal=causal,
+        windows=tuple(map(config.window_of, range(n_layers))),
+        norm=partial(norm, config),
+    )
 
 
 def rotary_width(config: ModelConfig) -> int:
@@ -123,6 +116,7 @@ def rotary_width(config: ModelConfig) -> int:
 
     Source: Black et al. (2022), "GPT-NeoX-20B", section 2.1; IITD-26.
 
+    >>> from llm_anatomy.config import RopeConfig
     >>> sizes = dict(d_model=192, n_layers=1, n_heads=2, d_ff=9, n_vocab=5)
     >>> rotary_width(ModelConfig(position="rope", rope=RopeConfig(fraction=0.25), **sizes))
     24
@@ -145,8 +139,9 @@ def norm(config: ModelConfig, width: int | None = None) -> nn.Module:
     >>> norm(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5, norm="rmsnorm")).weight.shape
     torch.Size([8])
     """
-    options = vars(config.layernorm) if config.layernorm else {}
-    return PARTS["norm"][config.norm](config.d_model if width is None else width, eps=config.norm_eps, **options)
+    kind, options = PARTS["norm"][config.norm], vars(config.layernorm) if config.layernorm else {}
+    arguments = _accepted(kind, options | dict(eps=config.norm_eps))
+    return kind(config.d_model if width is None else width, **arguments)
 
 
 def placement(config: ModelConfig) -> Residual:
@@ -183,10 +178,13 @@ def attention(config: ModelConfig, position: PositionScheme) -> SelfAttention | 
     >>> attention(config, PositionScheme()).w_key.weight.shape
     torch.Size([4, 8])
     """
+    kind = PARTS["attention"][config.attention]
+    offered = _heads(config) | dict(position=position, scale=config.attention_scale)
+    if config.attention_sinks:
+        offered["sinks"] = AttentionSinks(config.n_heads)
     if config.latent:
-        return _latent_attention(config, position)
-    sinks = AttentionSinks(config.n_heads) if config.attention_sinks else None
-    return SelfAttention(position=position, scale=config.attention_scale, sinks=sinks, **_heads(config))
+        offered |= _latent(config, config.latent, position)
+    return kind(**_accepted(kind, offered))
 
 
 def cross_attention(config: ModelConfig, position: PositionScheme) -> CrossAttention:
@@ -235,26 +233,20 @@ def _heads(config: ModelConfig) -> dict[str, Any]:
     )
 
 
-def _latent_attention(config: ModelConfig, position: PositionScheme) -> LatentAttention:
-    latent, w_query = config.latent, None
-    assert latent is not None
+def _latent(config: ModelConfig, latent: LatentAttentionConfig, position: PositionScheme) -> dict[str, Any]:
+    """What latent attention has beside other attention, and what differs there."""
+    w_query = None
     if latent.d_query_latent is not None:
         w_query = nn.Sequential(
             nn.Linear(config.d_model, latent.d_query_latent, bias=config.attention_bias),
             norm(config, latent.d_query_latent),
             nn.Linear(latent.d_query_latent, config.n_heads * (config.d_head + (latent.d_rotary or 0)), bias=False),
         )
-    return LatentAttention(
-        config.d_model,
-        config.n_heads,
+    return dict(
         d_latent=latent.d_latent,
-        d_head=config.d_head,
-        d_value=config.d_value,
         position=position if isinstance(position, Rotary) else None,
         latent_norm=norm(config, latent.d_latent),
         w_query=w_query,
-        scale=config.attention_scale,
-        bias=config.attention_bias,
     )
 
 
@@ -293,8 +285,11 @@ def activation(config: ModelConfig) -> nn.Module:
 
 
 def _dense(config: ModelConfig, width: int) -> nn.Module:
-    layer = PARTS["feedforward"][config.feedforward]
-    return layer(config.d_model, width, activation(config), bias=config.ff_bias)
+    kind = PARTS["feedforward"][config.feedforward]
+    offered: dict[str, Any] = dict(d_model=config.d_model, d_ff=width, bias=config.ff_bias)
+    if "activation" in signature(kind).parameters:
+        offered["activation"] = activation(config)
+    return kind(**_accepted(kind, offered))
 
 
 EXPERTS = {FeedForward: Experts, GatedFeedForward: GatedExperts, ClampedFeedForward: ClampedExperts}
@@ -304,7 +299,9 @@ EXPERTS = {FeedForward: Experts, GatedFeedForward: GatedExperts, ClampedFeedForw
 def _mixture(config: ModelConfig, moe: MoEConfig) -> MixtureOfExperts:
     router = PARTS["moe.router"][moe.router]
     options = {name: getattr(moe, name) for name in signature(router).parameters if hasattr(moe, name)}
-    experts = EXPERTS[PARTS["feedforward"][config.feedforward]]
+    experts = EXPERTS.get(PARTS["feedforward"][config.feedforward])
+    if experts is None:
+        raise ValueError(f"moe must be None with feedforward={config.feedforward!r}, which has no form for experts")
     shared = _dense(config, moe.n_shared_experts * moe.d_expert) if moe.n_shared_experts else None
     return MixtureOfExperts(
         router(d_model=config.d_model, k=moe.n_experts_per_token, **options),

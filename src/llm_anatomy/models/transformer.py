@@ -238,9 +238,8 @@ class Transformer(nn.Module):
         segments: Tensor | None = None,
         embedding: nn.Module | None = None,
     ) -> Tensor:
-        offset = self.config.learned.offset if self.config.learned else 0
         x = (self.embedding if embedding is None else embedding)(ids)
-        x = self.position(x, position_context.query_positions.clamp(min=0) + offset)
+        x = self.position(x, position_context.query_positions.clamp(min=0))
         if self.segment_embedding is not None:
             x = x + self.segment_embedding(torch.zeros_like(ids) if segments is None else segments)
         return self.embedding_norm(x)

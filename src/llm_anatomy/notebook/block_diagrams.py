@@ -10,6 +10,7 @@ from llm_anatomy.config import ModelConfig
 from llm_anatomy.layers.feedforward import GATES
 from llm_anatomy.notebook.figures import PALETTE
 from llm_anatomy.notebook.front_end import DARK
+from llm_anatomy.registry import PARTS
 
 COLUMN, GUTTER = 168, 8  # width of a model, and between two: together what a phone of 390 CSS pixels has
 STREAM, LEFT, RIGHT, LANE = 15, 30, 156, 163  # x of the residual stream, of the boxes beside it, of a line past them
@@ -38,19 +39,6 @@ PLACEMENTS = {
     "sandwich": "before and after each sublayer",
     "post_sublayer": "after each sublayer, before the sum",
     "rezero": "none; each sublayer is scaled by a learned α",
-}
-ADDED = {"sinusoidal": "sinusoidal positions", "learned": "learned positions"}
-"""Schemes that add something to the embeddings; all others work inside attention."""
-SCHEMES = {
-    "rope": "RoPE",
-    "alibi": "ALiBi",
-    "falcon_alibi": "Falcon's ALiBi",
-    "t5": "T5's position bias",
-    "shaw": "Shaw's relative positions",
-    "transformer_xl": "Transformer-XL's relative positions",
-    "deberta": "DeBERTa's relative positions",
-    "deberta_v2": "DeBERTa's relative positions in buckets",
-    "tupe": "TUPE's position scores",
 }
 QK_NORMS = {
     "per_head": "per head",
@@ -141,7 +129,7 @@ def design(config: ModelConfig) -> dict[str, str]:
         "embeddings": ", ".join(at_input),
         "positions": _positions(config),
         "norm": ", ".join(_norm(config)),
-        "norm placement": PLACEMENTS[config.norm_placement],
+        "norm placement": PLACEMENTS.get(config.norm_placement, config.norm_placement),
         "block": _block(config),
         "attention": ", ".join(_attention(config)),
         "feed-forward": ", ".join(_feedforward(config)),
@@ -174,23 +162,24 @@ def sizes(config: ModelConfig) -> dict[str, str]:
 
 
 def _positions(config: ModelConfig) -> str:
+    scheme = PARTS["position"][config.position]
     if config.position == "none":
         return "none"
-    if config.position in ADDED:
+    if scheme.at_input:
         return f"{config.position}, added to the embeddings"
     part = f" in {config.rope.fraction:.0%} of each head" if config.rope and config.rope.fraction < 1 else ""
     if config.rope and config.rope.layers:
         part += f" in {sum(map(config.rope.has_layer, range(config.n_layers)))} blocks"
-    return SCHEMES[config.position] + part
+    return (scheme.label or scheme.__name__) + part
 
 
 def _norm(config: ModelConfig) -> list[str]:
-    options = config.layernorm
+    name, options = NORMS.get(config.norm, config.norm), config.layernorm
     if config.norm == "unit_offset_rmsnorm":
-        return [NORMS[config.norm], "scale 1 + weight"]
+        return [name, "scale 1 + weight"]
     if options is None or options.weight and options.bias:
-        return [NORMS[config.norm]]
-    return [NORMS[config.norm], "no bias" if options.weight else "no scale" if options.bias else "no parameters"]
+        return [name]
+    return [name, "no bias" if options.weight else "no scale" if options.bias else "no parameters"]
 
 
 def _block(config: ModelConfig) -> str:
@@ -227,7 +216,8 @@ def _heads(config: ModelConfig) -> str:
 
 def _feedforward(config: ModelConfig) -> list[str]:
     gated = ["gated"] if config.feedforward in GATES or config.clamped_swiglu else []
-    return [ACTIVATIONS[config.feedforward], *gated] + (["mixture of experts"] if config.moe else [])
+    name = ACTIVATIONS.get(config.feedforward, config.feedforward)
+    return [name, *gated] + (["mixture of experts"] if config.moe else [])
 
 
 def _experts(config: ModelConfig) -> list[str]:
@@ -293,7 +283,7 @@ def boxes(config: ModelConfig) -> dict[str, Box]:
     """Return the boxes of a model by their rows, from its config."""
     placement, norm = config.norm_placement, Box("normalization", tuple(_norm(config)))
     beside = Box("normalization", norm.design, beside=True)
-    table, found = f"{config.n_vocab:,} × {config.d_model:,}", {}
+    table, scheme, found = f"{config.n_vocab:,} × {config.d_model:,}", PARTS["position"][config.position], {}
 
     def sublayer(row: str, box: Box, has_norm: bool = True) -> None:
         if placement in ("pre", "sandwich") and has_norm:
@@ -317,9 +307,9 @@ def boxes(config: ModelConfig) -> dict[str, Box]:
         if config.embedding_multiplier != 1:
             scaled += (f"× {config.embedding_multiplier:g}",)
         found[f"{stack}embedding"] = Box("residual", ("token embedding", *scaled), (table,))
-        if config.position in ADDED:
-            rows = (f"{config.n_ctx:,} positions",) if config.position == "learned" else ()
-            found[f"{stack}positions"] = Box("position", (f"+ {ADDED[config.position]}",), rows)
+        if scheme.at_input:
+            rows = (f"{config.n_ctx:,} positions",) if scheme.needs_n_ctx else ()
+            found[f"{stack}positions"] = Box("position", (f"+ {scheme.label or scheme.__name__}",), rows)
         if config.n_segments:
             found[f"{stack}segments"] = Box("residual", ("+ segments",), (f"{config.n_segments} segments",))
         if config.embedding_norm:
@@ -338,7 +328,7 @@ def boxes(config: ModelConfig) -> dict[str, Box]:
         if stack:
             found[f"{stack}end"] = Box("none", ())
     if config.token_head:
-        found["token head"] = Box("feedforward", ("dense layer", ACTIVATIONS[config.feedforward], *norm.design))
+        found["token head"] = Box("feedforward", ("dense layer", _feedforward(config)[0], *norm.design))
     if config.unembedding:
         bias = ("bias",) if config.unembedding_bias else ()
         tied = "tied to the embedding" if config.tie_embeddings else "its own table"
@@ -353,7 +343,8 @@ def boxes(config: ModelConfig) -> dict[str, Box]:
 def _attention_box(config: ModelConfig, name: str, crosses: bool = False) -> Box:
     kind, *options = _attention(config)
     options = [option for option in options if not crosses or "window" not in option]
-    position = [] if crosses or config.position in ("none", *ADDED) else [_positions(config)]
+    is_here = config.position != "none" and not PARTS["position"][config.position].at_input
+    position = [_positions(config)] if is_here and not crosses else []
     out = config.output_bias or config.latent and config.attention_bias
     biased = [letters for letters, has in {"Q, K, V": config.attention_bias, "O": out}.items() if has]
     bias = [f"biases {', '.join(biased)}"] if biased else []

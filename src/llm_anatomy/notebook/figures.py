@@ -177,14 +177,21 @@ _DOCUMENTED = ast.FunctionDef | ast.ClassDef
 _WIDEST = 72  # characters of a line of code: what the column of the page holds
 
 
-def source(obj) -> None:
+def source(obj, without: tuple[str, ...] = ()) -> None:
     """Display the source code of a function or class of the package, in lines that a page can hold.
 
     Of each docstring the first line is left; the API reference has the rest.
+
+    Args:
+        obj: a function or class.
+        without: methods and attributes of the class that are left out.
+
+    Raises:
+        ValueError: for anything else than a function or class of the package.
     """
     if not (inspect.isfunction(obj) or inspect.isclass(obj)) or not obj.__module__.startswith("llm_anatomy."):
         raise ValueError(f"obj={obj!r}; it must be a function or class of llm_anatomy")
-    lines = textwrap.dedent(inspect.getsource(obj)).rstrip().splitlines()
+    lines = _without(textwrap.dedent(inspect.getsource(obj)).rstrip().splitlines(), without)
     documented = [node for node in ast.walk(ast.parse("\n".join(lines))) if isinstance(node, _DOCUMENTED)]
     docstrings = [node.body[0] for node in documented if ast.get_docstring(node) is not None]
     for docstring in sorted(docstrings, key=lambda node: -node.lineno):  # from below, so that line numbers stay valid
@@ -198,6 +205,20 @@ def source(obj) -> None:
     code = "\n".join(part for row, line in enumerate(lines, 1) for part in _narrow(line, starts[row] > 0))
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", code)), default=0))
     display({"text/markdown": f"{fence}python\n{code}\n{fence}", "text/plain": code}, raw=True)
+
+
+def _without(lines: list[str], names: tuple[str, ...]) -> list[str]:
+    """The lines of a class, without those of some of its methods and attributes."""
+    body, kept = ast.parse("\n".join(lines)).body[0].body, dict(enumerate(lines, 1))
+    for node, following in zip(body, [*body[1:], None], strict=True):
+        targets = [node.target] if isinstance(node, ast.AnnAssign) else getattr(node, "targets", [])
+        if {getattr(node, "name", None), *(getattr(target, "id", None) for target in targets)} & {*names}:
+            first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
+            last = following if isinstance(following, ast.Expr) else node  # a string explains the attribute above it
+            for row in range(first, last.end_lineno + 1):
+                del kept[row]
+    found = [line for line, before in zip(kept.values(), ["", *kept.values()], strict=False) if line or before]
+    return found[: -1 if not found[-1] else None]
 
 
 def _narrow(line: str, inside: bool = False) -> list[str]:

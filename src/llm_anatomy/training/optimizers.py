@@ -19,7 +19,9 @@ def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, An
     """Group the parameters of a model for an optimizer: those that decay, and those that do not.
 
     Matrices and embedding tables decay; gains, biases and other vectors do not. A decay towards zero would turn off a
-    layer whose gain is 1, and vectors are too few to fit noise with. Frozen parameters are in neither group.
+    layer whose gain is 1, and vectors are too few to fit noise with. A module whose parameters of two dimensions are
+    vectors too, such as the gains of several heads, names them in its attribute ``no_weight_decay``. Frozen parameters
+    are in neither group.
 
     Args:
         model: any module.
@@ -34,11 +36,12 @@ def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, An
     >>> [(group["weight_decay"], [tuple(p.shape) for p in group["params"]]) for group in groups]
     [(0.1, [(2, 3)]), (0.0, [(2,)])]
     """
-    trained = [p for p in model.parameters() if p.requires_grad]
-    return [
-        {"params": [p for p in trained if p.ndim >= 2], "weight_decay": weight_decay},
-        {"params": [p for p in trained if p.ndim < 2], "weight_decay": 0.0},
-    ]
+    vectors = {getattr(module, name) for module in model.modules() for name in getattr(module, "no_weight_decay", ())}
+    decaying, others = [], []
+    for p in model.parameters():
+        if p.requires_grad:
+            (decaying if p.ndim >= 2 and p not in vectors else others).append(p)
+    return [{"params": decaying, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
 
 
 class _Optimizer(torch.optim.Optimizer):

@@ -13,7 +13,7 @@ from torch import nn
 from transformers import modeling_rope_utils
 
 from llm_anatomy.config import ModelConfig
-from llm_anatomy.layers.positions import rotary
+from llm_anatomy.layers.positions import rotation
 from llm_anatomy.layers.positions.base import PositionContext
 from llm_anatomy.layers.positions.rotary import (
     DynamicNTKScaling,
@@ -24,6 +24,7 @@ from llm_anatomy.layers.positions.rotary import (
     Llama3Scaling,
     LongRoPEScaling,
     NTKScaling,
+    Rotary,
     YaRNScaling,
     decay_bound,
     interleaved_to_half_split,
@@ -331,12 +332,12 @@ def test_erratum_e01_last_two_entries_of_the_shuffled_vector(monkeypatch):
     torch.testing.assert_close(right, rotate_by_matrix(x, angles), rtol=0, atol=1e-6)
     assert [round(v, 4) for v in right[0, -2:].tolist()] == [6.9760, 8.0210]
     assert round(right.norm().item(), 4) == round(x.norm().item(), 4) == 14.2829
-    shuffle = rotary.rotate_every_two
+    shuffle = rotation.rotate_every_two
 
     def on_the_slide(x):  # ends in -x_{d-1}, x_d
         return torch.cat((shuffle(x)[..., :-2], -x[..., -2:-1], x[..., -1:]), -1)
 
-    monkeypatch.setattr(rotary, "rotate_every_two", on_the_slide)
+    monkeypatch.setattr(rotation, "rotate_every_two", on_the_slide)
     wrong = rotate_efficient(x, angles)
     assert [round(v, 4) for v in wrong[0, -2:].tolist()] == [6.9790, 8.0240]
     assert round(wrong.norm().item(), 4) == 14.2860
@@ -649,7 +650,7 @@ def test_what_does_not_fit_is_refused(make, error, sentence):
         make()
 
 
-bare_rotate = getattr(rotary.Rotary.rotate, "__wrapped__", rotary.Rotary.rotate)
+bare_rotate = getattr(Rotary.rotate, "__wrapped__", Rotary.rotate)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ vectors depend on the length of the sentence.
 """
 
 import math
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -43,6 +44,8 @@ class AbsoluteScheme(PositionScheme):
     >>> scheme.embed(torch.full((1, 2, 3), 0.5), torch.tensor([[7, 8]])).tolist()
     [[[7.5, 7.5, 7.5], [8.5, 8.5, 8.5]]]
     """
+
+    at_input: ClassVar[bool] = True
 
     def __init__(self, d_model: int):
         super().__init__()
@@ -228,6 +231,8 @@ class Sinusoidal(AbsoluteScheme):
     [[0.0, 1.0, 0.0, 1.0], [0.8415, 0.5403, 0.01, 1.0], [0.9093, -0.4161, 0.02, 0.9998]]
     """
 
+    label = "sinusoidal positions"
+
     def __init__(self, d_model: int, base: float = 10000.0):
         super().__init__(d_model)
         if not 1 < base < math.inf:
@@ -257,10 +262,11 @@ class Learned(AbsoluteScheme):
     Args:
         n_ctx: number of positions, at least 1.
         d_model: width of the embeddings, at least 1.
+        offset: number of rows of the table that precede that of position 0, as two do in OPT.
 
     Raises:
-        ValueError: in addition to those of ``AbsoluteScheme``, if ``n_ctx`` is below 1; in ``embed`` and ``encoding``,
-            for positions outside 0 to n_ctx - 1. A compiled graph skips this check.
+        ValueError: in addition to those of ``AbsoluteScheme``, if ``n_ctx`` is below 1 or ``offset`` below 0; in
+            ``embed`` and ``encoding``, for positions outside 0 to n_ctx - 1. A compiled graph skips this check.
 
     Source: Gehring et al. (2017), section 3.1; Devlin et al. (2019), section 3; IITD-13, IITD-16, CMU-24, GT-28,
     GT-29 (erratum E-99), UCL-23.
@@ -273,11 +279,17 @@ class Learned(AbsoluteScheme):
     ValueError: positions hold 4; they must be 0 to n_ctx - 1 = 3: there is no vector for any other
     """
 
-    def __init__(self, n_ctx: int, d_model: int):
+    options = "learned"
+    needs_n_ctx = True
+    label = "learned positions"
+
+    def __init__(self, n_ctx: int, d_model: int, *, offset: int = 0):
         super().__init__(d_model)
         _check_at_least_one(n_ctx=n_ctx)
-        self.n_ctx = n_ctx
-        self.table = nn.Parameter(torch.randn(n_ctx, d_model) * 0.02)
+        if offset < 0:
+            raise ValueError(f"{offset=} must be at least 0")
+        self.n_ctx, self.offset = n_ctx, offset
+        self.table = nn.Parameter(torch.randn(n_ctx + offset, d_model) * 0.02)
 
     def encoding(
         self, positions: Int[Tensor, "*batch tokens"], dtype: torch.dtype = torch.float32
@@ -285,7 +297,7 @@ class Learned(AbsoluteScheme):
         _check_integers(positions=positions)
         inside = (positions >= 0) & (positions < self.n_ctx)
         _check_bounds(positions, inside, f"0 to n_ctx - 1 = {self.n_ctx - 1}: there is no vector for any other")
-        return F.embedding(positions.long(), self.table).to(dtype)
+        return F.embedding(positions.long() + self.offset, self.table).to(dtype)
 
 
 def _angle_dtype(device: torch.device) -> torch.dtype:

@@ -6,11 +6,13 @@ sequences have the same ones; padding has position -1. A relative offset is key 
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
 
-from llm_anatomy.layers._checks import _check_integers
+from llm_anatomy.layers._checks import _accepted, _check_integers
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
 
 Rule = Callable[[Tensor, Tensor], Tensor]
@@ -160,6 +162,38 @@ class PositionContext:
         return computed[-1][1]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ModelSizes:
+    """What a position scheme may ask of the model that it is made for.
+
+    Args:
+        d_model, n_heads, d_head, d_value: widths and number of query heads.
+        n_layers: number of layers of the stack.
+        n_ctx: length of the longest text, None for no bound.
+        causal: whether the masks hide the future.
+        windows: how many tokens the tokens of each layer attend to, None for all.
+        norm: makes a norm of the model's kind, as wide as the residual stream.
+
+    Source: what the schemes of IITD-16 need.
+
+    >>> from functools import partial
+    >>> sizes = dict(d_model=8, n_heads=2, d_head=4, d_value=4, n_layers=3, n_ctx=None, causal=True)
+    >>> sizes = ModelSizes(**sizes, windows=(None,) * 3, norm=partial(nn.LayerNorm, 8))
+    >>> len(PositionScheme.for_model(sizes))
+    3
+    """
+
+    d_model: int
+    n_heads: int
+    d_head: int
+    d_value: int
+    n_layers: int
+    n_ctx: int | None
+    causal: bool
+    windows: tuple[int | None, ...]
+    norm: Callable[[], nn.Module]
+
+
 class PositionScheme(nn.Module):
     """The four hooks; each does nothing until a scheme overrides it.
 
@@ -173,17 +207,72 @@ class PositionScheme(nn.Module):
     Positions are explicit, so that a cache, padding on the left and packed sequences work with every scheme for which
     they can work.
 
+    A scheme that is in the registry is built from a model's config by ``for_model``, and states what else the model,
+    the table of costs and the diagrams need to know of it.
+
     Source: Dufter et al. (2022), who put absolute and relative schemes into one notation; IITD-03, IITD-16, CMU-22.
 
     >>> PositionScheme().scale(16)
     0.25
     """
 
+    at_input: ClassVar[bool] = False
+    """Whether the scheme changes the embeddings, once, at the input of the model. Any other belongs to attention."""
+
+    options: ClassVar[str | None] = None
+    """The field of the config that holds its options, such as ``"rope"``; None for a scheme without options."""
+
+    needs_n_ctx: ClassVar[bool] = False
+    """Whether the length of the longest text must be known."""
+
+    needs_all_kv_heads: ClassVar[bool] = False
+    """Whether each query head must have a key-value head of its own."""
+
+    is_shared: ClassVar[bool] = True
+    """Whether all layers have the same scheme, with the same parameters."""
+
+    label: ClassVar[str | None] = None
+    """Its name in diagrams; by default the name of the class."""
+
     explicit_only: str | None = None
     """Why the scheme has no fused form; None if it has one."""
 
     not_cacheable: str | None = None
     """Why keys cannot be kept from one step to the next; None if they can."""
+
+    @classmethod
+    def for_model(cls, sizes: ModelSizes, **options: Any) -> "list[PositionScheme]":
+        """Make the scheme of each layer of a model.
+
+        The arguments of the constructor are found by their names among the sizes and the options. A scheme that needs
+        something else overrides this method.
+
+        Args:
+            sizes: of the model.
+            options: the fields of the config that ``options`` names, and their values.
+
+        Returns:
+            One scheme for each layer, the same object for layers that share one.
+        """
+        arguments = _accepted(cls, vars(sizes) | options)
+        if cls.is_shared:
+            return [cls(**arguments)] * sizes.n_layers
+        return [cls(**arguments) for _ in range(sizes.n_layers)]
+
+    def costs(self, sizes: ModelSizes, *, batch: int, n_positions: int, n_queries: int, n_keys: int) -> dict[str, int]:
+        """What the scheme costs in one layer, beside its parameters.
+
+        Args:
+            sizes: of the model.
+            batch: number of texts.
+            n_positions: number of texts with positions of their own; 1 if all have the same ones.
+            n_queries, n_keys: number of queries and keys of each text.
+
+        Returns:
+            ``flops`` and ``flops_backward``, the operations of the products of both passes, and ``n_kept``, how many
+            numbers training keeps for the backward pass. What is missing is 0.
+        """
+        return {}
 
     def reads_alike(self, n_before: int, n_after: int) -> bool:
         """Whether the tokens of a text of ``n_before`` tokens are read in the same way when it has ``n_after``, so that

@@ -8,7 +8,7 @@ Every scheme here works with a cache: keys are stored unchanged, and each step a
 """
 
 import math
-from typing import cast
+from typing import ClassVar, cast
 
 import torch
 import torch.nn.functional as F
@@ -17,8 +17,8 @@ from torch import nn
 
 from llm_anatomy.layers._checks import _check_at_least_one
 from llm_anatomy.layers._precision import _wide
-from llm_anatomy.layers.positions.base import PositionContext, PositionScheme
-from llm_anatomy.layers.positions.buckets import Clip, DeBERTaLogBuckets, T5Buckets
+from llm_anatomy.layers.positions.base import ModelSizes, PositionContext, PositionScheme
+from llm_anatomy.layers.positions.buckets import Clip, DeBERTaLogBuckets, T5Buckets, T5CausalBuckets
 from llm_anatomy.shapes import Float, Int, Tensor
 
 # Types of the hook ``bias``, as in ``base``.
@@ -65,6 +65,9 @@ class ScalarBias(PositionScheme):
         added = F.embedding(rows, self.table).to(query.dtype)
         return rearrange(added, "batch queries keys heads -> batch heads queries keys")
 
+    def costs(self, sizes: ModelSizes, *, batch: int, n_positions: int, n_queries: int, n_keys: int) -> dict[str, int]:
+        return {"n_kept": self.n_heads * n_queries * n_keys}
+
 
 class T5Bias(ScalarBias):
     r"""Bias of T5: one trained number per head and bucket of offsets, with unscaled scores.
@@ -85,6 +88,14 @@ class T5Bias(ScalarBias):
     >>> T5Bias(6, T5Buckets()).table.shape, T5Bias(6, T5Buckets()).scale(d_head=64)
     (torch.Size([32, 6]), 1.0)
     """
+
+    options = "buckets"
+    label = "T5's position bias"
+
+    @classmethod
+    def for_model(cls, sizes: ModelSizes, *, n_buckets: int, max_distance: int) -> list[PositionScheme]:
+        kind = T5CausalBuckets if sizes.causal else T5Buckets
+        return [cls(sizes.n_heads, kind(n_buckets, max_distance))] * sizes.n_layers
 
     def scale(self, d_head: int) -> float:
         return 1.0
@@ -151,6 +162,9 @@ class ALiBi(PositionScheme):
     [[-0.0, -1.0, -2.0], [-1.0, -0.0, -1.0], [-2.0, -1.0, -0.0]]
     """
 
+    options: ClassVar[str | None] = "alibi"
+    label = "ALiBi"
+
     def __init__(self, n_heads: int, *, bias_max: int = 8):
         super().__init__()
         _check_at_least_one(n_heads=n_heads, bias_max=bias_max)
@@ -161,6 +175,9 @@ class ALiBi(PositionScheme):
         distances = context.offsets.abs()[:, None]  # (batch or 1, 1, queries, keys)
         # -m_h |p_j - p_i|
         return (-self._slopes(query) * distances).to(query.dtype)
+
+    def costs(self, sizes: ModelSizes, *, batch: int, n_positions: int, n_queries: int, n_keys: int) -> dict[str, int]:
+        return {"n_kept": self.n_heads * n_queries * n_keys}
 
     def _slopes(self, query: Tensor) -> Tensor:
         slopes = alibi_slopes(self.n_heads, query.device, _wide(query.dtype), bias_max=self.bias_max)
@@ -189,6 +206,9 @@ class FalconALiBi(ALiBi):
     >>> (256 * FalconALiBi(1).bias(x, x, PositionContext(positions))[0, 0, 3]).tolist()  # 257 is not there
     [0.0, 256.0, 256.0, 258.0]
     """
+
+    options = None
+    label = "Falcon's ALiBi"
 
     def __init__(self, n_heads: int):
         super().__init__(n_heads)
@@ -230,6 +250,8 @@ class Shaw(PositionScheme):
     ((5, 3), "Shaw's value vectors are averaged with the weights, which a fused path does not form")
     """
 
+    options = "clipping"
+    label = "Shaw's relative positions"
     explicit_only = "Shaw's value vectors are averaged with the weights, which a fused path does not form"
 
     def __init__(self, buckets: Clip, d_head: int, d_value: int | None = None):
@@ -239,6 +261,16 @@ class Shaw(PositionScheme):
         self.buckets, self.d_head = buckets, d_head
         self.key_vectors = _small_normal(buckets.n_rows, d_head)
         self.value_vectors = _small_normal(buckets.n_rows, d_value)
+
+    @classmethod
+    def for_model(cls, sizes: ModelSizes, *, max_distance: int) -> list[PositionScheme]:
+        clip = Clip(-max_distance, 0 if sizes.causal else max_distance)
+        return [cls(clip, sizes.d_head, sizes.d_value) for _ in range(sizes.n_layers)]
+
+    def costs(self, sizes: ModelSizes, *, batch: int, n_positions: int, n_queries: int, n_keys: int) -> dict[str, int]:
+        # queries, and weights, with the vectors of all offsets
+        flops = 2 * batch * n_queries * sizes.n_heads * self.buckets.n_rows * (sizes.d_head + sizes.d_value)
+        return {"flops": flops, "flops_backward": 2 * flops}
 
     def bias(self, query: Query, key: Key, context: PositionContext) -> Bias:
         context.check(query, key, d_head=self.d_head)
@@ -289,6 +321,9 @@ class TransformerXL(PositionScheme):
     torch.Size([1, 2, 1, 5])
     """
 
+    is_shared = False
+    label = "Transformer-XL's relative positions"
+
     def __init__(self, d_model: int, n_heads: int, d_head: int):
         super().__init__()
         _check_at_least_one(d_model=d_model, n_heads=n_heads, d_head=d_head)
@@ -312,6 +347,12 @@ class TransformerXL(PositionScheme):
         rotated = torch.cat((b * sin_i - a * cos_i, a * sin_i + b * cos_i), -1)  # (batch, heads, queries, d_model)
         position = rotated.to(query.dtype) @ sin_cos_j.to(query.dtype).mT  # (batch, heads, queries, keys)
         return ((content + position) * self.scale(self.d_head)).to(query.dtype)
+
+    def costs(self, sizes: ModelSizes, *, batch: int, n_positions: int, n_queries: int, n_keys: int) -> dict[str, int]:
+        width, pairs = self.n_heads * self.d_head, batch * self.n_heads * n_queries * n_keys
+        trained = 2 * batch * n_keys * width + 2 * batch * n_queries * width * self.d_model
+        sinusoids = 2 * pairs * self.d_model  # they have no gradient: one product backward, not two
+        return {"flops": trained + sinusoids, "flops_backward": 2 * trained + sinusoids, "n_kept": pairs}
 
     def _sinusoids(self, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         exponents = torch.arange(0, self.d_model, 2, device=positions.device, dtype=_wide(dtype)) / self.d_model
@@ -345,6 +386,8 @@ class DeBERTa(PositionScheme):
     (torch.Size([1, 2, 5, 5]), 0.3333)
     """
 
+    needs_all_kv_heads = True
+
     def __init__(
         self,
         table: nn.Module,
@@ -375,6 +418,16 @@ class DeBERTa(PositionScheme):
         # k_j W_Q,r P_delta(j, i)
         from_position = _gather_by_row(key @ position_query.mT, self.position_to_content_rows(offset).mT).mT
         return ((to_position + from_position) * self.scale(query.shape[-1])).to(query.dtype)
+
+    def costs(self, sizes: ModelSizes, *, batch: int, n_positions: int, n_queries: int, n_keys: int) -> dict[str, int]:
+        width, tokens = sizes.n_heads * sizes.d_head, batch * (n_queries + n_keys)
+        # the table through two matrices, then with queries and keys
+        flops = 2 * width * self.buckets.n_rows * (2 * sizes.d_model + tokens)
+        return {
+            "flops": flops,
+            "flops_backward": 2 * flops,
+            "n_kept": batch * sizes.n_heads * n_queries * n_keys,
+        }
 
     def _matching_projections(self, shared: Projections, query: Tensor, key: Tensor) -> tuple[nn.Linear, nn.Linear]:
         pair = shared if self.projections is None else self.projections
@@ -409,9 +462,46 @@ class ReleasedDeBERTa(DeBERTa):
     [[[5, 4, 3]]]
     """
 
+    options: ClassVar[str | None] = "clipping"
+    label = "DeBERTa's relative positions"
+
+    @classmethod
+    def for_model(cls, sizes: ModelSizes, *, max_distance: int) -> list[PositionScheme]:
+        width = sizes.n_heads * sizes.d_head
+        table, clip = nn.Embedding(2 * max_distance, sizes.d_model), Clip(-max_distance, max_distance - 1)
+        return [
+            cls(table, clip, (nn.Linear(sizes.d_model, width), nn.Linear(sizes.d_model, width, bias=False)))
+            for _ in range(sizes.n_layers)
+        ]
+
     def position_to_content_rows(self, offset: Int[Tensor, "batch queries keys"]) -> Int[Tensor, "batch queries keys"]:
         """Return the row of delta(i, j) for each pair, as in the content-to-position term."""
         return self.buckets(-offset)
+
+
+class DeBERTaV2(ReleasedDeBERTa):
+    r"""Disentangled attention of DeBERTa-v2 and v3: growing buckets, a norm after the table, attention's projections.
+
+    Args:
+        table, buckets, projections: as ``DeBERTa``.
+
+    Raises:
+        ValueError: as ``DeBERTa``.
+
+    Source: the code of He et al. (2021), version 2; He et al. (2021), "DeBERTaV3"; IITD-23.
+
+    >>> table = nn.Sequential(nn.Embedding(8, 10), nn.LayerNorm(10))
+    >>> DeBERTaV2(table, DeBERTaLogBuckets(4, 9)).projections is None
+    True
+    """
+
+    options = "buckets"
+    label = "DeBERTa's relative positions in buckets"
+
+    @classmethod
+    def for_model(cls, sizes: ModelSizes, *, n_buckets: int, max_distance: int) -> list[PositionScheme]:
+        table = nn.Sequential(nn.Embedding(n_buckets, sizes.d_model), sizes.norm())
+        return [cls(table, DeBERTaLogBuckets(n_buckets // 2, max_distance)) for _ in range(sizes.n_layers)]
 
 
 # --- Absolute positions in the scores ---
@@ -442,6 +532,9 @@ class TUPE(PositionScheme):
     (torch.Size([1, 2, 5, 5]), 0.25)
     """
 
+    needs_n_ctx = True
+    label = "TUPE's position scores"
+
     def __init__(self, n_ctx: int, d_model: int, n_heads: int, d_head: int, relative: PositionScheme | None = None):
         super().__init__()
         _check_at_least_one(n_ctx=n_ctx, d_model=d_model, n_heads=n_heads, d_head=d_head)
@@ -466,6 +559,12 @@ class TUPE(PositionScheme):
         bias = position_query @ position_key.mT * self.scale(self.d_head)  # (batch or 1, heads, queries, keys)
         relative = None if self.relative is None else self.relative.bias(query, key, context)
         return (bias if relative is None else bias + relative).to(query.dtype)
+
+    def costs(self, sizes: ModelSizes, *, batch: int, n_positions: int, n_queries: int, n_keys: int) -> dict[str, int]:
+        width, pairs = self.n_heads * self.d_head, self.n_heads * n_queries * n_keys
+        # positions of queries and keys through a matrix each, and their products
+        flops = 2 * sizes.d_model * width * (n_queries + n_positions * n_keys) + 2 * n_positions * pairs * self.d_head
+        return {"flops": flops, "flops_backward": 2 * flops, "n_kept": pairs}
 
 
 class UntiedTUPE(TUPE):

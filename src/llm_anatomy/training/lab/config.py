@@ -12,6 +12,7 @@ from typing import Any
 from llm_anatomy.config import Config, ModelConfig
 from llm_anatomy.files import Record, write_atomically
 from llm_anatomy.models.presets import preset
+from llm_anatomy.registry import PARTS
 from llm_anatomy.training.schedules import SCHEDULES
 
 FILE = "config.json"
@@ -364,8 +365,8 @@ class TrainConfig(Config):
             raise ValueError(f"model.preset={named!r:.80} must be the name of a preset")
         values = preset(named).changed() | {"n_vocab": n_vocab} if named else {"n_vocab": n_vocab}
         values |= _flat(fields)
-        needs_context = values.get("position") in ("learned", "tupe")
-        if named or needs_context and "n_ctx" not in values:
+        scheme = PARTS["position"].get(str(values.get("position")))
+        if named or scheme is not None and scheme.needs_n_ctx and "n_ctx" not in values:
             values["n_ctx"] = _flat(fields).get("n_ctx", self.data.n_tokens)
         try:
             config = ModelConfig.of(values)

@@ -9,8 +9,10 @@ import sys
 
 import pytest
 
-import llm_anatomy.__main__ as program
-from llm_anatomy.__main__ import main
+from llm_anatomy.__main__ import COMMANDS, main
+from llm_anatomy.arena import command as arena
+from llm_anatomy.commands import corpus, evaluating, experiments, models, self_instruct, serving, training
+from llm_anatomy.commands import texts as texts_command
 from llm_anatomy.data_generation.generators import Completion
 from llm_anatomy.models.checkpoints.chat import ChatTemplate
 from llm_anatomy.models.presets import presets
@@ -25,8 +27,8 @@ COUNTED = [RECORDS[name].config() for name in ("gpt-2", "llama-3-8b", "t5-small"
 @pytest.fixture(autouse=True)
 def few_counted(monkeypatch):
     """Only a few models are built to count their parameters, since this takes long; tests of the presets count all."""
-    count = program._n_parameters
-    monkeypatch.setattr(program, "_n_parameters", lambda config: count(config) if config in COUNTED else 10**11)
+    count = models._n_parameters
+    monkeypatch.setattr(models, "_n_parameters", lambda config: count(config) if config in COUNTED else 10**11)
 
 
 def run(capsys, *words):
@@ -360,7 +362,7 @@ class Scripted:
 
 @pytest.mark.syllabus("GT-45", "GT-46")
 def test_self_instruct_fills_a_pool_and_says_what_it_cost(capsys, monkeypatch, tmp_path, seeds):
-    monkeypatch.setattr("llm_anatomy.__main__.OpenAIServer", Scripted)
+    monkeypatch.setattr("llm_anatomy.commands.self_instruct.OpenAIServer", Scripted)
     words = ["self-instruct", seeds, "--out", str(tmp_path / "pool.jsonl"), "--server", "http://x/v1", "--model", "m"]
     words += ["--price", "2,4", "--conversations", str(tmp_path / "chat.jsonl")]
     code, out, err = run(capsys, *words, "--tasks", "3")
@@ -481,3 +483,17 @@ def test_evaluate_says_in_one_sentence_what_cannot_be_done(capsys, tmp_path, wor
     (tmp_path / "bad.jsonl").write_text("".join(json.dumps(lake) + "\n" for lake in bad))
     code, printed, err = run(capsys, "evaluate", *(word.format(here=tmp_path) for word in words))
     assert code == 2 and not printed and sentence in err and len(err.splitlines()) == 1
+
+
+def test_each_command_has_help_of_its_own_and_the_list_needs_no_pytorch(capsys):
+    modules = (models, texts_command, serving, self_instruct, corpus, evaluating, experiments, training, arena)
+    added = {f"{home.partition(':')[0]}" for home, _ in COMMANDS.values() if home}
+    assert {f"llm_anatomy.{name}" for name in added} == {module.__name__ for module in modules}
+    for name, (_, summary) in COMMANDS.items():
+        code, out, err = run(capsys, name, "--help")
+        assert code == 0 and not err and (name == "train" or " ".join(out.split()).find(summary[1:]) > 0), name
+        assert out.count("--") >= 1, name
+    script = "import sys; from llm_anatomy.__main__ import main\ntry: main(['--help'])\nfinally: print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert all(f"  {name}" in found.stdout for name in COMMANDS)
+    assert "torch" not in found.stdout.splitlines()[-1].split()

@@ -65,9 +65,13 @@ MAY_IMPORT = {
         "llm_anatomy.models.checkpoints",
         "llm_anatomy.training",  # the stories with which texts begin
         "llm_anatomy.evaluation",
+        "llm_anatomy.commands.options",
         "llm_anatomy.arena",
     },
-    "llm_anatomy.__main__": {
+    "llm_anatomy.__main__": set(),  # each command is imported when it is used
+    "llm_anatomy.commands.options": {"llm_anatomy.layers"},
+    "llm_anatomy.commands": {
+        "llm_anatomy.commands.options",
         "llm_anatomy.layers",
         "llm_anatomy.files",
         "llm_anatomy.data_generation",
@@ -80,6 +84,7 @@ MAY_IMPORT = {
         "llm_anatomy.training",
         "llm_anatomy.training.experiments",
         "llm_anatomy.training.lab",
+        "llm_anatomy.commands",
     },
     "llm_anatomy.tokenizers": {"llm_anatomy.files", "llm_anatomy.tokenizers"},
     "llm_anatomy.training": {
@@ -136,7 +141,15 @@ MAY_IMPORT = {
         "llm_anatomy.config",  # and read configs, which describe models and build none
         "llm_anatomy.notebook",
     },
-    "llm_anatomy": set(),
+    "llm_anatomy": {  # its names, each imported when it is first used
+        "llm_anatomy.data",
+        "llm_anatomy.layers",
+        "llm_anatomy.config",
+        "llm_anatomy.models",
+        "llm_anatomy.models.checkpoints",
+        "llm_anatomy.tokenizers",
+        "llm_anatomy.training",
+    },
     "groundwork": set(),
     "bookbinder": {"groundwork", "bookbinder", "llm_anatomy.notebook"},
     "llm_grader": {"groundwork", "llm_grader", "llm_grader.key", "llm_grader.wire", "llm_grader.sandbox"},

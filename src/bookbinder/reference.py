@@ -29,6 +29,7 @@ from groundwork import Refusal, write_whole
 
 PACKAGE = "llm_anatomy"
 OVERVIEW = "book/api_reference"  # written by hand, save for the list of modules
+NAMES = "<!-- names -->"  # in the overview, where the names stand that the package itself offers
 MODULES = "<!-- modules -->"  # in the overview, where the list stands
 FOLDER = "book/api"  # of the pages of modules, which are made anew in each build
 DEEPEST = 3  # a module further down than this many folders shares the page of the package above it
@@ -121,7 +122,16 @@ class Reference:
         for name, group in groups.items():
             if len(group) > 1:
                 lines += [f"## {name}", "", "```{eval-rst}", *_listed(group), "```", ""]
+        introduction = introduction.replace(NAMES, ", ".join(self._offered(package)) if package else "")
         return introduction.replace(MODULES, "\n".join(lines) if package else "")
+
+    def _offered(self, package: griffe.Module) -> Iterator[str]:
+        """Links to what ``from package import name`` gives, by the package's table of names and their modules."""
+        if "_HOMES" in package.members:
+            for name, module in sorted(ast.literal_eval(str(package.members["_HOMES"].value)).items()):
+                above = f"{PACKAGE}.{module}."
+                path = next(path for path in self.objects if path.startswith(above) and path.endswith(f".{name}"))
+                yield f"{{py:obj}}`{name} <{path}>`"
 
     def page(self, docname: str, syllabus: Syllabus) -> str:
         """A page: its first module, the modules that have a page below it, and those that share the page."""

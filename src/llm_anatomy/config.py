@@ -38,6 +38,9 @@ OF_THE_HEAD = ("token_head", "unembedding_bias", "tie_embeddings", "scale_logits
 OF_THE_HEAD += ("logit_multiplier",)
 """The options of what computes logits from hidden states, which a model without an unembedding does not have."""
 
+BY_LENGTH = tuple(name for name, scaling in PARTS["rope.scaling.type"].items() if scaling.by_length)
+"""The types of scaling of RoPE whose frequencies depend on the length of the text."""
+
 SLIDING, FULL = "sliding_attention", "full_attention"
 """The types of layers, as Hugging Face's configurations call them: with the window, and without."""
 

@@ -158,7 +158,7 @@ def test_what_the_pages_tell_to_type_is_understood():
         told += re.findall(r"python -m llm_anatomy (arena .*)", (root / page).read_text("utf-8"))
     assert len(told) >= 5
     for line in told:
-        assert callable(parser().parse_args(shlex.split(line)).action)
+        assert callable(parser(shlex.split(line)).parse_args(shlex.split(line)).action)
 
 
 def test_the_code_of_the_page_runs(capsys, folder):

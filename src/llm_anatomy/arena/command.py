@@ -14,6 +14,7 @@ from typing import Any
 from llm_anatomy.arena.battles import WINNERS
 from llm_anatomy.arena.models import MODELS, write_outputs
 from llm_anatomy.arena.outputs import Outputs
+from llm_anatomy.commands.options import add_command
 from llm_anatomy.files import write_atomically
 
 OUTPUTS, DATABASE = Path("arena.jsonl"), "arena.sqlite"
@@ -264,30 +265,26 @@ def _addresses(host: str, port: int) -> list[str]:
     return [f"http://{address}:{port}" for address in dict.fromkeys(found)]
 
 
-def add_commands(commands: Any, add: Any) -> None:
-    """Add the command ``arena`` to those of the package.
+def add_commands(arena: argparse.ArgumentParser) -> None:
+    """Add the actions and options of the command ``arena``.
 
     Args:
-        commands: the subparsers.
-        add: adds a command, with its name, its summary and its epilog.
+        arena: the parser of the command.
 
     Source: IITD-01.
 
-    >>> commands = argparse.ArgumentParser().add_subparsers()
-    >>> add_commands(commands, lambda commands, name, summary, epilog=None: commands.add_parser(name))
-    >>> list(commands.choices)
-    ['arena']
+    >>> arena = argparse.ArgumentParser()
+    >>> add_commands(arena)
+    >>> arena.parse_args(["board"]).action.__name__
+    'print_board'
     """
-    arena = add(
-        commands,
-        "arena",
-        "let a class compare anonymous outputs of models in a web page, and rate the models by the votes",
-        epilog="examples: arena serve; arena serve --host 0.0.0.0 --question 'Which story is better?'; "
-        "arena outputs --models story_rope@0.7 ./my-model --out mine.jsonl; arena export --out votes.csv",
+    arena.epilog = (
+        "examples: arena serve; arena serve --host 0.0.0.0 --question 'Which story is better?'; "
+        "arena outputs --models story_rope@0.7 ./my-model --out mine.jsonl; arena export --out votes.csv"
     )
     actions = arena.add_subparsers(required=True, metavar="ACTION")
 
-    one = add(
+    one = add_command(
         actions,
         "serve",
         "serve the page for voters and the board",
@@ -304,7 +301,7 @@ def add_commands(commands: Any, add: Any) -> None:
     one.add_argument("--port", type=int, default=8200, help="default: %(default)s")
     one.set_defaults(action=serve)
 
-    one = add(actions, "outputs", "let models continue the same prompts, for a file that serve takes")
+    one = add_command(actions, "outputs", "let models continue the same prompts, for a file that serve takes")
     _add_models(one)
     one.add_argument("--prompts", type=Path, metavar="FILE", help="one on each line; by default beginnings of stories")
     one.add_argument("--max-new-tokens", type=int, default=80, help="of an output; default: %(default)s")
@@ -312,7 +309,7 @@ def add_commands(commands: Any, add: Any) -> None:
     one.add_argument("--out", type=Path, default=OUTPUTS, metavar="FILE", help="default: %(default)s")
     one.set_defaults(action=write)
 
-    one = add(
+    one = add_command(
         actions,
         "export",
         "write the votes as CSV",
@@ -322,7 +319,7 @@ def add_commands(commands: Any, add: Any) -> None:
     one.add_argument("--out", type=Path, metavar="FILE", help="by default the standard output")
     one.set_defaults(action=export_votes)
 
-    one = add(
+    one = add_command(
         actions,
         "import",
         "add votes from CSV, such as those of another server",
@@ -332,7 +329,7 @@ def add_commands(commands: Any, add: Any) -> None:
     _add_database(one)
     one.set_defaults(action=import_votes)
 
-    one = add(actions, "board", "print the ratings with their intervals and ranks")
+    one = add_command(actions, "board", "print the ratings with their intervals and ranks")
     _add_database(one)
     one.set_defaults(action=print_board)
 

@@ -2,11 +2,9 @@
 
 import pytest
 import torch
-import torch.nn.functional as F
-from torch import nn
+from chapter_imports import imported
 
 from bookbinder import ROOT, notebooks
-from llm_anatomy.layers.attention import SelfAttention
 from llm_anatomy.layers.masks import CausalMask
 
 
@@ -14,14 +12,7 @@ from llm_anatomy.layers.masks import CausalMask
 def train_and_encode():
     """The chapter's functions that train heads to name words one and two positions back, and that encode sentences."""
     [page] = [page for page in notebooks.pages(ROOT) if page.docname == "book/attention/attention"]
-    names = {
-        "torch": torch,
-        "F": F,
-        "nn": nn,
-        "SelfAttention": SelfAttention,
-        "CausalMask": CausalMask,
-        "words": "abcde",
-    }
+    names = imported("attention/attention") | {"words": "abcde"}
     for function in ("def encode(", "def train("):
         exec(next(cell.source for cell in page.code if function in cell.source), names)
     return names["train"], names["encode"]

@@ -5,15 +5,12 @@ import re
 from functools import cache
 
 import pytest
-import torch
-from torch import nn
+from chapter_imports import imported
 
 from bookbinder import ROOT, notebooks
 from llm_anatomy.data import table
 from llm_anatomy.evaluation.paired import paired_difference
-from llm_anatomy.layers.gradient_through_time import scale_to_spectral_radius
 from llm_anatomy.models.before_transformers import BigramNetwork, EmbeddedBigramNetwork
-from llm_anatomy.training.experiments import before_transformers, memory
 
 
 @cache
@@ -43,7 +40,7 @@ def text():
 @cache
 def trained(seed):
     """The chapter's ``fit`` with other starting weights: bits per byte on new text, by model and learning rate."""
-    names = {"torch": torch, "nn": nn, "math": math, "before_transformers": before_transformers}
+    names = imported("before_transformers/before_transformers")
     exec("\n".join(re.findall(r"^def count_pairs.*?^    return.*?$", cell("def count_pairs("), re.S | re.M)), names)
     exec(functions("def bits("), names)
     exec(cell("small = training.ids").split("print(")[0], names)
@@ -91,7 +88,7 @@ def test_on_all_stories_the_model_without_an_embedding_is_slightly_better_at_its
 @pytest.mark.slow
 @pytest.mark.syllabus("UCL-15")
 def test_at_a_tenth_of_the_rate_most_runs_learn_without_clipping_and_not_all():
-    names = {"torch": torch, "memory": memory, "scale_to_spectral_radius": scale_to_spectral_radius}
+    names = imported("before_transformers/before_transformers")
     source = functions("def five_runs(").replace("range(5)", "range(12)")
     exec(source.replace("return sum(share > 0.9 for share in shares)", "return shares"), names)
     slower, without = names["five_runs"](math.inf, 0.1), names["five_runs"](math.inf, 1.0)

@@ -3,9 +3,9 @@
 import re
 
 import pytest
+from chapter_imports import imported
 
 from bookbinder import ROOT, notebooks
-from llm_anatomy.layers.feedforward import gated_width
 from llm_anatomy.models.presets import preset
 
 [PAGE] = [page for page in notebooks.pages(ROOT) if page.docname == "book/feedforward/feedforward"]
@@ -27,7 +27,7 @@ def exact_rule(name):
 @pytest.mark.syllabus("GT-25", "CMU-06")
 def test_the_small_models_of_llama_2_keep_llamas_width(capsys):
     [cell] = [cell.source for cell in PAGE.code if '"llama-7b", "llama-13b"' in cell.source]
-    exec(cell, {"preset": preset, "gated_width": gated_width})
+    exec(cell, imported("feedforward/feedforward"))
     printed = capsys.readouterr().out
     for name in ("llama-2-7b", "llama-2-13b"):
         assert preset(name).d_ff == exact_rule(name) == preset(name.replace("-2", "")).d_ff

@@ -3,11 +3,11 @@
 import math
 import re
 import statistics
-from collections import Counter
 from functools import cache
 
 import numpy as np
 import pytest
+from chapter_imports import imported
 
 from bookbinder import ROOT, notebooks
 from llm_anatomy.data import table
@@ -63,7 +63,7 @@ def test_pairs_take_a_little_from_the_deviation_and_nothing_from_the_interval(ca
         wider.append((interval.high - interval.low) / 2 / (T_UNPAIRED * alone))
         deviations.append(statistics.stdev(a - b for a, b in zip(own, base, strict=True)) / math.sqrt(5) / alone)
     assert statistics.median(deviations) < 0.9 and 1 < statistics.median(wider) < 1.05
-    known = {"losses": losses(), "ours": rows(), "statistics": statistics, "math": math}
+    known = imported("modifications/modifications") | {"losses": losses(), "ours": rows()}
     exec(cell("alone = math.hypot("), known)
     said = capsys.readouterr().out
     assert f"median {statistics.median(wider):.2f}" in said
@@ -104,7 +104,7 @@ def test_the_cards_do_not_call_an_interval_without_zero_noise():
 
 @pytest.mark.syllabus("GT-19", "GT-51")
 def test_all_confirmed_rows_were_clear_only_without_the_correction(capsys):
-    exec(cell("def verdict("), known := {"table": table, "Counter": Counter})
+    exec(cell("def verdict("), known := imported("modifications/modifications"))
     said = capsys.readouterr().out
     confirmed = [row["name"] for row in table("ablation_confirmation") if row["verdict"] == "better"]
     assert len(confirmed) == 9 and {known["verdict"](rows()[name]) for name in confirmed} == {"clear uncorrected"}
@@ -165,13 +165,12 @@ def sum_of_signs(a, b):
 
 @pytest.mark.syllabus("GT-19")
 def test_only_the_activations_agree_after_a_correction_for_four_questions(capsys):
-    from llm_anatomy.evaluation.significance import kendall_tau, kendall_tau_interval
 
     paper = table("narang2021")
     uncertain = {row["row"]: set((row["uncertain_cells"] or "").split(";")) - {""} for row in paper}
-    known = {"paper": paper, "base": paper[0], "results": {row["name"]: row for row in table("ablation_results")}}
-    known |= {"uncertain": uncertain, "losses": losses(), "math": math, "statistics": statistics, "holm": holm}
-    known |= {"kendall_tau": kendall_tau, "kendall_tau_interval": kendall_tau_interval}
+    known = imported("modifications/modifications")
+    known |= {"paper": paper, "base": paper[0], "results": {row["name"]: row for row in table("ablation_results")}}
+    known |= {"uncertain": uncertain, "losses": losses()}
     exec(cell("theirs = {"), known)
     said = dict(re.findall(r"^(\d+ rows[^\n]*|all[^\n]*)\n.*: (.*)$", capsys.readouterr().out, re.MULTILINE))
     rng, p = np.random.default_rng(0), {}

@@ -5,19 +5,13 @@ from functools import cache
 
 import pytest
 import torch
-import torch.nn.functional as F
+from chapter_imports import imported
 
 from bookbinder import ROOT, notebooks
-from llm_anatomy.config import ModelConfig
-from llm_anatomy.layers.diagnostics import recorded_states
 from llm_anatomy.layers.normalization import LayerNorm
 from llm_anatomy.layers.residual import PostNorm
-from llm_anatomy.models.transformer import Transformer
-from llm_anatomy.training.data.stories import stories
-from llm_anatomy.training.data.windows import random_windows
 from llm_anatomy.training.experiments import norm_placement
-from llm_anatomy.training.experiments.runs import initialize_, results
-from llm_anatomy.training.trainer import next_token_cross_entropy
+from llm_anatomy.training.experiments.runs import results
 
 [PAGE] = [page for page in notebooks.pages(ROOT) if page.docname == "book/norm_placement/norm_placement"]
 READ_THE_TRACE = ROOT / "exercises/norm_placement/read_the_trace/exercise.md"
@@ -31,9 +25,7 @@ def cell(opening):
 @cache
 def chapter():
     """The chapter's functions that build, measure and train its decoders."""
-    used = (ModelConfig, Transformer, PostNorm, recorded_states, initialize_, stories, random_windows)
-    names = {"torch": torch, "F": F, "next_token_cross_entropy": next_token_cross_entropy}
-    names |= {each.__name__: each for each in used}
+    names = imported("norm_placement/norm_placement")
     for opening in ("def decoder(", "def identity_share(", "def fit(", "def variant("):
         source = cell(opening)
         exec(source[: re.search(r"\n(print\(|shares = |shares_of_bytes|fits = )|$", source).start()], names)

@@ -1,13 +1,14 @@
 """What the text of chapter 8 states about shifting noise and LayerNorm, computed from the stored runs."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 import torch
+from chapter_imports import imported
 
 from bookbinder import ROOT, notebooks
 from llm_anatomy.data import table
-from llm_anatomy.evaluation.paired import paired_difference
 from llm_anatomy.training.experiments import normalization
 
 [PAGE] = [page for page in notebooks.pages(ROOT) if page.docname == "book/normalization/normalization"]
@@ -22,9 +23,10 @@ def cell(opening):
 def names_of_the_section():
     """What the section's first cell defines, and the arguments of its prediction."""
     asked = {}
-    names = {"Prediction": lambda question, **given: asked.update(given, question=question)}
+    names = imported("normalization/normalization")
+    names["nb"] = SimpleNamespace(Prediction=lambda question, **given: asked.update(given, question=question))
     exec(cell("def per_run("), names)
-    return names | {"paired_difference": paired_difference, "normalization": normalization}, asked
+    return names, asked
 
 
 def losses(setting, column):

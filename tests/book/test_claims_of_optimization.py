@@ -5,6 +5,7 @@ import re
 
 import pytest
 import torch
+from chapter_imports import imported
 
 from bookbinder import ROOT
 from llm_anatomy.data import table
@@ -27,15 +28,14 @@ def cell(opening):
 
 def of_other_seeds(batches, weights):
     """The chapter's functions of a run with ten bad batches, for other seeds of the batches and the weights."""
-    names = {}
-    exec(cell("import copy").replace("\nsetup()", ""), names)
-    source = cell("def batch(number)")
+    names = imported("optimization/optimization")
+    source = cell("def batch(number)") + "\n\n\n" + cell("def train_step(")
     changed = {"manual_seed(number)": f"manual_seed(number + {100_000 * batches})", "seed=0": f"seed={weights}"}
     for old, new in changed.items():
         assert source.count(old) == 1
         source = source.replace(old, new)
     exec(source, names)
-    exec(cell("def run(").split("\n\n\n")[0], names)
+    exec(re.split(r"\n\n\n(?!def )", cell("def run("))[0], names)
     return names
 
 
@@ -62,10 +62,10 @@ def test_ten_bad_batches_show_in_the_largest_loss_and_do_harm_with_other_seeds(b
 @pytest.mark.parametrize("seed", [0, 2])
 def test_what_a_bad_batch_does_to_an_update_with_and_without_clipping(seed):
     names = of_other_seeds(seed, seed)
-    exec(cell("def watched(").split("\n\n\n")[0], names)
+    exec(re.split(r"\n\n\n(?!def )", cell("def watched("))[0], names)
     jumps = {}
     for limit in (1.0, math.inf):
-        source = cell("def batch(number)").split("def train_step")[1].replace("(), 1.0)", f"(), float('{limit}'))")
+        source = cell("def train_step(").split("def train_step")[1].replace("(), 1.0)", f"(), float('{limit}'))")
         exec("def train_step" + source, names)
         rows = names["watched"]("data")
         jumps[limit] = (rows[20] / rows[:20].median(0).values).tolist()
@@ -80,7 +80,7 @@ def test_what_a_bad_batch_does_to_an_update_with_and_without_clipping(seed):
 @pytest.mark.syllabus("GT-39")
 def test_which_rule_leads():
     """After each number of steps, each rule has the best of the chapter's 33 rates for this number."""
-    names = {"torch": torch}
+    names = imported("optimization/optimization")
     exec(cell("def sgd("), names)
     rates = torch.tensor([10 ** (k / 4) for k in range(-28, 5)])[:, None]
 
@@ -103,7 +103,7 @@ def test_which_rule_leads():
 @pytest.mark.syllabus("GT-38")
 @pytest.mark.parametrize("seed", [0, 1])
 def test_random_gradients_give_the_same_ratio_of_decays(seed):
-    names = {"torch": torch}
+    names = imported("optimization/optimization")
     exec(cell("def sgd("), names)
     gradients = torch.randn(1000, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     gradients *= torch.tensor([10.0, 0.1])

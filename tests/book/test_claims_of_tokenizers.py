@@ -1,20 +1,18 @@
 """What the text of chapter 1 states, tried on other texts, chains and seeds, with the chapter's own functions."""
 
-import math
 import re
 from collections import Counter
 from functools import cache
-from itertools import pairwise
 
 import pytest
 import torch
+from chapter_imports import imported
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bookbinder import ROOT, notebooks
 from llm_anatomy.data import table
 from llm_anatomy.models.presets import preset, presets
-from llm_anatomy.tokenizers import metrics
 from llm_anatomy.tokenizers.bpe import BPE, first_seen
 from llm_anatomy.tokenizers.pretokenization import NoSplit
 from llm_anatomy.tokenizers.simple import ByteTokenizer, WordTokenizer
@@ -32,7 +30,7 @@ def cell(opening):
 
 def functions(opening, **known):
     """The functions that the chapter's cell defines, without what it runs afterwards."""
-    names = {"Counter": Counter, "pairwise": pairwise, "math": math} | known
+    names = imported("tokenizers/tokenizers") | known
     exec(re.split(r"\n\n\n(?!def )", cell(opening))[0], names)
     return names
 
@@ -45,7 +43,7 @@ def functions(opening, **known):
 def test_two_symbols_of_context_suffice_for_a_chain_of_order_two(seed, capsys):
     chain = "P = torch.rand(2, 2, 2, generator=torch.Generator().manual_seed(seed)); P /= P.sum(-1, keepdim=True)"
     other = re.sub(r"^P = .*$", chain, cell("five = torch.einsum"), flags=re.MULTILINE)
-    exec(other, {"torch": torch, "seed": seed})
+    exec(other, imported("tokenizers/tokenizers") | {"seed": seed})
     lost = [float(number) for number in re.findall(r": ([\d.]+) bits", capsys.readouterr().out)]
     assert lost[0] > 1e-3 and lost[1:] == [0, 0]
 
@@ -147,7 +145,7 @@ def test_a_balanced_tokenizer_narrows_what_languages_cost(n_vocab):
 def test_of_few_and_of_many_tokens_half_never_occur(seed, capsys):
     text, held_out = story_text(60_000, seed=seed), "\n\n".join(stories(seed=seed, first=5000, n=10))
     sizes = (256, 512, 1024, 1536)
-    names = {"metrics": metrics, "Counter": Counter, "text": text, "held_out": held_out, "sizes": sizes}
+    names = imported("tokenizers/tokenizers") | {"text": text, "held_out": held_out, "sizes": sizes}
     names["trained"] = {n: BPE.train([text], n) for n in sizes}
     exec(cell("rates = {n: metrics").replace("1792", "1536"), names)
     printed = [line.split() for line in capsys.readouterr().out.splitlines()[2:]]
@@ -166,7 +164,7 @@ def test_of_few_and_of_many_tokens_half_never_occur(seed, capsys):
 @pytest.mark.syllabus("GT-41")
 def test_the_printed_tables_of_embeddings_have_the_sizes_of_the_presets(capsys):
     rows = table("vocab_sizes")
-    exec(cell("its width is not public"), {"rows": rows, "preset": preset, "metrics": metrics})
+    exec(cell("its width is not public"), imported("tokenizers/tokenizers") | {"rows": rows})
     printed = re.findall(r"^(\S+) +(\d+) rows, +(\d+) million$", capsys.readouterr().out, re.MULTILINE)
     assert [name for name, *_ in printed] == [row["preset"] for row in rows if row["model"] != "GPT-4"]
     for name, n_rows, millions in printed:

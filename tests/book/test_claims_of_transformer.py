@@ -6,10 +6,11 @@ import json
 import math
 import re
 from functools import cache
+from types import SimpleNamespace
 
 import pytest
 import torch
-import torch.nn.functional as F
+from chapter_imports import imported
 
 from bookbinder import ROOT, notebooks
 from llm_anatomy.config import ModelConfig
@@ -46,7 +47,7 @@ def stacks(*, width=16, seed=0, variance=1 / 3, dtype=torch.float32):
     source = source.replace("width, n_seeds = 16, 5", f"width, n_seeds = {width}, 5")
     source = source.replace("manual_seed(1)", f"manual_seed({seed + 1})")
     source = source.replace("manual_seed(0)", f"manual_seed({seed})")
-    names = {"torch": torch, "F": F, "math": math}
+    names = imported("transformer/transformer")
     default = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:
@@ -96,12 +97,13 @@ def test_the_choices_of_the_prediction_leave_no_gap_and_the_key_is_the_third():
     def prediction(question, choices, answer, explanation):
         said.update(choices=choices, answer=answer, explanation=explanation)
 
+    nb = SimpleNamespace(Prediction=prediction)
     for left, expected in ((1.0, 0), (2e-9, 0), (5e-10, 1), (2e-20, 1), (5e-21, 2), (1e-300, 2), (0.0, 3)):
         value = torch.tensor([left], dtype=torch.float64)
-        exec(cell("how large is the norm"), {"Prediction": prediction, "first_gradient": lambda *_, v=value, **__: v})
+        exec(cell("how large is the norm"), {"nb": nb, "first_gradient": lambda *_, v=value, **__: v})
         assert said["answer"] == expected
     assert [choice.split()[0] for choice in said["choices"]] == ["above", "between", "below", "exactly"]
-    exec(cell("how large is the norm"), stacks() | {"Prediction": prediction})
+    exec(cell("how large is the norm"), stacks() | {"nb": nb})
     assert said["answer"] == 2
     explanation = json.loads(base64.b64decode(said["explanation"].removeprefix("base64:")))
     assert "two fifths" in explanation and "10⁻²⁷" in explanation
@@ -249,7 +251,7 @@ def test_attention_closes_most_of_the_gap_between_lstm_and_transformer_and_not_a
 @pytest.mark.syllabus("UCL-29")
 def test_the_printed_memory_holds_for_a_fused_kernel_and_more_than_doubles_with_scores_and_weights(capsys):
     gpt2 = preset("gpt-2")
-    exec(cell('"activations": training'), {"costs": costs, "gpt2": gpt2})
+    exec(cell('"activations": training'), imported("transformer/transformer") | {"gpt2": gpt2})
     printed = [float(number) for number in re.findall(r"([\d.]+) GB", capsys.readouterr().out)]
     fused, kept = printed[3], printed[5]
     assert fused == pytest.approx(costs(gpt2, n_tokens=1024, batch=8).activation_bytes / 1e9, abs=0.05)

@@ -76,7 +76,7 @@ def test_every_chapter_links_to_what_it_shows_and_is_linked_from_there(inventory
     pages = {name: page for kind, names in inventory.items() if kind.startswith("py:") for name, page in names.items()}
     for chapter, text in CHAPTERS.items():
         section = text.partition("\n## From the package\n")[2].partition("\n## ")[0]
-        shown = {name.rpartition(".")[2] for name in re.findall(r"^source\((\S+)\)$", section, re.MULTILINE)}
+        shown = {name.rpartition(".")[2] for name in re.findall(r"^nb\.source\(([\w.]+)", section, re.MULTILINE)}
         linked = re.findall(r"\{py:\w+\}`~?([\w.]+)`", section)
         assert shown and shown <= {name.rpartition(".")[2] for name in linked}, chapter
         for name in linked:

@@ -14,8 +14,9 @@ from llm_anatomy.commands.options import (
     print_table,
 )
 from llm_anatomy.config import ModelConfig
-from llm_anatomy.models.checkpoints.description import changed, describe
+from llm_anatomy.models.checkpoints.description import changed
 from llm_anatomy.models.costs import costs
+from llm_anatomy.models.loading import describe, is_stored
 from llm_anatomy.models.presets import Preset, find, preset, presets
 
 
@@ -29,7 +30,7 @@ def add_models(models: argparse.ArgumentParser) -> None:
     named = "a name from the list, such as gpt-2"
 
     one = add_command(actions, "show", "show all that is known of one model, and the source of each value")
-    one.add_argument("name", metavar="NAME", help=f"{named}, or a folder or file with the weights of a model")
+    one.add_argument("name", metavar="NAME", help=f"{named}, or a model that can be loaded: {NAMED}")
     one.set_defaults(action=show)
 
     two = add_command(actions, "diff", "show how two models differ")
@@ -50,7 +51,7 @@ def list_models(args: argparse.Namespace) -> None:
 
 
 def show(args: argparse.Namespace) -> None:
-    if args.name not in presets() and Path(args.name).exists():
+    if args.name not in presets() and (is_stored(args.name) or Path(args.name).exists()):
         return show_checkpoint(args)
     record = find(args.name)
     if args.json:

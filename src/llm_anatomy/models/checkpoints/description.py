@@ -12,6 +12,7 @@ from llm_anatomy.config import Config
 from llm_anatomy.models.checkpoints.engine import open_checkpoint
 from llm_anatomy.models.checkpoints.family import LanguageModel
 from llm_anatomy.models.checkpoints.pooling import MODULES, read_pooling
+from llm_anatomy.models.checkpoints.texts import Texts
 
 
 def describe(name_or_folder: str | os.PathLike) -> dict[str, Any]:
@@ -40,9 +41,6 @@ def describe(name_or_folder: str | os.PathLike) -> dict[str, Any]:
         kind = getattr(header, "kind", header.dtype)  # of a quantized tensor
         dtypes[kind] = dtypes.get(kind, 0) + math.prod(header.shape)
     files = {file.name: file.stat().st_size for file in sorted({header.file for header in opened.needed})}
-    tokenizer = None
-    if texts.tokenizer:
-        tokenizer = {"kind": type(texts.tokenizer).__name__, "n_vocab": texts.tokenizer.n_vocab}
     pooling, pooling_note = None, ""
     if (opened.path / MODULES).is_file():
         try:
@@ -53,17 +51,41 @@ def describe(name_or_folder: str | os.PathLike) -> dict[str, Any]:
     return {
         "path": str(opened.path),
         "family": opened.family.name,
-        "architecture": (opened.record.fields.get("architectures") or [None])[0],
-        "model": type(opened.model).__name__,
-        "parameters": sum(parameter.numel() for parameter in opened.model.parameters()),
         "dtypes": dtypes,
         "files": files,
-        "tokenizer": tokenizer,
-        "tokenizer_note": texts.note,
+        **described(opened.model, texts),
+        "architecture": (opened.record.fields.get("architectures") or [None])[0],
         "pooling": pooling,
         "pooling_note": pooling_note,
-        "parts": list(_parts(opened.model)),
-        "config": opened.model.config,
+    }
+
+
+def described(model: LanguageModel, texts: Texts) -> dict[str, Any]:
+    """What can be said of a model and its tokenizer without the files that they came from.
+
+    Args:
+        model: whose tensors may be on the meta device.
+        texts: with its tokenizer.
+
+    Source: as :func:`describe`.
+
+    >>> from llm_anatomy.models.before_transformers import BigramNetwork
+    >>> described(BigramNetwork(n_vocab=7, d_hidden=4), Texts(note="none"))["parameters"]
+    56
+    """
+    tokenizer = None
+    if texts.tokenizer:
+        tokenizer = {"kind": type(texts.tokenizer).__name__, "n_vocab": texts.tokenizer.n_vocab}
+    return {
+        "architecture": None,
+        "model": type(model).__name__,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "tokenizer": tokenizer,
+        "tokenizer_note": texts.note,
+        "pooling": None,
+        "pooling_note": "",
+        "parts": list(_parts(model)),
+        "config": model.config,
     }
 
 

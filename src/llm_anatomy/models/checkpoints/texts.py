@@ -45,6 +45,7 @@ class Texts:
         before, after: ids that the model expects before and after a text.
         start: the first id of the target of an encoder-decoder.
         stop: ids that end a text.
+        stop_strings: what ends an answer in a conversation besides; it is not part of the answer.
         chat_template: how a conversation becomes one text; None if the model was not made for conversations.
 
     Source: tokenizer.json, tokenizer_config.json and generation_config.json of Hugging Face; GT-40.
@@ -60,6 +61,7 @@ class Texts:
     after: tuple[int, ...] = ()
     start: int | None = None
     stop: tuple[int, ...] = ()
+    stop_strings: tuple[str, ...] = ()
     chat_template: ChatTemplate | None = None
     _folder: Path | None = field(default=None, init=False, repr=False, compare=False)  # from which they were read
 
@@ -156,9 +158,12 @@ class Texts:
         Raises:
             ValueError: as ``encode_chat`` and ``stream`` do.
         """
-        ids = self.encode_chat(messages, allowed_special=allowed_special, **(variables or {}))
+        ids, tokenizer = self.encode_chat(messages, allowed_special=allowed_special, **(variables or {})), self.tokenizer
+        if self.stop_strings and tokenizer is not None:
+            settings = {"stop_strings": self.stop_strings, "decode": tokenizer.decode} | settings
         steps = stream(model, [ids], stop_token_ids={*self.stop, *self._end_of_answer()}, **settings)
-        return self._pieces(steps, [], skipped=self._known_tokenizer().special_tokens.values())
+        ends = tuple(settings.get("stop_strings", ()))
+        return self._pieces(steps, [], skipped=self._known_tokenizer().special_tokens.values(), ends=ends)
 
     def _check_turns(self, text: str, allowed_special: Collection[str] | Literal["all"]) -> None:
         """Some files do not call a token special although a turn begins or ends with it."""
@@ -181,10 +186,14 @@ class Texts:
         except ValueError:  # a template may insist on messages of another kind
             return ""
 
-    def _pieces(self, steps, known: list[int], skipped: Collection[int] = ()) -> Generator[str, None, FinishReason]:
-        """The text that each step adds; a character is held back until all of its bytes are there."""
+    def _pieces(
+        self, steps, known: list[int], skipped: Collection[int] = (), ends: tuple[str, ...] = ()
+    ) -> Generator[str, None, FinishReason]:
+        """The text that each step adds, up to the first of the strings that end it; a character is held back until all
+        of its bytes are there."""
         tokenizer, ids = self._known_tokenizer(), list(known)
-        n_written, finish_reason = len(tokenizer.decode(known)), "length"
+        n_start = n_written = len(tokenizer.decode(known))
+        finish_reason = "length"
         for step in steps:
             finish_reason = step.finish_reason[0] or finish_reason
             if finish_reason == "stop_token":
@@ -193,10 +202,15 @@ class Texts:
                 ids.append(step.ids[0])
             text = tokenizer.decode(ids)
             if not text.endswith("\N{REPLACEMENT CHARACTER}"):
-                yield text[n_written:]
+                yield _before(ends, text, n_start)[n_written:]
                 n_written = len(text)
-        yield tokenizer.decode(ids)[n_written:]
+        yield _before(ends, tokenizer.decode(ids), n_start)[n_written:]
         return finish_reason
+
+
+def _before(ends: tuple[str, ...], text: str, start: int) -> str:
+    """A text up to the first of the strings that end it, from a position on."""
+    return text[: min((at for end in ends if (at := text.find(end, start)) >= 0), default=len(text))]
 
 
 def read_texts(folder: str | os.PathLike, fields: dict) -> Texts:

@@ -41,6 +41,11 @@ MAY_IMPORT = {
         "llm_anatomy.models.checkpoints",
         "llm_anatomy.tokenizers",
     },
+    "llm_anatomy.models.loading": {  # whatever can be loaded
+        "llm_anatomy.models",
+        "llm_anatomy.models.checkpoints",
+        "llm_anatomy.models.stored",
+    },
     "llm_anatomy.models.stored": {  # it holds a config, a tokenizer and weights in one file
         "llm_anatomy.shapes",
         "llm_anatomy.files",
@@ -56,6 +61,7 @@ MAY_IMPORT = {
         "llm_anatomy.models.checkpoints",
         "llm_anatomy.models.stored",
         "llm_anatomy.training",  # the rule-based generator knows the stories' instructions
+        "llm_anatomy.models.loading",
     },
     "llm_anatomy.arena": {
         "llm_anatomy.shapes",
@@ -67,6 +73,7 @@ MAY_IMPORT = {
         "llm_anatomy.evaluation",
         "llm_anatomy.commands.options",
         "llm_anatomy.arena",
+        "llm_anatomy.models.loading",
     },
     "llm_anatomy.__main__": set(),  # each command is imported when it is used
     "llm_anatomy.commands.options": {"llm_anatomy.layers"},
@@ -85,6 +92,7 @@ MAY_IMPORT = {
         "llm_anatomy.training.experiments",
         "llm_anatomy.training.lab",
         "llm_anatomy.commands",
+        "llm_anatomy.models.loading",
     },
     "llm_anatomy.tokenizers": {"llm_anatomy.files", "llm_anatomy.tokenizers"},
     "llm_anatomy.training": {
@@ -101,6 +109,7 @@ MAY_IMPORT = {
         "llm_anatomy.models.checkpoints",
         "llm_anatomy.models.stored",
         "llm_anatomy.evaluation",
+        "llm_anatomy.models.loading",
     },
     "llm_anatomy.training.experiments": {  # they build the models that they train
         "llm_anatomy.shapes",
@@ -117,6 +126,7 @@ MAY_IMPORT = {
         "llm_anatomy.training.experiments",
         "llm_anatomy.training.lab",
         "llm_anatomy.data_generation",
+        "llm_anatomy.models.loading",
     },
     "llm_anatomy.training.lab": {  # it runs any model, from a file
         "llm_anatomy.shapes",
@@ -149,6 +159,7 @@ MAY_IMPORT = {
         "llm_anatomy.models.checkpoints",
         "llm_anatomy.tokenizers",
         "llm_anatomy.training",
+        "llm_anatomy.models.loading",
     },
     "groundwork": set(),
     "bookbinder": {"groundwork", "bookbinder", "llm_anatomy.notebook"},

@@ -58,10 +58,11 @@ if TYPE_CHECKING:  # for editors and type checkers; what follows finds the same 
     from llm_anatomy.layers.positions.rotary import HalfSplitRotary, InterleavedRotary
     from llm_anatomy.layers.residual import PostNorm, PreNorm, SandwichNorm
     from llm_anatomy.models.block import Block, ParallelBlock
-    from llm_anatomy.models.checkpoints import Checkpoint, load, save
+    from llm_anatomy.models.checkpoints import Checkpoint, save
     from llm_anatomy.models.costs import costs
     from llm_anatomy.models.generation import beam_search, generate, stream
     from llm_anatomy.models.inference import for_inference
+    from llm_anatomy.models.loading import load
     from llm_anatomy.models.presets import preset, presets, tiny
     from llm_anatomy.models.sampling import MinP, RepetitionPenalty, Sampler, Temperature, TopK, TopP, greedy
     from llm_anatomy.models.transformer import Transformer
@@ -71,7 +72,7 @@ if TYPE_CHECKING:  # for editors and type checkers; what follows finds the same 
     from llm_anatomy.training.trainer import train
 
 _HOMES = {
-    "load": "models.checkpoints",
+    "load": "models.loading",
     "save": "models.checkpoints",
     "Checkpoint": "models.checkpoints",
     "Transformer": "models.transformer",

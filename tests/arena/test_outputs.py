@@ -141,7 +141,7 @@ def test_a_checkpoint_writes_and_one_with_a_chat_template_answers(tmp_path, monk
         (["a/story_rope", "b/../a/story_rope"], "'a/story_rope' is no folder"),
         (["story_rope@hot", "story_llama"], "story_rope@hot must be a model, or a model and its temperature such as"),
         (["story_rope@-1", "story_llama"], "story_rope@-1 must be a model"),
-        (["no-such-model", "story_llama"], "'no-such-model' is no folder"),
+        (["no-such-model", "story_llama"], "'no-such-model' cannot be loaded"),
         (["translation", "story_llama"], "translation does not continue a text"),
     ],
 )

@@ -102,7 +102,7 @@ def test_models_are_opened_by_name_by_folder_and_by_file(tmp_path):
     assert LocalModel.open(tmp_path / "model.safetensors").complete(["Hello"], max_tokens=9)[0].n_tokens == 9
     story = LocalModel.open("story_rope", dtype="bfloat16")
     assert next(story.model.parameters()).dtype == torch.bfloat16
-    with pytest.raises(ValueError, match="one of the stored models .*story_rope"):
+    with pytest.raises(ValueError, match="no model of the package .*story_rope"):
         LocalModel.open("story_nope")
     with pytest.raises(ValueError, match="is no folder"):
         LocalModel.open("no/such/folder")

@@ -10,10 +10,10 @@ import torch
 from tqdm import tqdm
 
 from llm_anatomy.arena.outputs import Outputs
-from llm_anatomy.models.checkpoints import Checkpoint, load
+from llm_anatomy.models.checkpoints import Checkpoint
 from llm_anatomy.models.generation import GenerativeModel, generate
+from llm_anatomy.models.loading import is_stored, load
 from llm_anatomy.models.sampling import Sampler, Temperature, greedy
-from llm_anatomy.models.stored import stored
 from llm_anatomy.training.data.stories import stories
 
 MODELS = ("story_llama@0.7", "story_llama@1.3", "story_rope@0.7", "story_rope@1.3", "story_learned@0.7", "story_rope@0")
@@ -98,17 +98,12 @@ def _parts(model: str) -> tuple[str, float]:
 
 def _texts(name: str, prompts: list[str], settings: dict[str, Any]) -> list[str]:
     """What a model writes after each prompt."""
-    try:
-        model, metadata = stored(name)
-    except ValueError as unknown:
-        try:
-            checkpoint = load(name)
-        except ValueError as error:
-            raise ValueError(f"{error}; {unknown}") from None
+    checkpoint = load(name)
+    if not is_stored(name):
         return [_answer(checkpoint, prompt, settings) for prompt in prompts]
-    if "tokenizer" not in metadata or not isinstance(model, GenerativeModel):
+    model, tokenizer = checkpoint.model, checkpoint.tokenizer
+    if tokenizer is None or not isinstance(model, GenerativeModel):
         raise ValueError(f"{name} does not continue a text")
-    tokenizer = metadata["tokenizer"]
     written = generate(model, [tokenizer.encode(prompt) for prompt in prompts], **settings)
     return [tokenizer.decode(ids).partition("\n\n")[0] for ids in written.ids]  # an empty line ends a story
 

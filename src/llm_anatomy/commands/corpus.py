@@ -8,6 +8,7 @@ from llm_anatomy.commands.options import (
 )
 from llm_anatomy.models.checkpoints.engine import open_checkpoint
 from llm_anatomy.models.checkpoints.texts import Texts
+from llm_anatomy.models.loading import is_stored, load
 from llm_anatomy.tokenizers.base import Tokenizer
 from llm_anatomy.training.data.instructions import ConversationEncoder
 from llm_anatomy.training.data.sources import END_OF_TEXT, DocumentSource
@@ -87,7 +88,8 @@ def _encoder(args: argparse.Namespace, source: DocumentSource) -> Encoder:
     elif Path(args.tokenizer).is_file() and args.tokenizer.endswith(".json"):
         texts = Texts(tokenizer=Tokenizer.load(args.tokenizer))
     else:
-        texts = open_checkpoint(args.tokenizer).read_texts()
+        name = args.tokenizer
+        texts = load(name).texts if is_stored(name) else open_checkpoint(name).read_texts()
     if texts.tokenizer is None:
         raise ValueError(f"{args.tokenizer} has no tokenizer that can be read: {texts.note}")
     if args.conversations is not None:

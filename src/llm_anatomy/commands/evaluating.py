@@ -11,8 +11,8 @@ from llm_anatomy.commands.options import (
 )
 from llm_anatomy.evaluation.evaluate import evaluate, items_file
 from llm_anatomy.evaluation.tasks import read_task
-from llm_anatomy.evaluation.text_model import read_checkpoint
 from llm_anatomy.models.checkpoints import storage
+from llm_anatomy.models.loading import load
 from llm_anatomy.training.experiments import (
     story_tasks,
 )
@@ -26,7 +26,7 @@ def add_evaluation(command: argparse.ArgumentParser) -> None:
         "llm_anatomy.evaluation.tasks says more. If an evaluation with --out is interrupted, the same command again "
         "continues it."
     )
-    command.add_argument("name", metavar="CHECKPOINT", help=f"{NAMED}; or one of {', '.join(story_tasks.STORED)}")
+    command.add_argument("name", metavar="CHECKPOINT", help=NAMED)
     command.add_argument(
         "--tasks",
         nargs="+",
@@ -60,7 +60,7 @@ def evaluate_checkpoint(args: argparse.Namespace) -> None:
     if unknown := [name for name in names if name not in story_tasks.TASKS]:
         raise ValueError(f"{unknown[0]!r} is no task; there are {', '.join(story_tasks.TASKS)}, and files with --data")
     tasks = [story_tasks.TASKS[name]() for name in names] + [read_task(path) for path in args.data]
-    checkpoint = read_checkpoint(args.name, dtype=args.dtype, device=args.device)
+    checkpoint = load(args.name, dtype=args.dtype, device=args.device)
     settings = {name: getattr(args, name) for name in ("batch_size", "few_shot", "limit", "seed", "out", "name")}
     report = evaluate(checkpoint, tasks, **settings)
     if args.json:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from llm_anatomy.commands.options import (
+    NAMED,
     WIDTH,
     add_command,
     add_json_option,

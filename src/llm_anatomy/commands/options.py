@@ -7,7 +7,10 @@ from typing import Any
 from llm_anatomy.layers.packed_linear import WEIGHTS
 
 WIDTH = 118
-NAMED = "a folder, a GGUF file, or a name on the Hugging Face hub, like owner/model"
+NAMED = (
+    "a folder, a GGUF file, the folder of a training run, a name on the Hugging Face hub, like owner/model, or a model "
+    "that ships with the package, such as story_rope"
+)
 
 
 def print_json(value: Any) -> None:

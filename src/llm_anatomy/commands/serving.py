@@ -18,9 +18,7 @@ def add_serve(command: argparse.ArgumentParser) -> None:
         "/v1/chat/completions, also as a stream. There are no accounts: --host 0.0.0.0 opens it to everybody in the "
         "network."
     )
-    command.add_argument(
-        "checkpoint", metavar="CHECKPOINT", help=f"{NAMED}; or a model that ships with the package, such as story_rope"
-    )
+    command.add_argument("checkpoint", metavar="CHECKPOINT", help=NAMED)
     command.add_argument("--name", help="of the model, for its clients; default: the last part of CHECKPOINT")
     command.add_argument("--host", default="127.0.0.1", help="the address to listen at; default: %(default)s")
     command.add_argument("--port", type=int, default=8000, help="0 takes a free one; default: %(default)s")

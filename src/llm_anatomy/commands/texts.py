@@ -14,11 +14,12 @@ from llm_anatomy.commands.options import (
     NAMED,
     add_weights,
 )
-from llm_anatomy.models.checkpoints import load, storage
+from llm_anatomy.models.checkpoints import storage
 from llm_anatomy.models.checkpoints.conversation import Conversation
 from llm_anatomy.models.checkpoints.texts import Texts
 from llm_anatomy.models.generation import GenerativeModel
 from llm_anatomy.models.inference import fastest_form
+from llm_anatomy.models.loading import load
 from llm_anatomy.models.sampling import LogitsProcessor, Sampler, Temperature, TopK, TopP, greedy
 
 

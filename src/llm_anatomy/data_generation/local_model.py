@@ -3,18 +3,16 @@
 import os
 import threading
 from collections.abc import Collection, Generator, Sequence
-from pathlib import Path
 from typing import Any, cast
 
 import torch
 
 from llm_anatomy.data_generation.generators import Completion, FinishReason
-from llm_anatomy.models.checkpoints import load
 from llm_anatomy.models.checkpoints.texts import Texts
 from llm_anatomy.models.generation import GenerativeModel, generate, stream
 from llm_anatomy.models.inference import fastest_form
+from llm_anatomy.models.loading import load
 from llm_anatomy.models.sampling import Sampler, Temperature, TopP, greedy
-from llm_anatomy.models.stored import stored
 
 UNFINISHED = "\N{REPLACEMENT CHARACTER}"
 
@@ -54,25 +52,15 @@ class LocalModel:
 
     @classmethod
     def open(cls, name_or_path: str | os.PathLike[str], *, weights: str | None = None, **settings: Any) -> "LocalModel":
-        """Load a checkpoint, or one of the small trained models that ship with the package.
+        """Load a model.
 
         Args:
-            name_or_path: a folder, a file or a name on the hub, as for
-                :func:`~llm_anatomy.models.checkpoints.engine.load`; or the name of a stored model, such as
-                ``story_rope``, or its file.
+            name_or_path: as for :func:`~llm_anatomy.models.loading.load`.
             weights: None, ``"bfloat16"``, ``"int8"`` or ``"int4"``, as for
                 :func:`~llm_anatomy.models.inference.for_inference`; the inference form of the model is used if it has
                 one.
             settings: of ``load``, such as ``dtype`` and ``device``.
         """
-        is_name = not Path(name_or_path).exists() and str(name_or_path).isidentifier()
-        if is_name or Path(name_or_path).is_file() and str(name_or_path).endswith(".safetensors"):
-            model, metadata = stored(name_or_path)
-            dtype = settings.get("dtype")
-            dtype = getattr(torch, dtype) if isinstance(dtype, str) else dtype
-            model = model.to(device=settings.get("device", "cpu"), dtype=dtype)
-            texts = Texts(tokenizer=metadata.get("tokenizer"), note="no tokenizer was stored with the model")
-            return cls(fastest_form(model.eval(), weights=weights), texts)
         checkpoint = load(name_or_path, **settings)
         return cls(fastest_form(checkpoint.model, weights=weights), checkpoint.texts)
 

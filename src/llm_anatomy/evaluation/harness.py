@@ -14,8 +14,9 @@ from typing import Any
 
 from tqdm import tqdm
 
-from llm_anatomy.evaluation.text_model import TextModel, read_checkpoint
+from llm_anatomy.evaluation.text_model import TextModel
 from llm_anatomy.models.checkpoints.engine import Checkpoint
+from llm_anatomy.models.loading import load
 
 NAME = "llm_anatomy"
 """The name of our models in lm-evaluation-harness."""
@@ -80,7 +81,7 @@ def _harness_class() -> Any:
                 raise ValueError(f"{unknown[0]} is no argument of {NAME}; there are pretrained, dtype and device")
             if not isinstance(pretrained, Checkpoint):
                 known = {name: settings[name] for name in ("dtype", "device") if settings.get(name)}
-                pretrained = read_checkpoint(pretrained, **known)
+                pretrained = load(pretrained, **known)
             self._model = TextModel(pretrained, int(batch_size or 32), allowed_special="all")
             self._device = next(pretrained.model.parameters()).device
 

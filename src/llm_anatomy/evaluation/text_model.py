@@ -3,16 +3,14 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 import torch
 from torch import nn
 
-from llm_anatomy.models.checkpoints.engine import Checkpoint, load
-from llm_anatomy.models.checkpoints.texts import Texts
+from llm_anatomy.models.checkpoints.engine import Checkpoint
 from llm_anatomy.models.generation import GenerativeModel, generate
-from llm_anatomy.models.stored import FOLDER, SUFFIX, stored
+from llm_anatomy.models.loading import load
 from llm_anatomy.shapes import Float, Int, Tensor
 
 MOST_LOGITS = 2**25
@@ -352,25 +350,17 @@ class TextModel:
 def read_checkpoint(
     name: str | os.PathLike[str], *, dtype: str | None = None, device: str | torch.device = "cpu"
 ) -> Checkpoint:
-    """Read a checkpoint, or a model that :func:`~llm_anatomy.models.stored.store` has written, with its tokenizer.
+    """The former name of :func:`llm_anatomy.models.loading.load`.
 
     Args:
-        name: what :func:`~llm_anatomy.models.checkpoints.engine.load` takes; or one of the stored models, such as
-            ``story_rope``, or a file of this kind, whose name ends in ``.safetensors``.
-        dtype: of the weights, such as ``"bfloat16"``; by default that of the file.
-        device: of the model.
+        name, dtype, device: as there.
 
     Raises:
-        ValueError: as ``load`` and :func:`~llm_anatomy.models.stored.stored` do.
+        ValueError: as there.
 
     Source: :mod:`llm_anatomy.models.stored`; GT-43.
 
     >>> read_checkpoint("story_rope").config.n_ctx
     96
     """
-    is_stored = not Path(name).exists() and (FOLDER / f"{name}{SUFFIX}").is_file()
-    if not is_stored and Path(name).suffix != SUFFIX:
-        return load(name, dtype=dtype, device=device)
-    model, metadata = stored(name)
-    texts = Texts(tokenizer=metadata.get("tokenizer"), note="the model was stored without one")
-    return Checkpoint(model=model.to(device, getattr(torch, dtype or "float32")), texts=texts)
+    return load(name, dtype=dtype, device=device)

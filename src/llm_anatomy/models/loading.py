@@ -17,12 +17,6 @@ from llm_anatomy.models.checkpoints.engine import load as load_checkpoint
 from llm_anatomy.models.checkpoints.texts import Texts
 from llm_anatomy.models.stored import FOLDER, SUFFIX, stored
 
-NAMED = (
-    "a folder, a GGUF file, the folder of a training run, a name on the Hugging Face hub such as owner/model, or a "
-    "model that ships with the package, such as story_rope"
-)
-"""What can be loaded, in words."""
-
 
 def shipped() -> list[str]:
     """The names of the models that ship with the package.
@@ -45,11 +39,11 @@ def load(
     """Load a model with its tokenizer, ready to run.
 
     Args:
-        name_or_path: a folder in the layout of Hugging Face's library, or one that :func:`~llm_anatomy.models.checkpoints.engine.save` has
-            written; the folder of a training run that has ended; a GGUF file such as
-            ``SmolLM2-135M-Instruct.Q4_1.gguf``; a name on the Hugging Face hub such as ``openai-community/gpt2``; a
-            model that ships with the package, such as ``story_rope``; or a file that
-            :func:`~llm_anatomy.models.stored.store` has written. What exists as a path is read from there.
+        name_or_path: a folder in the layout of Hugging Face's library, or one that ``save`` has written; the folder of
+            a training run that has ended; a GGUF file such as ``SmolLM2-135M-Instruct.Q4_1.gguf``; a name on the
+            Hugging Face hub such as ``openai-community/gpt2``; a model that ships with the package, such as
+            ``story_rope``; or a file that :func:`~llm_anatomy.models.stored.store` has written. What exists as a path
+            is read from there.
         dtype: a floating-point type for all weights, such as ``torch.bfloat16`` or ``"bfloat16"``; by default that of
             the files, where quantized weights count as float32.
         device: of the model.
@@ -67,10 +61,11 @@ def load(
 
     >>> load("story_rope").config.n_ctx
     96
-    >>> load("story_rop")
+    >>> load("story_rop")  # doctest: +NORMALIZE_WHITESPACE
     Traceback (most recent call last):
-    ValueError: name_or_path='story_rop' cannot be loaded: it is no path, and no model of the package (story_instructed,
-    story_learned, story_llama, story_rope, translation) or of the hub, whose names are like owner/model
+    ValueError: name_or_path='story_rop' cannot be loaded: it is no path, and no model of the package (story_base,
+    story_instructed, story_learned, story_llama, story_rope, translation) or of the hub, whose names are like
+    owner/model
     """
     path = Path(name_or_path)
     if is_stored(name_or_path):

@@ -452,7 +452,7 @@ def test_the_command_refuses_in_a_sentence(folder, monkeypatch, capsys, tmp_path
     (tmp_path / "plain" / "chat_template.jinja").unlink()
     for words, sentence in (
         ([tmp_path / "plain"], "has no chat template, so it was not made for conversations; the command generate"),
-        (["no such folder"], "name_or_folder='no such folder' is no folder"),
+        (["no such folder"], "name_or_path='no such folder' cannot be loaded: it is no path"),
         ([folder, "--max-new-tokens", 0], "max_new_tokens=0 must be at least 1"),
         ([folder, "--system", "<|im_end|>"], "contains the special token '<|im_end|>'"),
         ([folder], "contains the special token '<|im_start|>'"),

@@ -158,7 +158,10 @@ class Texts:
         Raises:
             ValueError: as ``encode_chat`` and ``stream`` do.
         """
-        ids, tokenizer = self.encode_chat(messages, allowed_special=allowed_special, **(variables or {})), self.tokenizer
+        ids, tokenizer = (
+            self.encode_chat(messages, allowed_special=allowed_special, **(variables or {})),
+            self.tokenizer,
+        )
         if self.stop_strings and tokenizer is not None:
             settings = {"stop_strings": self.stop_strings, "decode": tokenizer.decode} | settings
         steps = stream(model, [ids], stop_token_ids={*self.stop, *self._end_of_answer()}, **settings)

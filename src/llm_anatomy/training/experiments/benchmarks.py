@@ -43,9 +43,10 @@ from llm_anatomy.config import ModelConfig
 from llm_anatomy.evaluation.calibration import reliability_table, softmax_confidences
 from llm_anatomy.evaluation.multiple_choice import choose
 from llm_anatomy.evaluation.tasks import MultipleChoice, Question
-from llm_anatomy.evaluation.text_model import TextModel, read_checkpoint
+from llm_anatomy.evaluation.text_model import TextModel
 from llm_anatomy.models.checkpoints.engine import Checkpoint
 from llm_anatomy.models.checkpoints.texts import Texts
+from llm_anatomy.models.loading import load
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.shapes import Int, Tensor
 from llm_anatomy.training.data import story_grammar as grammar
@@ -203,7 +204,7 @@ def scores_of(checkpoint: Checkpoint, items: Sequence[Question]) -> tuple[dict[s
 
     Source: Brown et al. (2020), section 2.4; GT-09.
 
-    >>> scores, answers = scores_of(read_checkpoint("story_rope"), story_tasks.facts().items[:2])
+    >>> scores, answers = scores_of(load("story_rope"), story_tasks.facts().items[:2])
     >>> {name: tuple(score.shape) for name, score in scores.items()}
     {'raw': (2, 4), 'per_token': (2, 4), 'per_character': (2, 4), 'unconditional': (2, 4)}
     """
@@ -349,7 +350,7 @@ def experiment(out: Path, seeds: Iterable[int] = range(5), n_steps: int = N_STEP
 
 def _asked(name: str) -> Rows:
     """The rows of a stored model."""
-    checkpoint = read_checkpoint(name)
+    checkpoint = load(name)
     items = story_tasks.facts().items
     scores, answers = scores_of(checkpoint, items)
     return {

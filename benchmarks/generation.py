@@ -90,7 +90,7 @@ class Matmuls:
     def __init__(self, model, batch, weights="as given"):
         self.products = []
         for weight in weights_of(model):
-            made = partial(F.linear, weight=weight) if weights == "as given" else pack(weight, weights=weights)
+            made = partial(F.linear, weight=weight) if weights == "as given" else pack(weight, quantize=weights)
             self.products.append((torch.randn(batch, 1, weight.shape[1]).to(weight), made))
 
     def __call__(self):

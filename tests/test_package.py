@@ -21,11 +21,13 @@ SRC = ROOT / "src"
 MAY_IMPORT = {
     "llm_anatomy.shapes": set(),
     "llm_anatomy.data": set(),
-    "llm_anatomy.layers": {"llm_anatomy.shapes", "llm_anatomy.layers"},
+    "llm_anatomy.layers": {"llm_anatomy.deprecation", "llm_anatomy.shapes", "llm_anatomy.layers"},
     "llm_anatomy.files": set(),
+    "llm_anatomy.deprecation": set(),
     "llm_anatomy.registry": {"llm_anatomy.layers"},  # the names of parts, and their classes
     "llm_anatomy.config": {"llm_anatomy.files", "llm_anatomy.registry"},
     "llm_anatomy.models": {
+        "llm_anatomy.deprecation",
         "llm_anatomy.shapes",
         "llm_anatomy.data",
         "llm_anatomy.layers",
@@ -33,7 +35,8 @@ MAY_IMPORT = {
         "llm_anatomy.config",
         "llm_anatomy.models",
     },
-    "llm_anatomy.models.checkpoints": {  # the tokenizer lies beside the weights
+    "llm_anatomy.models.checkpoints": {
+        "llm_anatomy.deprecation",  # the tokenizer lies beside the weights
         "llm_anatomy.shapes",
         "llm_anatomy.files",
         "llm_anatomy.config",
@@ -54,7 +57,8 @@ MAY_IMPORT = {
         "llm_anatomy.models.checkpoints",
         "llm_anatomy.tokenizers",
     },
-    "llm_anatomy.data_generation": {  # one of its generators is a checkpoint on this computer
+    "llm_anatomy.data_generation": {
+        "llm_anatomy.deprecation",  # one of its generators is a checkpoint on this computer
         "llm_anatomy.files",
         "llm_anatomy.data_generation",
         "llm_anatomy.models",

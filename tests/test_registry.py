@@ -34,7 +34,7 @@ class Fading(PositionScheme):
         return -self.rates[:, None, None] * context.offsets.abs()[:, None].sqrt()
 
     def costs(self, sizes, *, batch, n_positions, n_queries, n_keys):
-        return {"n_kept": 7 * sizes.n_heads * n_queries * n_keys}
+        return {"n_activations": 7 * sizes.n_heads * n_queries * n_keys}
 
 
 class OfEachLayer(Fading):
@@ -91,7 +91,7 @@ def test_a_scheme_of_attention_is_built_trained_cached_counted_and_drawn(registe
     ready = for_inference(fading)
     assert generate(ready, ids(5), max_new_tokens=4).ids == _without_cache(fading, ids(5), 4)
     found = costs(fading.config, n_tokens=6)
-    assert found["positions"].n_parameters == 3 and found["positions"].n_kept == 2 * 7 * 3 * 6 * 6
+    assert found["positions"].n_parameters == 3 and found["positions"].n_activations == 2 * 7 * 3 * 6 * 6
     assert "positions: fading positions" in repr(block_diagram(fading.config))
     assert ModelConfig.of(fading.config.changed()) == fading.config
 

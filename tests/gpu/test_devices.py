@@ -168,7 +168,7 @@ sizes |= dict(norm="rmsnorm", feedforward="swiglu")
 window = dict(window=5, qk_norm="per_head")
 for weights, parts in ((None, window), (None, dict()), ("bfloat16", dict()), ("int8", dict())):
     model = randomize(Transformer(ModelConfig(**sizes | parts))).to(device).eval()
-    form = for_inference(model, weights=weights, prepack=False)
+    form = for_inference(model, quantize=weights, prepack=False)
     prompts = [[1, 2, 3], [4], [5, 6, 7, 8, 9, 10, 11]]
     counters.clear()
     step, settings = CompiledStep(**options), dict(max_new_tokens=12, log_probs=True)

@@ -98,13 +98,13 @@ def test_a_weight_is_stored_as_nearly_as_its_sizes_allow(d_out, d_in, weights, k
     [
         (
             lambda: pack(torch.ones(16, 32), None, "int3"),
-            "weights='int3' must be one of None, 'bfloat16', 'int8', 'int4'",
+            "quantize='int3' must be one of None, 'bfloat16', 'int8', 'int4'",
         ),
         (lambda: Int8Linear(torch.ones(3, 33)), r"weight has shape \(3, 33\); it must have multiples of 32 columns"),
         (lambda: Int4Linear(torch.ones(17, 32)), "it must have multiples of 16 rows and 32 columns"),
         (
             lambda: pack(torch.ones(16, 32, device="meta"), None, "int4"),
-            "weights='int4' must be None, 'bfloat16' or 'int8' on",
+            "quantize='int4' must be None, 'bfloat16' or 'int8' on",
         ),
         (lambda: Int4Linear(torch.ones(16, 32, device="meta")), "weight is on device meta; it must be on a CPU"),
     ],

@@ -251,15 +251,15 @@ def test_latent_attention_takes_the_way_that_the_layer_takes(name):
 def test_parameters_that_a_pass_reads():
     """All of them once; of a table that is looked up, the rows; of experts, those that can be reached."""
     plain = costs(CONFIGS["position learned"], 2, batch=3, n_cached=9).total
-    assert plain.n_parameters - plain.n_read == (101 - 3 * 2) * 24 + (29 - 2) * 24
-    assert costs(CONFIGS["tied"], 2).total.n_read == costs(CONFIGS["tied"], 2).total.n_parameters + 2 * 24
+    assert plain.n_parameters - plain.n_weights_read == (101 - 3 * 2) * 24 + (29 - 2) * 24
+    assert costs(CONFIGS["tied"], 2).total.n_weights_read == costs(CONFIGS["tied"], 2).total.n_parameters + 2 * 24
     expert = 2 * 24 * 13
     for n, reached in [(1, 2), (2, 4), (3, 5), (9, 5)]:
-        assert costs(CONFIGS["experts"], n)["experts"].n_read == 2 * reached * expert
+        assert costs(CONFIGS["experts"], n)["experts"].n_weights_read == 2 * reached * expert
     step = of(CONFIGS["encoder-decoder"], 1, n_cached=2)
-    assert step["encoder: feed-forward"].n_read == 0 < step["encoder: feed-forward"].n_parameters
+    assert step["encoder: feed-forward"].n_weights_read == 0 < step["encoder: feed-forward"].n_parameters
     # of attention to the source, queries and output alone: its keys and values are in the cache
-    assert step["decoder: source: attention projections"].n_read == 2 * (2 * (24 * 24 + 24) + 2 * 2 * 6)
+    assert step["decoder: source: attention projections"].n_weights_read == 2 * (2 * (24 * 24 + 24) + 2 * 2 * 6)
 
 
 @pytest.mark.syllabus("UCL-29")
@@ -384,8 +384,8 @@ def test_active_parameters_of_a_mixture():
     text = costs(mixtral, 1)
     assert text.total.n_parameters == 46_702_792_704
     assert text.total.n_active == pytest.approx(12.9e9, rel=2e-3)
-    assert text.total.n_read < 1.01 * text.total.n_active  # a step of decoding reads two experts of eight
-    assert costs(mixtral, 100).total.n_read > 0.99 * text.total.n_parameters  # a text reads them all
+    assert text.total.n_weights_read < 1.01 * text.total.n_active  # a step of decoding reads two experts of eight
+    assert costs(mixtral, 100).total.n_weights_read > 0.99 * text.total.n_parameters  # a text reads them all
 
 
 @pytest.mark.syllabus("CMU-10", "CMU-11", "CMU-13")

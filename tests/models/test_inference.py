@@ -1,5 +1,6 @@
 """The inference form computes what its model computes, whatever it is made of and however it is read."""
 
+import inspect
 import shutil
 from functools import cache
 
@@ -201,7 +202,7 @@ def test_fewer_bits_are_those_of_rounded_weights(weights):
     """What is left is the rounding of the inputs to bfloat16; in 4 bits, the unembedding has 8."""
     sizes = dict(d_model=64, n_heads=4, d_ff=96, n_vocab=112, feedforward="swiglu", **BIASES)
     model, tokens = build("plain", **sizes).float(), ids(n_vocab=112)
-    exact, found = model(tokens).detach(), for_inference(model, weights=weights)(tokens)
+    exact, found = model(tokens).detach(), for_inference(model, quantize=weights)(tokens)
     with torch.no_grad():
         for module in model.stack.modules():
             if isinstance(module, torch.nn.Linear):
@@ -235,14 +236,14 @@ def test_the_layout_of_onednn_changes_no_logits(name, monkeypatch):
 def test_the_fastest_form_of_a_model_is_the_model_where_there_is_no_other():
     encoder, decoder = Transformer(ModelConfig.of(SIZES | dict(kind="encoder"))), build()
     assert fastest_form(encoder) is encoder
-    assert fastest_form(decoder).weights is None and fastest_form(decoder, weights="bfloat16").weights == "bfloat16"
-    left_out = "weights='int8' must be left out for a model that has no inference form: "
+    assert fastest_form(decoder).quantize is None and fastest_form(decoder, quantize="bfloat16").quantize == "bfloat16"
+    left_out = "quantize='int8' must be left out for a model that has no inference form: "
     with pytest.raises(ValueError, match=f"{left_out}kind='encoder'"):
-        fastest_form(encoder, weights="int8")
+        fastest_form(encoder, quantize="int8")
     with pytest.raises(ValueError, match=f"{left_out}it is one already"):
-        fastest_form(fastest_form(decoder), weights="int8")
+        fastest_form(fastest_form(decoder), quantize="int8")
     with pytest.raises(ValueError, match=f"{left_out}an object of class MambaLM is not a Transformer"):
-        fastest_form(MambaLM(n_vocab=7, d_model=8, n_layers=1), weights="int8")
+        fastest_form(MambaLM(n_vocab=7, d_model=8, n_layers=1), quantize="int8")
 
 
 def test_what_it_refuses():
@@ -253,13 +254,13 @@ def test_what_it_refuses():
     scaling["rope.scaling.original_max_position_embeddings"] = 8
     with pytest.raises(ValueError, match="no inference form: with rope.scaling.type='dynamic', what is cached"):
         for_inference(build(**scaling))
-    with pytest.raises(ValueError, match="weights='int3' must be one of None, 'bfloat16', 'int8', 'int4'"):
-        for_inference(build(), weights="int3")
-    with pytest.raises(ValueError, match="weights='int4' fits no matrix of this model: they need a multiple of 32"):
-        for_inference(build(), weights="int4")
+    with pytest.raises(ValueError, match="quantize='int3' must be one of None, 'bfloat16', 'int8', 'int4'"):
+        for_inference(build(), quantize="int3")
+    with pytest.raises(ValueError, match="quantize='int4' fits no matrix of this model: they need a multiple of 32"):
+        for_inference(build(), quantize="int4")
     for chunk in (0, 2.5):
         with pytest.raises(ValueError, match=f"chunk={chunk} must be a number without fraction, at least 1"):
-            getattr(for_inference, "__wrapped__", for_inference)(build(), chunk=chunk)  # without shape checks
+            inspect.unwrap(for_inference)(build(), chunk=chunk)  # without shape checks
     form = for_inference(build())
     with pytest.raises(ValueError, match="6 tokens do not fit into a cache of 5 slots"):
         form(ids(6), cache=form.new_cache(BATCH, 5))

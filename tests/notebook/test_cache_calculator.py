@@ -39,7 +39,7 @@ def counts_of(config):
     flops_per_key = (later.total.flops - step.flops) // ((more - few) * n_layers)
     return DecodingCounts(
         n_parameters=step.n_parameters,
-        n_read=step.n_read - config.d_model - n_selected,
+        n_read=step.n_weights_read - config.d_model - n_selected,
         n_vocab=config.n_vocab,
         d_model=config.d_model,
         n_experts=sum(part.n_parameters for part in experts),
@@ -93,7 +93,7 @@ def test_the_counts_are_those_of_costs(name):
         counted = costs(config, 1, n_cached=context - 1, batch=batch)
         assert counts.n_parameters == counted.total.n_parameters
         assert counts.cached(batch, context) == counted.total.n_cached
-        assert counts.read(batch) == counted.total.n_read
+        assert counts.read(batch) == counted.total.n_weights_read
         assert counts.step_flops(batch, context) == counted.total.flops
     assert counts.cached(1, 1) == costs(config, 1).total.n_cached
 

@@ -81,7 +81,8 @@ def test_the_formulas_give_the_counts_of_costs_exactly(name, training, bytes_per
     assert optimizer * counted.total.n_parameters == training * counted.optimizer_bytes * n_parameters
     assert activations == training * counted.activation_bytes
     assert found["crossover"] == crossover(config)
-    read = bytes_per_number * (there["norms"].n_read + (there["positions"].n_read if "positions" in there else 0))
+    n_read = sum(there[name].n_weights_read for name in ("norms", "positions") if name in there)
+    read = bytes_per_number * n_read
     if not training:
         assert cache == counted.cache_bytes
         assert found["step_bytes"] == counted.bytes_moved - read

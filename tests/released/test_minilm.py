@@ -48,11 +48,11 @@ def test_vectors_of_sentences_are_theirs(ours, folder, tokenizer):
     x = transformers.AutoModel.from_pretrained(folder).eval()(**given).last_hidden_state
     mask = given["attention_mask"][..., None]
     expected = torch.nn.functional.normalize((x * mask).sum(1) / mask.sum(1))
-    found = ours.sentence_vectors(sentences)
+    found = ours.embed(sentences)
     assert found.shape == (len(sentences), 384)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
 
 
 def test_sentences_of_like_meaning_have_like_vectors(ours):
-    similarities = (vectors := ours.sentence_vectors(SENTENCES)) @ vectors.T
+    similarities = (vectors := ours.embed(SENTENCES)) @ vectors.T
     assert similarities[0, 1] > 0.7 > 0.2 > similarities[0, 2]

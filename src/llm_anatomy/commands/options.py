@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import warnings
 from typing import Any
 
 from llm_anatomy.layers.packed_linear import WEIGHTS
@@ -35,10 +36,20 @@ def add_json_option(command: argparse.ArgumentParser, default: Any) -> None:
     command.add_argument("--json", action="store_true", default=default, help="print JSON instead of a table")
 
 
-def add_weights(command: argparse.ArgumentParser) -> None:
+def add_quantize(command: argparse.ArgumentParser) -> None:
+    kinds = [kind for kind in WEIGHTS if kind]
     command.add_argument(
-        "--weights",
-        choices=[kind for kind in WEIGHTS if kind],
+        "--quantize",
+        choices=kinds,
         help="store the weight matrices with fewer bits where their sizes allow it, which makes generation faster and "
         "changes its texts",
     )
+    command.add_argument("--weights", dest="quantize", choices=kinds, help=argparse.SUPPRESS, action=_Renamed)
+
+
+class _Renamed(argparse.Action):
+    """The former name of an option."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        warnings.warn(f"{option_string} is now called --{self.dest}", DeprecationWarning, stacklevel=2)
+        setattr(namespace, self.dest, values)

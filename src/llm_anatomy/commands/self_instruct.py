@@ -38,7 +38,7 @@ def add_self_instruct(command: argparse.ArgumentParser) -> None:
     command.add_argument("--model", help="the name of the model on the server")
     command.add_argument("--chat", action="store_true", help="ask a server that has only chats")
     command.add_argument("--conversations", type=Path, metavar="FILE", help="write the instances as messages, too")
-    command.add_argument("--price", metavar="READ,WRITTEN", help="dollars for a million tokens, such as 0.15,0.60")
+    command.add_argument("--price", metavar="INPUT,OUTPUT", help="dollars for a million tokens, such as 0.15,0.60")
     command.add_argument("--seed", type=int, default=defaults.seed, help="default: %(default)s")
     command.add_argument("--prompts", type=int, default=defaults.n_prompts, help="in each round; default: %(default)s")
     command.add_argument(

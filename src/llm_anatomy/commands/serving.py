@@ -5,7 +5,7 @@ from pathlib import Path
 
 from llm_anatomy.commands.options import (
     NAMED,
-    add_weights,
+    add_quantize,
 )
 from llm_anatomy.data_generation.local_model import LocalModel
 from llm_anatomy.data_generation.server import CompletionServer
@@ -23,7 +23,7 @@ def add_serve(command: argparse.ArgumentParser) -> None:
     command.add_argument("--host", default="127.0.0.1", help="the address to listen at; default: %(default)s")
     command.add_argument("--port", type=int, default=8000, help="0 takes a free one; default: %(default)s")
     command.add_argument("--dtype", help="such as bfloat16; default: that of the files")
-    add_weights(command)
+    add_quantize(command)
     command.add_argument("--device", default="cpu", help="such as cuda; default: %(default)s")
     command.add_argument("--quiet", action="store_true", help="do not log requests")
     command.set_defaults(action=serve)
@@ -31,7 +31,7 @@ def add_serve(command: argparse.ArgumentParser) -> None:
 
 def serve(args: argparse.Namespace) -> None:
     name = args.name or Path(args.checkpoint).name
-    model = LocalModel.open(args.checkpoint, dtype=args.dtype, device=args.device, weights=args.weights)
+    model = LocalModel.open(args.checkpoint, dtype=args.dtype, device=args.device, quantize=args.quantize)
     with CompletionServer(model, name, host=args.host, port=args.port, quiet=args.quiet) as server:
         print(f"{name} is served at {server.url}; Ctrl-C stops it", flush=True)
         server.serve_forever()

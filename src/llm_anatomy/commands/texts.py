@@ -12,7 +12,7 @@ import torch
 
 from llm_anatomy.commands.options import (
     NAMED,
-    add_weights,
+    add_quantize,
 )
 from llm_anatomy.models.checkpoints import storage
 from llm_anatomy.models.checkpoints.conversation import Conversation
@@ -65,7 +65,7 @@ def _add_options_of_texts(
         help="a special token that you may type, such as '<s>', or all; may be given several times",
     )
     command.add_argument("--dtype", choices=storage.NAMES.values(), help="of the weights; by default that of the file")
-    add_weights(command)
+    add_quantize(command)
     command.add_argument("--device", default="cpu", help="such as cuda; default: %(default)s")
 
 
@@ -168,7 +168,7 @@ def _ready_to_write(args: argparse.Namespace) -> tuple[GenerativeModel, Texts, d
     processors += [TopK(args.top_k)] if args.top_k is not None else []
     processors += [TopP(args.top_p)] if args.top_p is not None else []
     checkpoint = load(args.name, dtype=args.dtype, device=args.device)
-    model = fastest_form(checkpoint.model, weights=args.weights)
+    model = fastest_form(checkpoint.model, quantize=args.quantize)
     generator = torch.Generator(args.device)
     generator = generator.manual_seed(generator.seed() if args.seed is None else args.seed)
     return (

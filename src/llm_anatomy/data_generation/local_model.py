@@ -8,6 +8,7 @@ from typing import Any, cast
 import torch
 
 from llm_anatomy.data_generation.generators import Completion, FinishReason
+from llm_anatomy.deprecation import renamed_arguments
 from llm_anatomy.models.checkpoints.texts import Texts
 from llm_anatomy.models.generation import GenerativeModel, generate, stream
 from llm_anatomy.models.inference import fastest_form
@@ -51,18 +52,21 @@ class LocalModel:
         self._tokenizer, self._lock = texts.tokenizer, threading.Lock()
 
     @classmethod
-    def open(cls, name_or_path: str | os.PathLike[str], *, weights: str | None = None, **settings: Any) -> "LocalModel":
+    @renamed_arguments(weights="quantize")
+    def open(
+        cls, name_or_path: str | os.PathLike[str], *, quantize: str | None = None, **settings: Any
+    ) -> "LocalModel":
         """Load a model.
 
         Args:
             name_or_path: as for :func:`~llm_anatomy.models.loading.load`.
-            weights: None, ``"bfloat16"``, ``"int8"`` or ``"int4"``, as for
+            quantize: None, ``"bfloat16"``, ``"int8"`` or ``"int4"``, as for
                 :func:`~llm_anatomy.models.inference.for_inference`; the inference form of the model is used if it has
                 one.
             settings: of ``load``, such as ``dtype`` and ``device``.
         """
         checkpoint = load(name_or_path, **settings)
-        return cls(fastest_form(checkpoint.model, weights=weights), checkpoint.texts)
+        return cls(fastest_form(checkpoint.model, quantize=quantize), checkpoint.texts)
 
     def complete(
         self,

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from llm_anatomy.deprecation import renamed_arguments
 from llm_anatomy.layers.quantization import quantize_groups, quantize_rows
 from llm_anatomy.shapes import Float, Tensor
 
@@ -214,45 +215,46 @@ class Int4Linear(nn.Module):
         return output.view(*x.shape[:-1], self.d_out)
 
 
+@renamed_arguments(weights="quantize")
 def pack(
     weight: Float[Tensor, "d_out d_in"],
     bias: Float[Tensor, "d_out"] | None = None,
-    weights: str | None = None,
+    quantize: str | None = None,
     *,
     prepack: bool = True,
 ) -> nn.Module:
-    """Make the linear layer that stores a weight as ``weights`` says, or as nearly as its sizes allow.
+    """Make the linear layer that stores a weight as ``quantize`` says, or as nearly as its sizes allow.
 
     PyTorch's kernels for 8 bits take rows of a multiple of 32 weights, and those for 4 bits also a multiple of 16 rows.
 
     Args:
         weight: (d_out, d_in), as in ``nn.Linear``.
         bias: (d_out,) or None.
-        weights: None for the dtype of the weight, ``"bfloat16"``, ``"int8"``, where a weight whose sizes do not fit
+        quantize: None for the dtype of the weight, ``"bfloat16"``, ``"int8"``, where a weight whose sizes do not fit
             keeps its dtype, or ``"int4"``, where such a weight is stored in 8 bits if those fit.
         prepack: as in :class:`PackedLinear`; without effect on 8 and 4 bits.
 
     Raises:
-        ValueError: for any other value of ``weights``, and for 4 bits on another device than a CPU.
+        ValueError: for any other value of ``quantize``, and for 4 bits on another device than a CPU.
 
     Source: Pope et al. (2022), section 2 (the bytes of the weights decide the time of a decoding step); GT-43.
 
-    >>> type(pack(torch.ones(16, 32), weights="int4")).__name__, type(pack(torch.ones(5, 32), weights="int4")).__name__
-    ('Int4Linear', 'Int8Linear')
+    >>> [type(pack(torch.ones(rows, 32), quantize="int4")).__name__ for rows in (16, 5)]
+    ['Int4Linear', 'Int8Linear']
     """
-    if weights not in WEIGHTS:
-        raise ValueError(f"{weights=} must be one of {', '.join(map(repr, WEIGHTS))}")
+    if quantize not in WEIGHTS:
+        raise ValueError(f"{quantize=} must be one of {', '.join(map(repr, WEIGHTS))}")
     on_cpu = weight.device.type == "cpu"
-    if weights == "int4" and not on_cpu:
-        raise ValueError(f"{weights=} must be None, 'bfloat16' or 'int8' on device {weight.device}: it needs a CPU")
+    if quantize == "int4" and not on_cpu:
+        raise ValueError(f"{quantize=} must be None, 'bfloat16' or 'int8' on device {weight.device}: it needs a CPU")
     d_out, d_in = weight.shape
-    if weights == "int4" and d_out % 16:
-        weights = "int8"
-    if weights in ("int8", "int4") and d_in % GROUP and on_cpu:
-        weights = None
-    if weights in ("int8", "int4"):
-        return (Int8Linear if weights == "int8" else Int4Linear)(weight, bias)
-    return (BFloat16Linear if weights else PackedLinear)(weight, bias, prepack=prepack)
+    if quantize == "int4" and d_out % 16:
+        quantize = "int8"
+    if quantize in ("int8", "int4") and d_in % GROUP and on_cpu:
+        quantize = None
+    if quantize in ("int8", "int4"):
+        return (Int8Linear if quantize == "int8" else Int4Linear)(weight, bias)
+    return (BFloat16Linear if quantize else PackedLinear)(weight, bias, prepack=prepack)
 
 
 def _has_kernel(weight: Tensor) -> bool:

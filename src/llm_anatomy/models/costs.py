@@ -25,6 +25,7 @@ from itertools import chain
 import torch
 
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.deprecation import renamed_attribute
 from llm_anatomy.layers._checks import _check_at_least_one
 from llm_anatomy.layers.feedforward import GATES
 from llm_anatomy.layers.latent_attention import _absorbing_saves
@@ -45,14 +46,15 @@ class Part:
         n_active: parameters that one token uses; in a mixture of experts, those of the router and the selected experts.
         flops: operations of the forward pass.
         flops_backward: operations of the backward pass.
-        n_kept: activations that training keeps for the backward pass.
+        n_activations: activations that training keeps for the backward pass.
         n_cached: numbers in the cache after the pass.
-        n_read: parameters that the pass reads, each counted once.
+        n_weights_read: parameters that the pass reads, each counted once.
 
     Source: UCL-29.
 
-    >>> Part("a", 3, 3, 10) + Part("b", 1, 1, 5)
-    Part(name='a', n_parameters=4, n_active=4, flops=15, flops_backward=0, n_kept=0, n_cached=0, n_read=0)
+    >>> both = Part("a", 3, 3, 10) + Part("b", 1, 1, 5)
+    >>> both.name, both.n_parameters, both.flops
+    ('a', 4, 15)
     """
 
     name: str
@@ -60,9 +62,12 @@ class Part:
     n_active: int = 0
     flops: int = 0
     flops_backward: int = 0
-    n_kept: int = 0
+    n_activations: int = 0
     n_cached: int = 0
-    n_read: int = 0
+    n_weights_read: int = 0
+
+    n_kept = renamed_attribute("n_kept", "n_activations")
+    n_read = renamed_attribute("n_read", "n_weights_read")
 
     def _counts(self) -> tuple[int, ...]:
         return tuple(vars(self).values())[1:]
@@ -148,7 +153,7 @@ class Costs:
         """Memory of the activations that training keeps for the backward pass: what each product, norm and activation
         reads, if attention runs in a fused kernel that forms no scores. It is a lower bound: PyTorch keeps a few
         percent more, and much more where a position scheme or softcapping changes the scores."""
-        return self.bytes_per_number * self.total.n_kept
+        return self.bytes_per_number * self.total.n_activations
 
     @property
     def cache_bytes(self) -> int:
@@ -158,7 +163,7 @@ class Costs:
     @property
     def bytes_moved(self) -> int:
         """The least that the pass reads from memory: its parameters once, and the whole cache."""
-        return self.bytes_per_number * (self.total.n_read + self.total.n_cached)
+        return self.bytes_per_number * (self.total.n_weights_read + self.total.n_cached)
 
     @property
     def intensity(self) -> float:
@@ -175,7 +180,7 @@ class Costs:
         heads = ["", "parameters", "active", "forward, FLOP", "backward, FLOP", "activations, B", "cache, B"]
         rows = [heads]
         for part in [*self.parts, self.total]:
-            bytes_ = (self.bytes_per_number * n for n in (part.n_kept, part.n_cached))
+            bytes_ = (self.bytes_per_number * n for n in (part.n_activations, part.n_cached))
             counts = (part.n_parameters, part.n_active, part.flops, part.flops_backward, *bytes_)
             rows.append([part.name, *map(_readable, counts)])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -345,9 +350,9 @@ def _of_parameters(config: ModelConfig, text: _Reading, source: _Reading) -> _Ro
     for name, parameter in _on_meta(config).named_parameters():
         path, n = name.split("."), parameter.numel()
         row = stacks.get(path[0], "") + next((row for word, row in _ROWS.items() if word in path), "norms")
-        tokens, n_active, n_read = text.tokens, n, n
+        tokens, n_active, n_weights_read = text.tokens, n, n
         if path[0] in looked_up:
-            tokens, n_read = 0, min(n, looked_up[path[0]] * config.d_model)
+            tokens, n_weights_read = 0, min(n, looked_up[path[0]] * config.d_model)
         elif path[0] == "encoder" or "cross_attention" in path and {"w_key", "w_value"} & {*path}:
             tokens = n_encoded
         elif {"w_up_key", "w_up_value"} & {*path}:
@@ -355,12 +360,12 @@ def _of_parameters(config: ModelConfig, text: _Reading, source: _Reading) -> _Ro
             tokens = tokens if absorbed else text.batch * n_keys
         if config.moe and "experts" in path:  # nobody knows which ones a batch selects: as many are read as it could
             one, k = n // config.moe.n_experts, config.moe.n_experts_per_token
-            n_active, n_read = k * one, min(config.moe.n_experts, tokens * k) * one
-        n_read = n_read if tokens or path[0] in looked_up else 0
+            n_active, n_weights_read = k * one, min(config.moe.n_experts, tokens * k) * one
+        n_weights_read = n_weights_read if tokens or path[0] in looked_up else 0
         # biases have a row for each expert, and weights of norms may have one for each head
         is_matrix = parameter.ndim > 1 and not {"b_up", "b_down", "query_norm", "key_norm"} & {*path}
         flops = 2 * tokens * n_active if is_matrix and "position" not in path else 0
-        counts = dict(n_parameters=n, n_active=n_active, n_read=n_read) | _flops(flops)
+        counts = dict(n_parameters=n, n_active=n_active, n_weights_read=n_weights_read) | _flops(flops)
         n_layers = n_alike[path[0]][int(path[2])] if path[1] == "blocks" else 1
         yield row, {name: n_layers * count for name, count in counts.items()}
 
@@ -369,10 +374,10 @@ def _of_the_ends(config: ModelConfig, text: _Reading) -> _Rows:
     """A tied unembedding, whose parameters are those of the token embedding, and the activations beside the stacks."""
     if config.tie_embeddings:
         n = config.n_vocab * config.d_model
-        yield "logits", _flops(2 * text.tokens * n) | dict(n_read=n)
-    yield "logits", dict(n_kept=config.unembedding * text.tokens * config.n_vocab)
-    yield "embedding norm", dict(n_kept=config.embedding_norm * text.tokens * config.d_model)
-    yield "token head", dict(n_kept=config.token_head * 3 * text.tokens * config.d_model)
+        yield "logits", _flops(2 * text.tokens * n) | dict(n_weights_read=n)
+    yield "logits", dict(n_activations=config.unembedding * text.tokens * config.n_vocab)
+    yield "embedding norm", dict(n_activations=config.embedding_norm * text.tokens * config.d_model)
+    yield "token head", dict(n_activations=config.token_head * 3 * text.tokens * config.d_model)
 
 
 def _of_caches(config: ModelConfig, text: _Reading, source: _Reading) -> _Rows:
@@ -412,11 +417,11 @@ def _of_activations(
         """All are kept before they are clipped too, and queries and keys before their norm and before its weights."""
         n_clipped = 1 if config.clip_qkv is None else 2
         n_normed = n_clipped + {None: 0, "per_head_weights": 2}.get(config.qk_norm, 1)
-        return dict(n_kept=n_normed * (tokens * h + n_keys * kv) * d_head + n_clipped * n_keys * kv * d_value)
+        return dict(n_activations=n_normed * (tokens * h + n_keys * kv) * d_head + n_clipped * n_keys * kv * d_value)
 
     def scores(pairs: int, width: int, are_formed: bool) -> dict[str, int]:
         """Scores are products over the width of a key, and mixing has products over the width of a value."""
-        return _flops(2 * pairs * h * width) | dict(n_kept=tokens * h * d_value + are_formed * 2 * h * pairs)
+        return _flops(2 * pairs * h * width) | dict(n_activations=tokens * h * d_value + are_formed * 2 * h * pairs)
 
     for layer in range(n_layers):
         window, (absorbed, n_keys) = config.window_of(layer), _way(config, text, layer)
@@ -427,7 +432,7 @@ def _of_activations(
             # absorbed, the layer averages the rotated keys as well, and drops that part of the average
             width = 2 * (latent.d_latent + d_rotary) if absorbed else width + d_rotary
             kept = 2 * (latent.d_latent + d_query + h * (d_head + d_rotary)) + d_rotary + h * d_value
-            kept = dict(n_kept=tokens * kept)
+            kept = dict(n_activations=tokens * kept)
         yield stack + "attention projections", kept
         scheme = getattr(blocks[min(layer, len(blocks) - 1)].attention, "position", None) or PositionScheme()
         yield stack + "scores and mixing", scores(pairs, width, is_capped or scheme.explicit_only is not None)
@@ -440,16 +445,22 @@ def _of_activations(
         if moe and moe.has_layer(layer):
             n = tokens * moe.n_experts_per_token
             weighing = 2 * n * d_model
-            yield stack + "router", dict(n_kept=2 * tokens * moe.n_experts)
-            yield stack + "experts", _flops(weighing) | dict(n_kept=weighing + _n_kept(config) * n * moe.d_expert)
-            yield stack + "shared experts", dict(n_kept=_n_kept(config) * tokens * moe.n_shared_experts * moe.d_expert)
+            yield stack + "router", dict(n_activations=2 * tokens * moe.n_experts)
+            yield (
+                stack + "experts",
+                _flops(weighing) | dict(n_activations=weighing + _n_inner(config) * n * moe.d_expert),
+            )
+            yield (
+                stack + "shared experts",
+                dict(n_activations=_n_inner(config) * tokens * moe.n_shared_experts * moe.d_expert),
+            )
         else:
-            yield stack + "feed-forward", dict(n_kept=_n_kept(config) * tokens * config.d_ff)
+            yield stack + "feed-forward", dict(n_activations=_n_inner(config) * tokens * config.d_ff)
     # the input of each norm and that of each sublayer, and the same at the end of the stack
-    n_kept = (3 if config.norm_placement == "sandwich" else 2) * (3 if has_source else 2)
-    n_kept = n_layers * (1 + config.n_parallel_norms if config.parallel_block else n_kept)
+    n_activations = (3 if config.norm_placement == "sandwich" else 2) * (3 if has_source else 2)
+    n_activations = n_layers * (1 + config.n_parallel_norms if config.parallel_block else n_activations)
     has_last = config.norm_placement not in ("post", "rezero")
-    yield stack + "norms", dict(n_kept=(n_kept + 1 + has_last) * tokens * d_model)
+    yield stack + "norms", dict(n_activations=(n_activations + 1 + has_last) * tokens * d_model)
 
 
 def _flops(forward: int) -> dict[str, int]:
@@ -465,7 +476,7 @@ def _way(config: ModelConfig, text: _Reading, layer: int) -> tuple[bool, int]:
     return _absorbing_saves(text.n_new, n_keys, latent.d_latent, latent.d_rotary or 0, widths), n_keys
 
 
-def _n_kept(config: ModelConfig) -> int:
+def _n_inner(config: ModelConfig) -> int:
     """How many tensors of the inner width a feed-forward layer keeps: input and output of the activation, but the
     output alone for ReLU and tanh; and of a gated layer the other half and the product."""
     if config.clamped_swiglu:  # both sides, and what follows from each; the parameter of Swish scales one more

@@ -165,7 +165,7 @@ class _CachedModel:
         """Whether the cache is full, or no longer holds when the longest text gets one more token."""
         model = getattr(self.model, "_orig_mod", self.model)  # that of torch.compile
         if isinstance(model, Transformer) and isinstance(self.cache, ModelCache):
-            holds = model.reads_alike(self.cache.length, self.cache.length + 1)
+            holds = model.cache_stays_valid(self.cache.length, self.cache.length + 1)
             return self.n_free_slots == 0 or not holds
         return self.n_free_slots == 0
 

@@ -22,6 +22,7 @@ from einops import rearrange
 from torch import nn
 
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.deprecation import renamed_arguments, renamed_attribute
 from llm_anatomy.layers._checks import _check_ids
 from llm_anatomy.layers._precision import _wide
 from llm_anatomy.layers.attention import SelfAttention
@@ -43,10 +44,11 @@ CHUNK = 512
 """Number of tokens that a prefill reads at once, by default."""
 
 
+@renamed_arguments(weights="quantize")
 def for_inference(
-    model: nn.Module, *, weights: str | None = None, chunk: int = CHUNK, prepack: bool = True
+    model: nn.Module, *, quantize: str | None = None, chunk: int = CHUNK, prepack: bool = True
 ) -> "InferenceTransformer":
-    """Make the inference form of a model, with which :func:`~llm_anatomy.models.generation.stream`, ``generate`` and
+    """Optimize a model for inference, so that :func:`~llm_anatomy.models.generation.stream`, ``generate`` and
     ``beam_search`` work as with the model itself.
 
     The form has copies of the weights that it lays out anew, and shares the others with the model: together they take
@@ -58,7 +60,7 @@ def for_inference(
 
     Args:
         model: a decoder or an encoder-decoder.
-        weights: None for the dtype of the model; ``"bfloat16"``; ``"int8"``, one scale for each row; or ``"int4"``,
+        quantize: None for the dtype of the model; ``"bfloat16"``; ``"int8"``, one scale for each row; or ``"int4"``,
             one scale and zero point for 32 weights, with the unembedding in 8 bits, on a CPU. Fewer bits are faster
             and change the logits. A matrix whose sizes do not fit keeps its dtype
             (:func:`~llm_anatomy.layers.packed_linear.pack`), and so do experts.
@@ -67,8 +69,8 @@ def for_inference(
             ``torch.compile`` cannot read; False for a form that will be compiled there.
 
     Raises:
-        ValueError: for a model that has no such form (see :func:`no_inference_form`); for ``weights`` that are not
-            allowed, need another device, or fit none of the matrices; for a chunk that is no number from 1.
+        ValueError: for a model that has no such form (see :func:`no_inference_form`); for a ``quantize`` that is
+            not allowed, needs another device, or fits none of the matrices; for a chunk that is no number from 1.
 
     Source: Pope et al. (2022), "Efficiently scaling Transformer inference", sections 2 and 3; CMU-10.
 
@@ -84,10 +86,10 @@ def for_inference(
         raise ValueError(f"this model has no inference form: {reason}")
     if not isinstance(chunk, int) or chunk < 1:
         raise ValueError(f"{chunk=} must be a number without fraction, at least 1")
-    form = InferenceTransformer(cast(Transformer, model), weights=weights, chunk=chunk, prepack=prepack)
+    form = InferenceTransformer(cast(Transformer, model), quantize=quantize, chunk=chunk, prepack=prepack)
     packed = [module for module in form.modules() if isinstance(module, PackedLinear | Int8Linear | Int4Linear)]
-    if weights is not None and all(type(module) is PackedLinear for module in packed):
-        raise ValueError(f"{weights=} fits no matrix of this model: they need a multiple of {GROUP} columns")
+    if quantize is not None and all(type(module) is PackedLinear for module in packed):
+        raise ValueError(f"{quantize=} fits no matrix of this model: they need a multiple of {GROUP} columns")
     return form
 
 
@@ -116,15 +118,16 @@ def no_inference_form(model: nn.Module) -> str | None:
     return None
 
 
-def fastest_form(model: nn.Module, *, weights: str | None = None) -> Any:
-    """The inference form of a model; the model itself, if it has none and keeps its weights as they are.
+@renamed_arguments(weights="quantize")
+def fastest_form(model: nn.Module, *, quantize: str | None = None) -> Any:
+    """The inference-optimized model of a model; the model itself, if it has none and keeps its weights as they are.
 
     Args:
         model: any model.
-        weights: as in :func:`for_inference`.
+        quantize: as in :func:`for_inference`.
 
     Raises:
-        ValueError: for ``weights`` that the model cannot have.
+        ValueError: for a ``quantize`` that the model cannot have.
 
     Source: Pope et al. (2022), section 2.
 
@@ -134,10 +137,10 @@ def fastest_form(model: nn.Module, *, weights: str | None = None) -> Any:
     ('InferenceTransformer', True)
     """
     if reason := no_inference_form(model):
-        if weights is not None:
-            raise ValueError(f"{weights=} must be left out for a model that has no inference form: {reason}")
+        if quantize is not None:
+            raise ValueError(f"{quantize=} must be left out for a model that has no inference form: {reason}")
         return model
-    return for_inference(model, weights=weights)
+    return for_inference(model, quantize=quantize)
 
 
 class InferenceCache:
@@ -615,7 +618,7 @@ class InferenceTransformer(nn.Module):
 
     Args:
         model: a decoder or an encoder-decoder.
-        weights, chunk, prepack: as in :func:`for_inference`.
+        quantize, chunk, prepack: as in :func:`for_inference`.
 
     Source: Pope et al. (2022), sections 2 and 3; CMU-10.
 
@@ -625,20 +628,23 @@ class InferenceTransformer(nn.Module):
     True
     """
 
-    def __init__(self, model: Transformer, *, weights: str | None = None, chunk: int = CHUNK, prepack: bool = True):
+    weights = renamed_attribute("weights", "quantize")
+
+    @renamed_arguments(weights="quantize")
+    def __init__(self, model: Transformer, *, quantize: str | None = None, chunk: int = CHUNK, prepack: bool = True):
         super().__init__()
         self.config: ModelConfig = model.config
-        self.chunk, self.weights = chunk, weights
+        self.chunk, self.quantize = chunk, quantize
         stack, head = model.stack, model.unembedding
         blocks = [
-            _InferenceBlock(block, rule, window, weights, prepack)
+            _InferenceBlock(block, rule, window, quantize, prepack)
             for block, rule, window in zip(stack.blocks, stack.masks, stack.windows, strict=True)
         ]
         self.blocks = cast("list[_InferenceBlock]", nn.ModuleList(blocks))
         self.model = _with(model, stack=_with_fused_norms(_with(stack, blocks=None)), unembedding=None)
         self.unembedding: nn.Module | None = None
         if head is not None:
-            of_head = "int8" if weights == "int4" else weights
+            of_head = "int8" if quantize == "int4" else quantize
             self.unembedding = pack(head.embedding.weight, head.bias, of_head, prepack=prepack)
             self.logit_scale, self.softcapping = head.scale, head.softcapping
         self.is_packed = any(getattr(module, "is_packed", False) for module in self.modules())

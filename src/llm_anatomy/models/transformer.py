@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from llm_anatomy.config import ModelConfig
+from llm_anatomy.deprecation import renamed_attribute
 from llm_anatomy.layers._checks import _check_ids
 from llm_anatomy.layers._sharing import _own_once
 from llm_anatomy.layers.embeddings import TokenEmbedding, Unembedding
@@ -251,17 +252,19 @@ class Transformer(nn.Module):
             raise ValueError("cache must be None for an encoder, whose tokens also attend to those that follow them")
         self._check_length(ids.shape[1] + (0 if cache is None else cache.length))
 
-    def reads_alike(self, n_before: int, n_after: int) -> bool:
+    reads_alike = renamed_attribute("reads_alike", "cache_stays_valid")
+
+    def cache_stays_valid(self, n_before: int, n_after: int) -> bool:
         """Whether what is cached of a text of ``n_before`` tokens still holds when it has ``n_after``: not always where
         the frequencies of RoPE depend on its length.
 
         Args:
             n_before, n_after: number of tokens of the longest text.
         """
-        return all(scheme.reads_alike(n_before, n_after) for scheme in self._by_length)
+        return all(scheme.cache_stays_valid(n_before, n_after) for scheme in self._by_length)
 
     def _check_cached(self, n_before: int, n_after: int) -> None:
-        if n_after > n_before and not self.reads_alike(n_before, n_after):
+        if n_after > n_before and not self.cache_stays_valid(n_before, n_after):
             raise ValueError(
                 f"the cache holds a text of {n_before} tokens, and with rope.scaling.type="
                 f"{self.config.get('rope.scaling.type')!r} a text of {n_after} has other frequencies: the whole text "

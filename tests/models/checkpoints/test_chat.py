@@ -413,7 +413,7 @@ def folder(tmp_path_factory):
     library.add_special_tokens(MARKS)
     config = dataclasses.replace(tiny("gpt-2"), n_vocab=library.get_vocab_size(), n_ctx=256)
     torch.manual_seed(0)
-    save(Checkpoint(model=Transformer(config), family="gpt2", more={"eos_token_id": 256}), folder)
+    save(Checkpoint(model=Transformer(config), family="gpt2", extra_config={"eos_token_id": 256}), folder)
     library.save(str(folder / "tokenizer.json"))
     (folder / "chat_template.jinja").write_text(CHATML)
     return folder

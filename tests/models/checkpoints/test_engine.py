@@ -38,7 +38,7 @@ def a_model(seed=0, **more):
 def whole(tmp_path_factory):
     """A folder with a small Llama."""
     folder = tmp_path_factory.mktemp("whole") / "llama"
-    save(Checkpoint(model=a_model(), family="llama", more={"eos_token_id": 256}), folder)
+    save(Checkpoint(model=a_model(), family="llama", extra_config={"eos_token_id": 256}), folder)
     return folder
 
 
@@ -526,9 +526,9 @@ def test_the_command_writes_text(copy, capsys):
 
 def test_the_command_writes_with_fewer_bits_and_says_how_fast(copy, capsys, monkeypatch):
     byte_level(copy)
-    words = [copy, "hello", "--max-new-tokens", 8, "--temperature", 0, "--weights", "bfloat16"]
+    words = [copy, "hello", "--max-new-tokens", 8, "--temperature", 0, "--quantize", "bfloat16"]
     checkpoint = load(copy)
-    form = for_inference(checkpoint.model, weights="bfloat16")
+    form = for_inference(checkpoint.model, quantize="bfloat16")
     expected = "".join(checkpoint.texts.write(form, "hello", max_new_tokens=8)) + "\n"
     assert run(capsys, *words) == (0, expected, "")
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
@@ -544,7 +544,7 @@ def test_the_command_writes_with_an_encoder_decoder(tmp_path, capsys):
     more = dict(kind="encoder-decoder", position="t5", norm="rmsnorm", norm_eps=1e-6, feedforward="relu")
     model = Transformer(ModelConfig(**sizes, **more, tie_embeddings=True, scale_logits=True))
     ids = dict(pad_token_id=258, eos_token_id=256)
-    save(Checkpoint(model=model, family="t5", more=ids), tmp_path / "t5")
+    save(Checkpoint(model=model, family="t5", extra_config=ids), tmp_path / "t5")
     byte_level(tmp_path / "t5", TEMPLATE)
     assert load(tmp_path / "t5").texts.start == 258
     code, out, err = run(capsys, tmp_path / "t5", "hello", "--max-new-tokens", 8, "--seed", 1)
@@ -568,7 +568,7 @@ def test_the_command_writes_with_a_t5_and_its_own_tokenizer(beside, tmp_path, ca
     more = dict(kind="encoder-decoder", position="t5", norm="rmsnorm", norm_eps=1e-6, feedforward="relu")
     torch.manual_seed(0)
     model = Transformer(ModelConfig(**sizes, **more, tie_embeddings=True, scale_logits=True))
-    save(Checkpoint(model=model, family="t5", more=dict(pad_token_id=0, eos_token_id=1)), tmp_path / "t5")
+    save(Checkpoint(model=model, family="t5", extra_config=dict(pad_token_id=0, eos_token_id=1)), tmp_path / "t5")
     if beside == "spiece.model":
         (tmp_path / "t5" / beside).write_bytes(data.getvalue())
         (tmp_path / "t5" / "tokenizer_config.json").write_text('{"tokenizer_class": "T5Tokenizer", "extra_ids": 4}')
@@ -591,7 +591,7 @@ def test_the_command_writes_with_a_t5_and_its_own_tokenizer(beside, tmp_path, ca
 @pytest.mark.parametrize(
     "words, sentence",
     [
-        (["no such folder", "a"], "name_or_folder='no such folder' is no folder"),
+        (["no such folder", "a"], "name_or_path='no such folder' cannot be loaded"),
         (["FOLDER", "a"], "a text cannot be read: there is no tokenizer beside the weights"),
         (["FOLDER", "a", "--device", "nowhere"], "device='nowhere' is not there"),
         (["FOLDER", "a", "--seed", "-1"], "seed=-1 must be from 0 to below 2**63"),

@@ -209,7 +209,7 @@ def test_an_unknown_field_is_ignored_on_request_with_a_warning(folder):
     ) as caught:
         checkpoint = load(folder, ignore=("alibi", "warp"))
     assert len(caught) == 1
-    assert checkpoint.config == expected and not {"alibi", "warp"} & checkpoint.more.keys()
+    assert checkpoint.config == expected and not {"alibi", "warp"} & checkpoint.extra_config.keys()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from models.checkpoints.cases import RELEASED, released
 from models.checkpoints.test_engine import a_model, byte_level, change_config, change_tensors, run
 from safetensors.torch import load_file, save_file
 
-from llm_anatomy import __main__ as command
 from llm_anatomy.files import Record
 from llm_anatomy.models.checkpoints import Checkpoint, engine, families, load, save
 from llm_anatomy.models.checkpoints.texts import Texts
@@ -168,7 +167,7 @@ def test_a_file_that_changes_after_its_headers_is_refused(change, sentence, fold
 def test_fields_of_the_model_are_said_by_the_model(tmp_path):
     for more in ({"hidden_size": 3}, {"alibi": True}):
         with pytest.raises(ValueError, match="more holds '.*', which the family llama cannot keep"):
-            save(Checkpoint(model=a_model(), family="llama", more=more), tmp_path / "out")
+            save(Checkpoint(model=a_model(), family="llama", extra_config=more), tmp_path / "out")
     assert not any(tmp_path.iterdir())
 
 
@@ -207,6 +206,6 @@ def test_the_keyboard_stops_the_command_with_130(capsys, monkeypatch):
     def load(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command, "load", load)
+    monkeypatch.setattr("llm_anatomy.commands.texts.load", load)
     code, out, err = run(capsys, "a", "hello")
     assert code == 130 and not out and err.split() == ["stopped", "by", "the", "keyboard"]

@@ -142,10 +142,10 @@ def test_the_config_holds_all_of_its_fields(tmp_path):
 
 
 def test_ids_of_special_tokens_are_kept(tmp_path):
-    save(Checkpoint(model=a_model(), more={"eos_token_id": 256}), tmp_path / "model")
-    assert load(tmp_path / "model").more["eos_token_id"] == 256
+    save(Checkpoint(model=a_model(), extra_config={"eos_token_id": 256}), tmp_path / "model")
+    assert load(tmp_path / "model").extra_config["eos_token_id"] == 256
     with pytest.raises(ValueError, match="more holds 'alibi', which the family llm_anatomy cannot keep"):
-        save(Checkpoint(model=a_model(), more={"alibi": True}), tmp_path / "model")
+        save(Checkpoint(model=a_model(), extra_config={"alibi": True}), tmp_path / "model")
 
 
 # --- The folder ---
@@ -403,9 +403,9 @@ def test_a_field_that_is_missing_has_its_default():
 
 
 def test_a_released_model_can_be_written_in_our_format(tmp_path):
-    save(Checkpoint(model=a_model(), family="llama", more={"eos_token_id": 256}), tmp_path / "llama")
+    save(Checkpoint(model=a_model(), family="llama", extra_config={"eos_token_id": 256}), tmp_path / "llama")
     save(replace(load(tmp_path / "llama"), family="llm_anatomy"), tmp_path / "ours")
-    assert load(tmp_path / "ours").more == {"eos_token_id": 256}
+    assert load(tmp_path / "ours").extra_config == {"eos_token_id": 256}
     assert_same(load(tmp_path / "ours").model, a_model())
 
 
@@ -457,7 +457,7 @@ def test_a_model_of_ours_becomes_one_of_hugging_faces_with_its_tokenizer(tmp_pat
     names = {path.name for path in (tmp_path / "llama").iterdir()}
     assert "tokenizer.json" in names and "llm_anatomy_tokenizer.json" not in names
     assert load(tmp_path / "llama").tokenizer.encode("né") == [110, 195, 169]
-    save(replace(load(tmp_path / "llama"), family="llm_anatomy", more={}), tmp_path / "back")
+    save(replace(load(tmp_path / "llama"), family="llm_anatomy", extra_config={}), tmp_path / "back")
     assert load(tmp_path / "back").tokenizer.encode("né") == [110, 195, 169]
 
 

@@ -105,16 +105,16 @@ FORMULAS = {
 def test_every_pooling_is_its_formula(name, batch_size, theirs, folder):
     for pooling in ({"pooling_mode": name}, {f"pooling_mode_{NAMES[name]}": True}):
         write_modules(folder, pooling, more=())
-        found = load(folder).sentence_vectors(TEXTS, batch_size=batch_size)
+        found = load(folder).embed(TEXTS, batch_size=batch_size)
         torch.testing.assert_close(found, expected(theirs, FORMULAS[name]), rtol=1e-5, atol=1e-5)
 
 
 def test_several_poolings_stand_side_by_side_in_their_order(theirs, folder):
     write_modules(folder, {"pooling_mode": "lasttoken+cls+mean"}, more=())
-    found = load(folder).sentence_vectors(TEXTS)
+    found = load(folder).embed(TEXTS)
     parts = [expected(theirs, FORMULAS[name]) for name in ("cls", "mean", "lasttoken")]
     torch.testing.assert_close(found, torch.cat(parts, 1), rtol=1e-5, atol=1e-5)
-    assert load(folder).sentence_vectors([]).shape == (0, 72)
+    assert load(folder).embed([]).shape == (0, 72)
 
 
 def test_dense_layers_and_the_norm_follow(theirs, folder):
@@ -125,21 +125,21 @@ def test_dense_layers_and_the_norm_follow(theirs, folder):
     (folder / "2_Dense" / "config.json").write_text(json.dumps(said))
     save_file({f"linear.{name}": p for name, p in layer.state_dict().items()}, folder / "2_Dense" / "model.safetensors")
     checkpoint = load(folder)
-    found = checkpoint.sentence_vectors(TEXTS)
+    found = checkpoint.embed(TEXTS)
     vectors = layer(expected(theirs, FORMULAS["mean"])).tanh()
     torch.testing.assert_close(found, vectors / vectors.norm(dim=1, keepdim=True), rtol=1e-5, atol=1e-5)
     save(checkpoint, folder / "again")  # with all that describes the vectors
-    assert torch.equal(load(folder / "again").sentence_vectors(TEXTS), found)
+    assert torch.equal(load(folder / "again").embed(TEXTS), found)
     (folder / "2_Dense" / "config.json").write_text(json.dumps(said | {"bias": False}))
     with pytest.raises(ValueError, match=r"the tensors in '.*2_Dense' must be linear.weight \(5, 24\)"):
-        load(folder).sentence_vectors(TEXTS)
+        load(folder).embed(TEXTS)
 
 
 def test_a_prompt_precedes_and_capitals_may_go(theirs, folder):
     said = {"prompts": {"query": "the lake: "}, "default_prompt_name": "query"}
     (folder / "config_sentence_transformers.json").write_text(json.dumps(said))
     write_modules(folder, more=(), do_lower_case=True)
-    found = load(folder).sentence_vectors(["MIA"])
+    found = load(folder).embed(["MIA"])
     torch.testing.assert_close(found, expected(theirs, FORMULAS["mean"], ["the lake: mia"]), rtol=1e-5, atol=1e-5)
 
 
@@ -148,7 +148,7 @@ def test_without_a_bound_of_its_own_a_text_is_cut_as_for_the_tokenizer(said, lon
     write_modules(folder, more=(), max_seq_length=None)
     (folder / "tokenizer_config.json").write_text(json.dumps(said))
     long = ["the lake " * 30]
-    found = load(folder).sentence_vectors(long)
+    found = load(folder).embed(long)
     torch.testing.assert_close(found, expected(theirs, FORMULAS["mean"], long, longest), rtol=1e-5, atol=1e-5)
 
 
@@ -215,7 +215,7 @@ def test_what_is_not_supported_is_refused_in_a_sentence(name, folder):
     change, sentence = REFUSED[name]
     change(folder)
     with pytest.raises(ValueError, match=sentence) as caught:
-        load(folder).sentence_vectors(TEXTS)
+        load(folder).embed(TEXTS)
     assert len(str(caught.value).splitlines()) == 1
 
 
@@ -224,14 +224,14 @@ def test_arguments_are_refused_by_name(folder):
     for texts, sentence in [("one", "texts is one string"), ([""], None)]:
         if sentence:
             with pytest.raises(ValueError, match=sentence):
-                checkpoint.sentence_vectors(texts)
+                checkpoint.embed(texts)
     with pytest.raises(ValueError, match="batch_size=0 must be at least 1"):
-        checkpoint.sentence_vectors(TEXTS, batch_size=0)
+        checkpoint.embed(TEXTS, batch_size=0)
     with pytest.raises(ValueError, match="text 1 has no tokens; it must have one"):
         read_pooling(folder).vectors_of_ids(a_model(), [[1], []])
     with pytest.raises(ValueError, match="the model comes from no folder"):
-        Checkpoint(model=a_model()).sentence_vectors(TEXTS)
+        Checkpoint(model=a_model()).embed(TEXTS)
     with pytest.raises(ValueError, match="a BigramNetwork has no vectors of sentences"):
-        Checkpoint(model=BigramNetwork(5, 4)).sentence_vectors(TEXTS)
+        Checkpoint(model=BigramNetwork(5, 4)).embed(TEXTS)
     with pytest.raises(ValueError, match="kind='encoder-decoder' has no vectors of sentences"):
         read_pooling(folder).vectors_of_ids(a_model(kind="encoder-decoder"), [[1]])

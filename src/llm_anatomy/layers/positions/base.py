@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
+from llm_anatomy.deprecation import renamed_attribute
 from llm_anatomy.layers._checks import _accepted, _check_integers
 from llm_anatomy.shapes import Bool, Float, Int, Tensor
 
@@ -269,15 +270,17 @@ class PositionScheme(nn.Module):
             n_queries, n_keys: number of queries and keys of each text.
 
         Returns:
-            ``flops`` and ``flops_backward``, the operations of the products of both passes, and ``n_kept``, how many
-            numbers training keeps for the backward pass. What is missing is 0.
+            ``flops`` and ``flops_backward``, the operations of the products of both passes, and ``n_activations``, how
+            many numbers training keeps for the backward pass. What is missing is 0.
         """
         return {}
 
-    def reads_alike(self, n_before: int, n_after: int) -> bool:
+    def cache_stays_valid(self, n_before: int, n_after: int) -> bool:
         """Whether the tokens of a text of ``n_before`` tokens are read in the same way when it has ``n_after``, so that
         what is cached of them still holds."""
         return True
+
+    reads_alike = renamed_attribute("reads_alike", "cache_stays_valid")
 
     def embed(
         self, x: Float[Tensor, "batch tokens d_model"], positions: Int[Tensor, "#batch tokens"]

@@ -66,7 +66,7 @@ class ScalarBias(PositionScheme):
         return rearrange(added, "batch queries keys heads -> batch heads queries keys")
 
     def costs(self, sizes: ModelSizes, *, batch: int, n_positions: int, n_queries: int, n_keys: int) -> dict[str, int]:
-        return {"n_kept": self.n_heads * n_queries * n_keys}
+        return {"n_activations": self.n_heads * n_queries * n_keys}
 
 
 class T5Bias(ScalarBias):
@@ -177,7 +177,7 @@ class ALiBi(PositionScheme):
         return (-self._slopes(query) * distances).to(query.dtype)
 
     def costs(self, sizes: ModelSizes, *, batch: int, n_positions: int, n_queries: int, n_keys: int) -> dict[str, int]:
-        return {"n_kept": self.n_heads * n_queries * n_keys}
+        return {"n_activations": self.n_heads * n_queries * n_keys}
 
     def _slopes(self, query: Tensor) -> Tensor:
         slopes = alibi_slopes(self.n_heads, query.device, _wide(query.dtype), bias_max=self.bias_max)
@@ -352,7 +352,7 @@ class TransformerXL(PositionScheme):
         width, pairs = self.n_heads * self.d_head, batch * self.n_heads * n_queries * n_keys
         trained = 2 * batch * n_keys * width + 2 * batch * n_queries * width * self.d_model
         sinusoids = 2 * pairs * self.d_model  # they have no gradient: one product backward, not two
-        return {"flops": trained + sinusoids, "flops_backward": 2 * trained + sinusoids, "n_kept": pairs}
+        return {"flops": trained + sinusoids, "flops_backward": 2 * trained + sinusoids, "n_activations": pairs}
 
     def _sinusoids(self, positions: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         exponents = torch.arange(0, self.d_model, 2, device=positions.device, dtype=_wide(dtype)) / self.d_model
@@ -426,7 +426,7 @@ class DeBERTa(PositionScheme):
         return {
             "flops": flops,
             "flops_backward": 2 * flops,
-            "n_kept": batch * sizes.n_heads * n_queries * n_keys,
+            "n_activations": batch * sizes.n_heads * n_queries * n_keys,
         }
 
     def _matching_projections(self, shared: Projections, query: Tensor, key: Tensor) -> tuple[nn.Linear, nn.Linear]:
@@ -564,7 +564,7 @@ class TUPE(PositionScheme):
         width, pairs = self.n_heads * self.d_head, self.n_heads * n_queries * n_keys
         # positions of queries and keys through a matrix each, and their products
         flops = 2 * sizes.d_model * width * (n_queries + n_positions * n_keys) + 2 * n_positions * pairs * self.d_head
-        return {"flops": flops, "flops_backward": 2 * flops, "n_kept": pairs}
+        return {"flops": flops, "flops_backward": 2 * flops, "n_activations": pairs}
 
 
 class UntiedTUPE(TUPE):

@@ -159,7 +159,7 @@ class Rotary(PositionScheme):
         """Rotate all entries of ``x``."""
         raise NotImplementedError
 
-    def reads_alike(self, n_before: int, n_after: int) -> bool:
+    def cache_stays_valid(self, n_before: int, n_after: int) -> bool:
         return not self.by_length or self.scaling.alike(n_before, n_after)
 
     def _angles(self, positions: Tensor, dtype: torch.dtype) -> Tensor:

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from llm_anatomy.config import Config, ModelConfig
+from llm_anatomy.deprecation import renamed_arguments, renamed_attribute
 from llm_anatomy.files import Record, first_line, replace_folder, write_atomically
 from llm_anatomy.models.checkpoints import own_format, pooling, storage, texts
 from llm_anatomy.models.checkpoints.families import families
@@ -42,7 +43,7 @@ class Checkpoint:
         model: ready to run; in evaluation mode.
         family: name of the family whose layout it has; ``"llm_anatomy"`` is our own, which every model fits.
         texts: its tokenizer and its special tokens.
-        more: fields of its ``config.json`` that do not affect the model; they are written when it is saved.
+        extra_config: fields of its ``config.json`` that do not affect the model; they are written when it is saved.
         folder: the folder it was loaded from, which may say how its hidden states become vectors of sentences; the
             files that say so are copied when it is saved.
 
@@ -58,8 +59,11 @@ class Checkpoint:
     model: LanguageModel
     family: str = own_format.FAMILY.name
     texts: Texts = Texts(note="there is no tokenizer beside the weights")
-    more: dict = field(default_factory=dict)
+    extra_config: dict = field(default_factory=dict)
     folder: Path | None = None
+
+    more = renamed_attribute("more", "extra_config")
+    sentence_vectors = renamed_attribute("sentence_vectors", "embed")
 
     @property
     def config(self) -> Config:
@@ -83,7 +87,7 @@ class Checkpoint:
             raise ValueError("the model comes from no folder, which would say how hidden states become a vector")
         return read_pooling(self.folder)
 
-    def sentence_vectors(self, sentences: Sequence[str], *, batch_size: int = 32) -> Float[Tensor, "texts width"]:
+    def embed(self, sentences: Sequence[str], *, batch_size: int = 32) -> Float[Tensor, "texts width"]:
         """Compute the vectors of texts, as the folder describes it in the layout of sentence-transformers.
 
         Args:
@@ -97,6 +101,8 @@ class Checkpoint:
             raise ValueError(f"a {type(self.model).__name__} has no vectors of sentences")
         return self.pooling.vectors(self.model, self.texts, sentences, batch_size=batch_size)
 
+
+Checkpoint.__init__ = renamed_arguments(more="extra_config")(Checkpoint.__init__)
 
 # --- Loading ---
 
@@ -151,9 +157,11 @@ def load(
     if _identity(path) != identity:
         raise ValueError(f"{str(path)!r:.200} was replaced while it was read")
     kept = _kept(family)
-    more = {name: value for name, value in record.fields.items() if name in kept}
+    extra = {name: value for name, value in record.fields.items() if name in kept}
     folder = path if path.is_dir() else None
-    return Checkpoint(model=model.to(device).eval(), family=family.name, texts=tokens, more=more, folder=folder)
+    return Checkpoint(
+        model=model.to(device).eval(), family=family.name, texts=tokens, extra_config=extra, folder=folder
+    )
 
 
 class Opened(NamedTuple):
@@ -520,10 +528,10 @@ def save(
         raise ValueError(f"{shard=} must be at least 1")
     folder, family = Path(folder).resolve(), _family_to_write(checkpoint)
     _check_folder(folder)
-    foreign = sorted(checkpoint.more.keys() - _kept(family))
+    foreign = sorted(checkpoint.extra_config.keys() - _kept(family))
     if foreign:
         raise ValueError(f"more holds {', '.join(map(repr, foreign))}, which the family {family.name} cannot keep")
-    fields = {"dtype": str(next(checkpoint.model.parameters()).dtype).removeprefix("torch.")} | checkpoint.more
+    fields = {"dtype": str(next(checkpoint.model.parameters()).dtype).removeprefix("torch.")} | checkpoint.extra_config
     fields = family.hf_config(checkpoint.config) | fields
     _check_tensors(family, checkpoint.model)
     plan = _plan(family, checkpoint.model)

@@ -56,3 +56,25 @@ def test_what_could_be_imported_still_can_be(package):
             imported = importlib.import_module(module)
             missing += [f"{module}.{name}" for name in names.split() if not hasattr(imported, name)]
     assert not missing
+
+
+def test_the_core_needs_no_figures_and_what_does_says_so():
+    """Every module but those of notebooks is imported without the packages of the extra ``notebook``."""
+    script = """
+import importlib, pkgutil, sys
+for name in ("matplotlib", "IPython", "ipywidgets", "anywidget", "traitlets", "jupyter_client"):
+    sys.modules[name] = None
+import llm_anatomy
+for module in pkgutil.walk_packages(llm_anatomy.__path__, "llm_anatomy.", onerror=lambda name: None):
+    if not module.name.startswith("llm_anatomy.notebook."):
+        importlib.import_module(module.name)
+from llm_anatomy import notebook as nb
+for use in (nb.setup, lambda: nb.figure, lambda: nb.Roofline):
+    try:
+        use()
+    except ImportError as error:
+        print(error)
+"""
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.count("pip install 'llm_anatomy[notebook]'") == 3

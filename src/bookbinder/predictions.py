@@ -19,13 +19,13 @@ WIDTH = 88
 
 
 def questions(source: str) -> list[ast.Call]:
-    """The calls of ``Prediction`` and ``Estimate`` in a cell."""
+    """The calls of ``nb.Prediction`` and ``nb.Estimate`` in a cell, or of the bare names."""
     try:
         tree = ast.parse(source)
     except SyntaxError:  # a cell with a command of IPython, or one that shows an error
         return []
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    return [call for call in calls if isinstance(call.func, ast.Name) and call.func.id in KINDS]
+    return [call for call in calls if ast.unparse(call.func).removeprefix("nb.") in KINDS]
 
 
 def kept_back(cell: NotebookNode) -> NotebookNode:

@@ -9,7 +9,7 @@ from bookbinder.syllabus import header
 
 WORDS_PER_MINUTE = 200
 CELLS_PER_MINUTE = 2
-PREDICTION = re.compile(r"^(?:Prediction|Estimate)\(", re.MULTILINE)
+PREDICTION = re.compile(r"^(?:nb\.)?(?:Prediction|Estimate)\(", re.MULTILINE)
 NOT_READ = re.compile(
     r"\$\$.*?\$\$|\$[^$\n]+\$|^```.*?^```$|\{[\w:]+\}|<[^>]*>|\]\([^)]*\)|^:{3,}[^\n]*|^:[\w-]+:[^\n]*", re.S | re.M
 )

@@ -29,6 +29,7 @@ def chapter():
     for opening in ("def decoder(", "def identity_share(", "def fit(", "def variant("):
         source = cell(opening)
         exec(source[: re.search(r"\n(print\(|shares = |shares_of_bytes|fits = )|$", source).start()], names)
+    names["PostNorm"] = PostNorm
     share = names["text"].bincount() / len(names["text"])
     names["entropy"] = torch.special.entr(share).sum().item()
     return names

@@ -44,6 +44,7 @@ def test_literals_are_encoded_and_decoded_again(book):
     assert made.question == "Größer?" and made.answer == 1
     assert made.explanation.startswith('Since “it” shrinks, and "keeps" shrinking, by 3 °C')
     assert predictions.sealed("Estimate('How much?', answer=-0.5, low=-1, high=1)").count("base64:") == 1
+    assert predictions.sealed("nb.Estimate('How much?', answer=-0.5, low=-1, high=1)").count("base64:") == 1
     assert eval(predictions.sealed("Estimate('?', answer=-0.5, low=-1, high=1)"), {"Estimate": Estimate}).answer == -0.5
 
 

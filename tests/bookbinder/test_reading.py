@@ -29,7 +29,7 @@ def chapter(book, text):
 
 def test_a_chapter_says_what_it_takes_and_what_was_counted(book):
     words = "word " * 400
-    predictions = HIDDEN % 'Prediction("Which?", [])' + HIDDEN % 'Estimate(\n    "How many?"\n)'
+    predictions = HIDDEN % 'Prediction("Which?", [])' + HIDDEN % 'nb.Estimate(\n    "How many?"\n)'
     page = chapter(book, words + "\n\n" + CODE % "1" + CODE % "2" + predictions)
     book.write("exercises/small/chapter.yml", "title: small\ncore: [one, two]\noptional: [three]\n")
     for name, minutes in {"one": 10, "two": 25, "three": 40}.items():

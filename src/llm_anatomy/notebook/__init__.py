@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from llm_anatomy.notebook.checks import check
-from llm_anatomy.notebook.setup import setup
+from llm_anatomy.notebook.setup import explained, setup
 
 if TYPE_CHECKING:
     from llm_anatomy.notebook.block_diagrams import block_diagram
@@ -136,7 +136,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in __all__:
         for home in ("figures", "predictions", "drawings", "block_diagrams", "widgets"):
-            module = import_module(f"{__name__}.{home}")
+            with explained():
+                module = import_module(f"{__name__}.{home}")
             if hasattr(module, name):
                 globals()[name] = getattr(module, name)
                 return globals()[name]

@@ -1,6 +1,6 @@
 """Additive attention, the first form of attention: a small network scores how well a query and a key match.
 
-Legend of shapes as in ``layers.functional``, without heads: ``batch``, ``queries``, ``keys``, and ``d_hidden``, the
+Shapes as in ``layers.functional``, without heads: ``batch``, ``queries``, ``keys``, and ``d_hidden``, the
 width of the small network. Masks are boolean, True = may attend.
 """
 

@@ -1,6 +1,6 @@
 """Multi-head attention: self-attention and cross-attention, over one shared piece.
 
-Legend of shapes as in ``layers.functional``. Grouped-query and multi-query attention are the same classes with fewer
+Shapes as in ``layers.functional``. Grouped-query and multi-query attention are the same classes with fewer
 key-value heads.
 """
 

@@ -1,6 +1,6 @@
 r"""Attention sinks: one learned logit per head in the denominator of the softmax, so that a head may attend to nothing.
 
-Legend of shapes as in ``layers.functional``. The weights of a softmax sum to one, so a head that finds nothing must
+Shapes as in ``layers.functional``. The weights of a softmax sum to one, so a head that finds nothing must
 still attend somewhere; trained models choose the first tokens for that, and lose their footing when a window or a cache
 drops those. A sink takes this share in place of a token, and adds no value to the output.
 """

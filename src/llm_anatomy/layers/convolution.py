@@ -3,7 +3,7 @@ r"""Convolutions along the tokens: a token is mixed with its neighbours by weigh
 A convolution of width K reads K tokens. It is either causal, and reads a token and the K - 1 tokens before it, or
 centred on the token. Padding is set to zero first, so that it changes no token beside it.
 
-Legend of shapes as in ``layers.functional``. Two of the classes replace self-attention, and have its method ``attend``.
+Shapes as in ``layers.functional``. Two of the classes replace self-attention, and have its method ``attend``.
 """
 
 import torch

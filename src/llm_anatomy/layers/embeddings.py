@@ -1,6 +1,6 @@
 r"""Embeddings: from token ids to vectors, and from vectors back to a score for every token.
 
-Legend of shapes: ``batch``, ``tokens``, ``d_model``, ``n_vocab`` (number of tokens in the vocabulary), ``d_embed``
+Shapes: ``batch``, ``tokens``, ``d_model``, ``n_vocab`` (number of tokens in the vocabulary), ``d_embed``
 (width of a row of the table if it is not ``d_model``). Tied weights mean that input and output read the same table:
 both modules hold the same embedding object, so that loading, copying and moving cannot separate them.
 """

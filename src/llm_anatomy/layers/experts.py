@@ -1,6 +1,6 @@
 r"""Mixtures of experts: several feed-forward networks, and a router that selects which of them process a token.
 
-Legend of shapes: ``tokens`` (of the whole batch, flattened), ``n_experts``, ``k`` (experts selected per token),
+Shapes: ``tokens`` (of the whole batch, flattened), ``n_experts``, ``k`` (experts selected per token),
 ``slots`` (rows that one expert processes). A router scores and selects, the experts compute, and the layer carries
 tokens to the experts and back. There is no Python loop over tokens: they are sorted by expert first.
 """

@@ -1,6 +1,6 @@
 r"""Scaled dot-product attention as functions: one path that forms the weights, and one that leaves them to a kernel.
 
-Legend of shapes: ``batch``, ``heads`` (of the queries), ``kv_heads`` (of keys and values), ``queries`` and ``keys``
+Shapes: ``batch``, ``heads`` (of the queries), ``kv_heads`` (of keys and values), ``queries`` and ``keys``
 (numbers of tokens), ``d_head`` (width of a query or a key), ``d_value`` (width of a value). Rows are tokens. Boolean
 masks are True where a query may attend to a key. The functions of this module take any number of dimensions before
 those of tokens and width: none, ``batch``, ``batch heads``, or more, of which the last is ``heads``; all of them may be

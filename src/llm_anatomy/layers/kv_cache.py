@@ -1,6 +1,6 @@
 r"""Caches of keys and values: attention computes them once for each token, and a new token adds one row of scores.
 
-Legend of shapes as in ``layers.functional``; ``slots`` is the number of tokens that a buffer has room for. A cache
+Shapes as in ``layers.functional``; ``slots`` is the number of tokens that a buffer has room for. A cache
 belongs to one attention layer; ``attention.new_cache(batch, n_slots)`` makes one that fits. The keys and values of
 ``n_layers`` layers take
 

@@ -1,6 +1,6 @@
 """Multi-head latent attention: keys and values are projected from one narrow latent per token, which alone is cached.
 
-Legend of shapes as in ``layers.functional``; ``d_latent`` is the width of the latent, and ``d_rotary`` the width of the
+Shapes as in ``layers.functional``; ``d_latent`` is the width of the latent, and ``d_rotary`` the width of the
 part of a key that is rotated by its position.
 """
 

@@ -3,7 +3,7 @@ r"""Linear attention: with a kernel function instead of the softmax, all queries
 .. math:: o_i = \frac{\sum_j \phi(q_i)^\top \phi(k_j)\, v_j}{\sum_j \phi(q_i)^\top \phi(k_j)}
     = \frac{\phi(q_i)^\top S}{\phi(q_i)^\top z}, \quad S = \sum_j \phi(k_j)\, v_j^\top, \quad z = \sum_j \phi(k_j)
 
-Time and memory grow with the number of tokens, not with its square. Legend of shapes as in ``layers.functional``, and
+Time and memory grow with the number of tokens, not with its square. Shapes as in ``layers.functional``, and
 ``features``, the width of :math:`\phi`. Features may be exponentially large or small. Feature maps therefore return
 their logarithm: the largest one is subtracted before the exponential, and cancels in the quotient.
 """

@@ -1,6 +1,6 @@
 """Attention masks: which keys a query may attend to, as a rule over the positions of queries and keys.
 
-Legend of shapes as in ``layers.functional``. A position below zero marks padding, or a slot of a cache that is still
+Shapes as in ``layers.functional``. A position below zero marks padding, or a slot of a cache that is still
 empty. Every mask hides such keys.
 """
 

@@ -4,7 +4,7 @@ A step of decoding multiplies one row for each sequence with every weight of a m
 the weights. ``pack`` chooses the layout in which they are read fastest, or stores them with fewer bits. The layers are
 for inference: their weights are buffers without gradients.
 
-Legend of shapes: ``rows`` are tokens, ``d_in`` and ``d_out`` the widths before and after the product.
+Shapes: ``rows`` are tokens, ``d_in`` and ``d_out`` the widths before and after the product.
 """
 
 import sys

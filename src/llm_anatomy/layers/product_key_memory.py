@@ -1,6 +1,6 @@
 r"""Product-key memory: a large table of values, of which each token reads those few whose keys match its query best.
 
-Legend of shapes: ``heads`` (of the memory, not of attention), ``n_keys`` (sub-keys in each of the two tables), ``k``
+Shapes: ``heads`` (of the memory, not of attention), ``n_keys`` (sub-keys in each of the two tables), ``k``
 (values that a head reads). There are n_keys² values. The key of value :math:`n_\mathrm{keys}\, i + j` is the i-th
 sub-key of the first table, followed by the j-th of the second, so that no table of all keys is ever made.
 """

@@ -1,6 +1,6 @@
 r"""Quantization: a matrix in 8 bits, with one scale for each row.
 
-Legend of shapes: ``rows``, ``columns``.
+Shapes: ``rows``, ``columns``.
 """
 
 import torch

@@ -1,6 +1,6 @@
 r"""Recurrent networks: a hidden state is updated at each token.
 
-Legend of shapes: ``batch``, ``tokens``, ``d_input`` (width of a token), ``d_hidden`` (width of the state), ``gates``
+Shapes: ``batch``, ``tokens``, ``d_input`` (width of a token), ``d_hidden`` (width of the state), ``gates``
 (``d_hidden`` times the number of gates of the cell). A state is a tuple of tensors with the hidden state h first:
 ``(h,)`` for Elman's network and the GRU, ``(h, c)`` for the LSTM. Masks are boolean, True = a token, False = padding.
 

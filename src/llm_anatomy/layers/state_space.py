@@ -1,6 +1,6 @@
 r"""Selective state spaces (Mamba): a linear recurrence whose coefficients depend on the token.
 
-Legend of shapes: ``batch``, ``tokens``, ``d_model``, ``d_inner`` (number of channels, each with its own state),
+Shapes: ``batch``, ``tokens``, ``d_model``, ``d_inner`` (number of channels, each with its own state),
 ``d_state`` (width of the state of one channel, N in the paper). All functions take a state and return one, so that a
 sequence may be given in one call, in parts, or token by token.
 """

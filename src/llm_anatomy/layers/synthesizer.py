@@ -1,6 +1,6 @@
 r"""Synthesizers: the scores of attention without dot products of queries and keys, or in addition to them.
 
-Legend of shapes as in ``layers.functional``. Synthetic scores belong to positions: they have a row for each position of
+Shapes as in ``layers.functional``. Synthetic scores belong to positions: they have a row for each position of
 a query and a column for each position of a key, up to a longest text.
 """
 

@@ -243,7 +243,7 @@ def costs(
     True
     """
     _check_shapes(config, n_tokens, batch, n_cached, n_source, bytes_per_number)
-    text, source = _Reading(batch, n_tokens, n_cached), _Reading(batch, n_source or 0)
+    text, source = _Pass(batch, n_tokens, n_cached), _Pass(batch, n_source or 0)
     stacks = [("", text, config.n_layers, config.kind != "encoder")]
     if config.kind == "encoder-decoder":
         encoders = [] if n_cached else [("encoder: ", source, config.n_encoder_layers, False)]
@@ -257,7 +257,7 @@ def costs(
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _Pass:
     """Texts of which some tokens are in the cache and others are read now."""
 
     batch: int
@@ -341,7 +341,7 @@ def _on_meta(config: ModelConfig) -> Transformer:
 _Rows = Iterator[tuple[str, dict[str, int]]]
 
 
-def _of_parameters(config: ModelConfig, text: _Reading, source: _Reading) -> _Rows:
+def _of_parameters(config: ModelConfig, text: _Pass, source: _Pass) -> _Rows:
     """The parameters, and the products of tokens with those that are matrices."""
     n_encoded = 0 if text.n_cached else source.tokens  # with a cache, the encoder has run before
     looked_up = {"embedding": text.tokens + n_encoded, "position": text.n_new, "segment_embedding": 1}
@@ -370,7 +370,7 @@ def _of_parameters(config: ModelConfig, text: _Reading, source: _Reading) -> _Ro
         yield row, {name: n_layers * count for name, count in counts.items()}
 
 
-def _of_the_ends(config: ModelConfig, text: _Reading) -> _Rows:
+def _of_the_ends(config: ModelConfig, text: _Pass) -> _Rows:
     """A tied unembedding, whose parameters are those of the token embedding, and the activations beside the stacks."""
     if config.tie_embeddings:
         n = config.n_vocab * config.d_model
@@ -380,7 +380,7 @@ def _of_the_ends(config: ModelConfig, text: _Reading) -> _Rows:
     yield "token head", dict(n_activations=config.token_head * 3 * text.tokens * config.d_model)
 
 
-def _of_caches(config: ModelConfig, text: _Reading, source: _Reading) -> _Rows:
+def _of_caches(config: ModelConfig, text: _Pass, source: _Pass) -> _Rows:
     if config.kind == "encoder":
         return
     model, n_alike = _on_meta(config), _n_alike(config, config.n_layers)
@@ -399,10 +399,10 @@ def _of_caches(config: ModelConfig, text: _Reading, source: _Reading) -> _Rows:
 
 def _of_activations(
     config: ModelConfig,
-    source: _Reading,
+    source: _Pass,
     only_visible: bool,
     stack: str,
-    text: _Reading,
+    text: _Pass,
     n_layers: int,
     causal: bool,
 ) -> _Rows:
@@ -467,7 +467,7 @@ def _flops(forward: int) -> dict[str, int]:
     return dict(flops=forward, flops_backward=2 * forward)
 
 
-def _way(config: ModelConfig, text: _Reading, layer: int) -> tuple[bool, int]:
+def _way(config: ModelConfig, text: _Pass, layer: int) -> tuple[bool, int]:
     """Whether latent attention absorbs its up-projections, by the layer's own rule, and the number of keys per text."""
     n_keys = text.n_keys(config.window_of(layer))
     if config.latent is None:

@@ -7,7 +7,7 @@ tables of positions are made once for a cache, and weights lie in memory as they
 
 .. math:: t_\mathrm{step} \geq \frac{\text{bytes of the weights}}{\text{bandwidth}}
 
-Legend of shapes: ``batch``, ``tokens``, ``slots`` (tokens that a cache has room for), ``heads``, ``kv_heads``.
+Shapes: ``batch``, ``tokens``, ``slots`` (tokens that a cache has room for), ``heads``, ``kv_heads``.
 """
 
 import copy

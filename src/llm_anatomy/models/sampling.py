@@ -2,7 +2,7 @@ r"""Sampling: from the logits of the next token to a token.
 
 Logits processors change the logits; a sampler, ``greedy`` or ``Sampler``, chooses a token from them.
 
-Legend of shapes: ``batch``, ``n_vocab``. ``seen`` is True for each token of the vocabulary that occurs in the prompt of
+Shapes: ``batch``, ``n_vocab``. ``seen`` is True for each token of the vocabulary that occurs in the prompt of
 the row or among its new tokens.
 """
 

@@ -1,6 +1,6 @@
 r"""Absolute schemes: each position has a vector, which is added to the embedding of the token at this position.
 
-Legend of shapes: ``batch``, ``tokens``, ``d_model`` (width of an embedding, and of the vector of a position). The
+Shapes: ``batch``, ``tokens``, ``d_model`` (width of an embedding, and of the vector of a position). The
 schemes are those of the lecture, in its order: two codes that it rejects, two that lead to the sinusoids, the
 sinusoids, and a trained table.
 

@@ -1,6 +1,6 @@
 """The interface of position schemes: four hooks through which a scheme adds positions to attention.
 
-Legend of shapes as in ``layers.functional``. Positions are integers, ``(batch, tokens)``, or ``(1, tokens)`` if all
+Shapes as in ``layers.functional``. Positions are integers, ``(batch, tokens)``, or ``(1, tokens)`` if all
 sequences have the same ones; padding has position -1. A relative offset is key position minus query position.
 """
 

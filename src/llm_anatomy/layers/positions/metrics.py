@@ -4,7 +4,7 @@ A matrix :math:`\phi` holds the proximity of each pair of positions under a sche
 position i, as a query, to position j, as a key, over positions 0, 1, 2, … It may be the dot products of an absolute
 scheme (``encoding @ encoding.T``), a bias, the mean weights of a head, or the :func:`score_matrix` of any scheme.
 
-Legend of shapes: ``positions``, ``heads``, ``width`` (of a query or key). Monotonicity and decay are measured for keys
+Shapes: ``positions``, ``heads``, ``width`` (of a query or key). Monotonicity and decay are measured for keys
 after the query; for keys before it, use ``proximity.flip(0, 1)``. Use float64 to test whether a property holds exactly.
 """
 

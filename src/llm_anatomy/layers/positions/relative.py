@@ -1,6 +1,6 @@
 r"""Relative schemes: a term in the scores (in one scheme, also in the values) depends on the distance of two tokens.
 
-Legend of shapes as in ``layers.functional``; ``rows`` is the number of rows of a table over offsets. An offset is key
+Shapes as in ``layers.functional``; ``rows`` is the number of rows of a table over offsets. An offset is key
 position minus query position, so that offsets to the past are negative. Query i is at position :math:`p_i`, and key j
 at :math:`p_j`. Papers that write m - n or i - j mean query minus key; their tables are in reverse order.
 

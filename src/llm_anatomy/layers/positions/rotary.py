@@ -2,7 +2,7 @@ r"""Rotary position embedding: queries and keys are rotated by their position, s
 the difference of positions alone.
 
 The first ``d_rotary`` entries of a head form ``pairs = d_rotary / 2`` planes; plane i rotates by ``position *
-frequency_i``. Legend of shapes as in ``layers.functional``. Which entries form a pair is a matter of storage.
+frequency_i``. Shapes as in ``layers.functional``. Which entries form a pair is a matter of storage.
 Interleaved pairs are neighbours (the paper, GPT-J, RoFormer, Cohere, Llama's own files); half-split pairs are entry i
 of the first half and entry i of the second (GPT-NeoX, Hugging Face's files of Llama). A fixed reordering leads from one
 to the other.

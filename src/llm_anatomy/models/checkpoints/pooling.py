@@ -3,7 +3,7 @@
 ``modules.json`` lists the modules: a Transformer, a pooling over its tokens, and perhaps dense layers and a
 normalization. Each has a folder with a ``config.json``.
 
-Legend of shapes: ``texts``, ``tokens``, ``d_model``, ``width`` (of a vector).
+Shapes: ``texts``, ``tokens``, ``d_model``, ``width`` (of a vector).
 """
 
 import json

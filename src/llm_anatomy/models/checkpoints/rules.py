@@ -1,6 +1,6 @@
 """Rules that convert the tensors of a checkpoint to ours and back: names with placeholders, and lossless changes.
 
-Legend of shapes: ``out``, ``in`` (a weight matrix is (out, in), as in ``torch.nn.Linear``).
+Shapes: ``out``, ``in`` (a weight matrix is (out, in), as in ``torch.nn.Linear``).
 """
 
 import re

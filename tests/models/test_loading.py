@@ -8,9 +8,11 @@ import torch
 from llm_anatomy.__main__ import main
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.data_generation.local_model import LocalModel
-from llm_anatomy.models.checkpoints import save
+from llm_anatomy.models.before_transformers import BigramNetwork
+from llm_anatomy.models.checkpoints import Checkpoint, save
 from llm_anatomy.models.checkpoints.description import describe as describe_folder
 from llm_anatomy.models.loading import describe, load, shipped
+from llm_anatomy.models.sampling import Sampler, Temperature
 from llm_anatomy.models.stored import FOLDER, store, stored
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.tokenizers.simple import ByteTokenizer
@@ -71,6 +73,28 @@ def test_every_command_takes_a_model_of_the_package(capsys, monkeypatch):
     assert capsys.readouterr().out == metadata["tokenizer"].decode(ids[0, len(prompt) :].tolist()) + "\n"
     assert LocalModel.open("story_rope").complete(["The pig"], max_tokens=2, seed=0)[0].text
     assert main(["evaluate", "story_rope", "--limit", "2", "--tasks", "story_facts"]) == 0
+
+
+def test_what_is_loaded_generates_streams_and_chats():
+    story, texts = load("story_rope"), load("story_rope").texts
+    sampler = Sampler(Temperature(2.0), generator=torch.Generator().manual_seed(3))
+    expected = "".join(texts.write(story.model, "The pig", max_new_tokens=9))
+    assert story.generate("The pig", max_new_tokens=9) == "".join(story.stream("The pig", max_new_tokens=9)) == expected
+    assert story.generate("The pig", max_new_tokens=9, sampler=sampler) != expected
+    assert len(texts.tokenizer.encode(story.generate("The pig", overflow="slide"))) == pytest.approx(50, abs=2)
+    chatty = load("story_instructed")
+    asked = [{"role": "user", "content": "Write a story about a pig."}]
+    assert (
+        chatty.chat(asked[0]["content"])
+        == chatty.chat(asked)
+        == "".join(chatty.texts.reply(chatty.model, asked, max_new_tokens=60))
+    )
+    with pytest.raises(ValueError, match="has no chat template"):
+        story.chat("Hello")
+    sizes = dict(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=256)
+    for model in (Transformer(ModelConfig(kind="encoder", **sizes)), BigramNetwork(7, 4)):
+        with pytest.raises(ValueError, match=f"a {type(model).__name__} of this config generates no text"):
+            Checkpoint(model=model, texts=texts).generate("a")
 
 
 def test_an_answer_of_the_instructed_model_ends_with_its_line(capsys, monkeypatch):

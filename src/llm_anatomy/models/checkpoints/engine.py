@@ -4,11 +4,11 @@ import json
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -17,6 +17,7 @@ from llm_anatomy.config import Config, ModelConfig
 from llm_anatomy.deprecation import renamed_arguments, renamed_attribute
 from llm_anatomy.files import Record, first_line, replace_folder, write_atomically
 from llm_anatomy.models.checkpoints import own_format, pooling, storage, texts
+from llm_anatomy.models.checkpoints.chat import Message
 from llm_anatomy.models.checkpoints.families import families
 from llm_anatomy.models.checkpoints.family import DERIVED, Family, LanguageModel, is_bare
 from llm_anatomy.models.checkpoints.fields import Must
@@ -27,6 +28,7 @@ from llm_anatomy.models.checkpoints.pooling import Pooling, read_pooling
 from llm_anatomy.models.checkpoints.rules import Move, matches, moves
 from llm_anatomy.models.checkpoints.storage import Header
 from llm_anatomy.models.checkpoints.texts import Texts
+from llm_anatomy.models.generation import GenerativeModel
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.shapes import Float, Tensor
 from llm_anatomy.tokenizers.base import Tokenizer
@@ -86,6 +88,52 @@ class Checkpoint:
         if self.folder is None:
             raise ValueError("the model comes from no folder, which would say how hidden states become a vector")
         return read_pooling(self.folder)
+
+    def stream(self, prompt: str, *, max_new_tokens: int = 50, **settings: Any) -> Iterator[str]:
+        """Generate the continuation of a text piece by piece, or the target of an encoder-decoder.
+
+        Args:
+            prompt: any text.
+            max_new_tokens: number of tokens after which the text ends, if no stop token comes before.
+            settings: of :func:`~llm_anatomy.models.generation.stream`, such as ``sampler=Sampler(Temperature(0.8))``;
+                without a sampler, each token is the most likely one, and a full context ends the text unless
+                ``overflow`` says something else.
+
+        Raises:
+            ValueError: for a model that generates nothing, if there is no tokenizer, and as ``stream`` does.
+        """
+        settings = {"overflow": "stop", "max_new_tokens": max_new_tokens} | settings
+        return self.texts.write(self._generative, prompt, **settings)
+
+    def generate(self, prompt: str, *, max_new_tokens: int = 50, **settings: Any) -> str:
+        """Generate the continuation of a text; see :meth:`stream` for arguments and errors.
+
+        >>> from llm_anatomy.models.loading import load
+        >>> load("story_rope").generate("One day, the", max_new_tokens=5)
+        ' gardener gave'
+        """
+        return "".join(self.stream(prompt, max_new_tokens=max_new_tokens, **settings))
+
+    def chat(self, messages: str | Sequence[Message], *, max_new_tokens: int = 512, **settings: Any) -> str:
+        """Answer a message, or the last one of a conversation, as an instruction-tuned model.
+
+        Args:
+            messages: what the user says, or all messages, each with its ``role`` and its ``content``.
+            max_new_tokens, settings: as for :meth:`stream`.
+
+        Raises:
+            ValueError: as :meth:`stream` does, and for a model without a chat template.
+        """
+        if isinstance(messages, str):
+            messages = [{"role": "user", "content": messages}]
+        settings = {"overflow": "stop", "max_new_tokens": max_new_tokens} | settings
+        return "".join(self.texts.reply(self._generative, messages, **settings))
+
+    @property
+    def _generative(self) -> GenerativeModel:
+        if not isinstance(self.model, GenerativeModel) or getattr(self.config, "kind", "") == "encoder":
+            raise ValueError(f"a {type(self.model).__name__} of this config generates no text")
+        return self.model
 
     def embed(self, sentences: Sequence[str], *, batch_size: int = 32) -> Float[Tensor, "texts width"]:
         """Compute the vectors of texts, as the folder describes it in the layout of sentence-transformers.

@@ -3,22 +3,14 @@
 import argparse
 from pathlib import Path
 
-from llm_anatomy.commands.options import (
-    NAMED,
-)
+from llm_anatomy.commands.options import NAMED
 from llm_anatomy.models.checkpoints.engine import open_checkpoint
 from llm_anatomy.models.checkpoints.texts import Texts
 from llm_anatomy.models.loading import is_stored, load
 from llm_anatomy.tokenizers.base import Tokenizer
 from llm_anatomy.training.data.instructions import ConversationEncoder
 from llm_anatomy.training.data.sources import END_OF_TEXT, DocumentSource
-from llm_anatomy.training.data.tokenization import (
-    Encoder,
-    TextEncoder,
-    tokenize,
-    train_tokenizer,
-    with_special_token,
-)
+from llm_anatomy.training.data.tokenization import Encoder, TextEncoder, tokenize, train_tokenizer, with_special_token
 
 
 def add_tokenize(command: argparse.ArgumentParser) -> None:

@@ -3,19 +3,12 @@
 import argparse
 from pathlib import Path
 
-from llm_anatomy.commands.options import (
-    NAMED,
-    add_json_option,
-    print_json,
-    print_table,
-)
+from llm_anatomy.commands.options import NAMED, add_json_option, print_json, print_table
 from llm_anatomy.evaluation.evaluate import evaluate, items_file
 from llm_anatomy.evaluation.tasks import read_task
 from llm_anatomy.models.checkpoints import storage
 from llm_anatomy.models.loading import load
-from llm_anatomy.training.experiments import (
-    story_tasks,
-)
+from llm_anatomy.training.experiments import story_tasks
 
 
 def add_evaluation(command: argparse.ArgumentParser) -> None:

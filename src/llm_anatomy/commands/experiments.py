@@ -7,9 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from llm_anatomy.commands.options import (
-    add_command,
-)
+from llm_anatomy.commands.options import add_command
 from llm_anatomy.training.experiments import (
     ablation,
     before_transformers,

@@ -6,14 +6,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from llm_anatomy.commands.options import (
-    NAMED,
-    WIDTH,
-    add_command,
-    add_json_option,
-    print_json,
-    print_table,
-)
+from llm_anatomy.commands.options import NAMED, WIDTH, add_command, add_json_option, print_json, print_table
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.models.checkpoints.description import changed
 from llm_anatomy.models.costs import costs

@@ -4,10 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from llm_anatomy.commands.options import (
-    NAMED,
-    print_table,
-)
+from llm_anatomy.commands.options import NAMED, print_table
 from llm_anatomy.data_generation import statistics
 from llm_anatomy.data_generation.client import OpenAIServer
 from llm_anatomy.data_generation.cost import Price

@@ -3,10 +3,7 @@
 import argparse
 from pathlib import Path
 
-from llm_anatomy.commands.options import (
-    NAMED,
-    add_quantize,
-)
+from llm_anatomy.commands.options import NAMED, add_quantize
 from llm_anatomy.data_generation.local_model import LocalModel
 from llm_anatomy.data_generation.server import CompletionServer
 

@@ -10,10 +10,7 @@ from typing import Any
 
 import torch
 
-from llm_anatomy.commands.options import (
-    NAMED,
-    add_quantize,
-)
+from llm_anatomy.commands.options import NAMED, add_quantize
 from llm_anatomy.models.checkpoints import storage
 from llm_anatomy.models.checkpoints.conversation import Conversation
 from llm_anatomy.models.checkpoints.texts import Texts

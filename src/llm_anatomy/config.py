@@ -588,8 +588,8 @@ class ModelConfig(Config):
             self.rope._require(has_window or not self.rope.local_base, "local_base", "be left out without window")
             scaling = self.rope.scaling
             if scaling and self.latent:
-                by_length = tuple(name for name, kind in PARTS["rope.scaling.type"].items() if kind.by_length)
-                scaling._require(scaling.type not in by_length, "type", f"depend on no length {latent}: {by_length} do")
+                is_fixed = not PARTS["rope.scaling.type"][scaling.type].by_length
+                scaling._require(is_fixed, "type", f"depend on no length {latent}: {BY_LENGTH} do")
             for field in ("short_factor", "long_factor"):
                 divisors, n = scaling and getattr(scaling, field), int(self.d_head * self.rope.fraction / 2)
                 if scaling and divisors is not None:

@@ -11,9 +11,9 @@ from llm_anatomy.data_generation.local_model import LocalModel
 from llm_anatomy.models.before_transformers import BigramNetwork
 from llm_anatomy.models.checkpoints import Checkpoint, save
 from llm_anatomy.models.checkpoints.description import describe as describe_folder
-from llm_anatomy.models.loading import describe, load, shipped
+from llm_anatomy.models.loading import describe, load
 from llm_anatomy.models.sampling import Sampler, Temperature
-from llm_anatomy.models.stored import FOLDER, store, stored
+from llm_anatomy.models.stored import FOLDER, shipped, store, stored
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.tokenizers.simple import ByteTokenizer
 

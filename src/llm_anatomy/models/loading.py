@@ -15,18 +15,7 @@ from llm_anatomy.models.checkpoints.chat import ChatTemplate
 from llm_anatomy.models.checkpoints.engine import Checkpoint, _device, _dtype
 from llm_anatomy.models.checkpoints.engine import load as load_checkpoint
 from llm_anatomy.models.checkpoints.texts import Texts
-from llm_anatomy.models.stored import FOLDER, SUFFIX, stored
-
-
-def shipped() -> list[str]:
-    """The names of the models that ship with the package.
-
-    Source: :mod:`llm_anatomy.models.stored`.
-
-    >>> "story_rope" in shipped()
-    True
-    """
-    return sorted(file.name.removesuffix(SUFFIX) for file in FOLDER.iterdir() if file.name.endswith(SUFFIX))
+from llm_anatomy.models.stored import FOLDER, SUFFIX, shipped, stored
 
 
 def load(

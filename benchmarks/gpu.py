@@ -66,8 +66,8 @@ def parts(device: str, tiny: bool) -> list[Part]:
         Part("step", 45, f"training step, {size}, eager", "^(?!USDT)", [*step, "--profile"]),
         Part("compiled", 75, f"training step, {size}, compiled", "", [*step, "--compile"]),
     ]
-    decoding = ["--dtype", "bfloat16", "--batch", "1", "--steps-alone", *without_kernels, "--only", "HF", "form"]
-    decoding += ["form, int8", "HF, static, compiled", "form, static", "form, int8, static"]
+    decoding = ["--dtype", "bfloat16", "--batch", "1", "--steps-alone", *without_kernels, "--only", "HF", "optimized"]
+    decoding += ["optimized, int8", "HF, static, compiled", "optimized, static", "optimized, int8, static"]
     for name, seconds, case in ("1b", 90, "Llama 3.2 1B"), ("7b", 100, "Llama 2 7B"):
         case = "tiny" if tiny else case
         found.append(Part(name, seconds, f"decoding, {case}", "", benchmark("generation", "--cases", case, *decoding)))

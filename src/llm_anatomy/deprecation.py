@@ -1,4 +1,4 @@
-"""Former names of arguments and attributes, which work for one release and warn."""
+"""Former names of arguments, attributes and functions, which work for one release and warn."""
 
 import functools
 import warnings
@@ -58,6 +58,33 @@ def renamed_attribute(former: str, present: str) -> Any:
         return getattr(self, present)
 
     return property(read, doc=f"The former name of ``{present}``.")
+
+
+def renamed_function(former: str, present: F) -> F:
+    """A function that can be called by its former name, too.
+
+    Args:
+        former: its former name.
+        present: the function under its present name.
+
+    Source: as :func:`renamed_arguments`.
+
+    >>> def fastest(*numbers):
+    ...     return max(numbers)
+    >>> quickest = renamed_function("quickest", fastest)
+    >>> with warnings.catch_warnings(record=True) as said:
+    ...     quickest(1, 3), str(said[0].message)
+    (3, 'quickest is now called fastest; the former name will go with the next release')
+    """
+
+    @functools.wraps(present)
+    def called_by_former_name(*args: Any, **kwargs: Any) -> Any:
+        _warn(former, present.__name__)
+        return present(*args, **kwargs)
+
+    called_by_former_name.__name__ = called_by_former_name.__qualname__ = former
+    called_by_former_name.__doc__ = f"The former name of :func:`{present.__name__}`."
+    return cast(F, called_by_former_name)
 
 
 def _warn(former: str, present: str) -> None:

@@ -8,9 +8,8 @@ import pytest
 from llm_anatomy.arena import models as models_module
 from llm_anatomy.arena.models import MODELS, story_beginnings, write_outputs
 from llm_anatomy.arena.outputs import MAX_CHARACTERS, Outputs
-from llm_anatomy.models.generation import Generation
+from llm_anatomy.models.checkpoints import Checkpoint
 from llm_anatomy.models.sampling import Temperature
-from llm_anatomy.models.stored import stored
 
 THREE = {"one": {"x": "1", "y": "2", "z": "3"}, "two": {"y": "4", "x": "5"}, "three": {"x": "6", "z": "7", "y": "8"}}
 
@@ -103,16 +102,15 @@ def test_the_temperature_is_one_and_models_are_drawn_apart(monkeypatch):
 
 
 def test_an_output_ends_where_the_story_ends(monkeypatch):
-    ids = {name: stored(name)[1]["tokenizer"].encode("The end.\n\nA story.") for name in ("story_rope", "story_llama")}
-    written = iter(ids.values())
-    monkeypatch.setattr(models_module, "generate", lambda *_, **__: Generation([next(written)], ["length"]))
-    assert write_outputs(list(ids), ["Once"]).by_prompt["Once"] == dict.fromkeys(ids, "The end.")
+    names = ["story_rope", "story_llama"]
+    monkeypatch.setattr(Checkpoint, "generate", lambda *_, **__: ["The end.\n\nA story."])
+    assert write_outputs(names, ["Once"]).by_prompt["Once"] == dict.fromkeys(names, "The end.")
 
 
 def test_a_checkpoint_writes_and_one_with_a_chat_template_answers(tmp_path, monkeypatch):
     pytest.importorskip("jinja2")
     from llm_anatomy.config import ModelConfig
-    from llm_anatomy.models.checkpoints import Checkpoint, save
+    from llm_anatomy.models.checkpoints import save
     from llm_anatomy.models.checkpoints.chat import ChatTemplate
     from llm_anatomy.models.checkpoints.texts import Texts
     from llm_anatomy.models.transformer import Transformer
@@ -142,7 +140,7 @@ def test_a_checkpoint_writes_and_one_with_a_chat_template_answers(tmp_path, monk
         (["story_rope@hot", "story_llama"], "story_rope@hot must be a model, or a model and its temperature such as"),
         (["story_rope@-1", "story_llama"], "story_rope@-1 must be a model"),
         (["no-such-model", "story_llama"], "'no-such-model' cannot be loaded"),
-        (["translation", "story_llama"], "translation does not continue a text"),
+        (["translation", "story_llama"], "translation: a text cannot be read"),
     ],
 )
 def test_models_that_cannot_be_used_are_one_sentence(models, sentence):

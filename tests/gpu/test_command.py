@@ -99,5 +99,5 @@ def test_everything_runs_at_tiny_size_on_a_cpu():
     command = [sys.executable, ROOT / "benchmarks" / "gpu.py", *TINY, "--minutes", "14", "--only"]
     found = subprocess.run([*command, "tests", "step", "compiled", "1b"], capture_output=True, text=True)
     assert found.returncode == 0, found.stdout + found.stderr
-    assert found.stdout.count("done after") == 4 and "form, int8, static / HF, static, compiled" in found.stdout
+    assert found.stdout.count("done after") == 4 and "optimized, int8, static / HF, static, compiled" in found.stdout
     assert "operators" in found.stdout and " passed" in found.stdout

@@ -168,11 +168,11 @@ sizes |= dict(norm="rmsnorm", feedforward="swiglu")
 window = dict(window=5, qk_norm="per_head")
 for weights, parts in ((None, window), (None, dict()), ("bfloat16", dict()), ("int8", dict())):
     model = randomize(Transformer(ModelConfig(**sizes | parts))).to(device).eval()
-    form = for_inference(model, quantize=weights, prepack=False)
+    optimized = for_inference(model, quantize=weights, prepack=False)
     prompts = [[1, 2, 3], [4], [5, 6, 7, 8, 9, 10, 11]]
     counters.clear()
     step, settings = CompiledStep(**options), dict(max_new_tokens=12, log_probs=True)
-    found, expected = generate(form, prompts, step=step, **settings), generate(form, prompts, **settings)
+    found, expected = generate(optimized, prompts, step=step, **settings), generate(optimized, prompts, **settings)
     n, close = (2, 0.2) if weights else (12, 1e-3)  # in fewer bits, the texts may differ after the first step
     for one, other in zip(found.log_probs, expected.log_probs):
         torch.testing.assert_close(one[:n], other[:n], rtol=0, atol=close)
@@ -180,7 +180,7 @@ for weights, parts in ((None, window), (None, dict()), ("bfloat16", dict()), ("i
     assert not counters["inductor"]["cudagraph_skips"], counters
     if device == "cuda":
         with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiled:
-            generate(form, prompts, step=step, **settings)
+            generate(optimized, prompts, step=step, **settings)
         assert any("GraphLaunch" in entry.key for entry in profiled.key_averages()), "no CUDA graph was replayed"
 """
 

@@ -1,4 +1,4 @@
-"""The inference form computes what its model computes, whatever it is made of and however it is read."""
+"""An optimized model computes what its model computes, whatever it is made of and however it is read."""
 
 import inspect
 import shutil
@@ -16,7 +16,13 @@ from llm_anatomy.layers.packed_linear import GROUP
 from llm_anatomy.layers.quantization import quantize_groups, quantize_rows
 from llm_anatomy.models.before_transformers import MambaLM
 from llm_anatomy.models.generation import beam_search, generate
-from llm_anatomy.models.inference import CompiledStep, FusedRMSNorm, FusedSelfAttention, fastest_form, for_inference
+from llm_anatomy.models.inference import (
+    CompiledStep,
+    FusedRMSNorm,
+    FusedSelfAttention,
+    fastest_inference_model,
+    for_inference,
+)
 from llm_anatomy.models.presets import presets, tiny
 from llm_anatomy.models.sampling import Sampler, Temperature
 from llm_anatomy.models.transformer import Transformer
@@ -88,7 +94,7 @@ def build(name="rope, grouped", **more):
 
 @cache
 def read_only(name):
-    """A model of these parts and its inference form, for tests that change neither."""
+    """A model of these parts and its optimized model, for tests that change neither."""
     model = build(name)
     return model, for_inference(model)
 
@@ -117,16 +123,16 @@ PARTS = {"steps": [5, 1, 1, 1, 1, 1, 1, 1, 1], "parts": [4, 3, 6], "at once": [T
 @pytest.mark.syllabus("CMU-10")
 @pytest.mark.parametrize("name, mask, parts", each_pair(VARIETIES, MASKS, PARTS))
 def test_it_is_the_model(name, mask, parts):
-    model, form = read_only(name)
+    model, optimized = read_only(name)
     tokens, attention_mask, parts = ids(), MASKS[mask], PARTS[parts]
     expected = model(tokens, attention_mask=attention_mask)
-    assert any(block.fused for block in form.blocks) == (name not in WITHOUT_FUSED_ATTENTION)
-    cache, masks = form.new_cache(BATCH, TOKENS + 2), [None] * len(parts)
+    assert any(block.fused for block in optimized.blocks) == (name not in WITHOUT_FUSED_ATTENTION)
+    cache, masks = optimized.new_cache(BATCH, TOKENS + 2), [None] * len(parts)
     if attention_mask is not None:
         masks = attention_mask.split(parts, 1)
     with torch.inference_mode():
         pairs = zip(tokens.split(parts, 1), masks, strict=True)
-        found = torch.cat([form(part, attention_mask=m, cache=cache) for part, m in pairs], 1)
+        found = torch.cat([optimized(part, attention_mask=m, cache=cache) for part, m in pairs], 1)
     real = torch.ones(BATCH, TOKENS, dtype=torch.bool) if attention_mask is None else attention_mask
     torch.testing.assert_close(found[real], expected[real], rtol=1e-9, atol=1e-9)
     assert cache.length == TOKENS and not found.requires_grad
@@ -136,14 +142,14 @@ def test_it_is_the_model(name, mask, parts):
 def test_presets_in_float32(name):
     model = randomize(Transformer(tiny(name))).eval()
     tokens = ids(n_vocab=model.config.n_vocab)
-    form = for_inference(model)
-    cache = form.new_cache(BATCH, TOKENS)
+    optimized = for_inference(model)
+    cache = optimized.new_cache(BATCH, TOKENS)
     with torch.inference_mode():
         expected = model(tokens)
-        found = torch.cat([form(part, cache=cache) for part in tokens.split([6] + [1] * (TOKENS - 6), 1)], 1)
+        found = torch.cat([optimized(part, cache=cache) for part in tokens.split([6] + [1] * (TOKENS - 6), 1)], 1)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5 * expected.abs().max().item())
     prompts = [[3, 1, 4], [1, 5], [9, 2, 6, 5]]
-    assert generate(form, prompts, max_new_tokens=3).ids == generate(model, prompts, max_new_tokens=3).ids
+    assert generate(optimized, prompts, max_new_tokens=3).ids == generate(model, prompts, max_new_tokens=3).ids
 
 
 @pytest.mark.parametrize("name", ["rope, grouped", "alibi", "windows", "t5"])
@@ -159,13 +165,13 @@ def test_a_prefill_in_chunks_is_the_same(name):
 @pytest.mark.parametrize("name", ["rope, grouped", "alibi", "latent"])
 def test_beams_stop_strings_and_probabilities(name):
     model = build(name)
-    form, prompts = for_inference(model), [[3, 1, 4], [1, 5], [9, 2, 6, 5]]
-    found, expected = (beam_search(m, prompts, n_beams=3, max_new_tokens=5) for m in (form, model))
+    optimized, prompts = for_inference(model), [[3, 1, 4], [1, 5], [9, 2, 6, 5]]
+    found, expected = (beam_search(m, prompts, n_beams=3, max_new_tokens=5) for m in (optimized, model))
     assert [[h.ids for h in row] for row in found] == [[h.ids for h in row] for row in expected]
     settings = dict(max_new_tokens=6, log_probs=True, stop_strings=["7"], decode=lambda new: " ".join(map(str, new)))
     samplers = [Sampler(Temperature(0.8), generator=torch.Generator().manual_seed(5)) for _ in range(2)]
     found, expected = (
-        generate(m, prompts, sampler=s, **settings) for m, s in zip((form, model), samplers, strict=True)
+        generate(m, prompts, sampler=s, **settings) for m, s in zip((optimized, model), samplers, strict=True)
     )
     assert found.ids == expected.ids and found.finish_reason == expected.finish_reason
     for row, other in zip(found.log_probs, expected.log_probs, strict=True):
@@ -221,38 +227,39 @@ def test_the_layout_of_onednn_changes_no_logits(name, monkeypatch):
     monkeypatch.setattr(packed_linear, "SMALLEST", 1)
     monkeypatch.setattr(packed_linear, "SMALLEST_FOR_ONE_ROW", 1000)
     model = build(name).float()
-    form, plain = for_inference(model), for_inference(model, prepack=False)
-    assert form.is_packed and not plain.is_packed and not for_inference(build(name)).is_packed
+    optimized, plain = for_inference(model), for_inference(model, prepack=False)
+    assert optimized.is_packed and not plain.is_packed and not for_inference(build(name)).is_packed
     for mask in MASKS.values():
         real = torch.ones(BATCH, TOKENS, dtype=torch.bool) if mask is None else mask
         expected = model(ids(), attention_mask=mask)[real]
-        torch.testing.assert_close(form(ids(), attention_mask=mask)[real], expected, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(optimized(ids(), attention_mask=mask)[real], expected, rtol=1e-4, atol=1e-4)
     prompts = [[3, 1, 4], [1, 5]]
-    assert generate(form, prompts, max_new_tokens=5).ids == generate(model, prompts, max_new_tokens=5).ids
-    with pytest.raises(ValueError, match="cannot read packed weights; make the form with prepack=False"):
-        generate(form, prompts, max_new_tokens=5, step=CompiledStep(backend="eager"))
+    assert generate(optimized, prompts, max_new_tokens=5).ids == generate(model, prompts, max_new_tokens=5).ids
+    with pytest.raises(ValueError, match="cannot read packed weights; optimize the model with prepack=False"):
+        generate(optimized, prompts, max_new_tokens=5, step=CompiledStep(backend="eager"))
 
 
-def test_the_fastest_form_of_a_model_is_the_model_where_there_is_no_other():
+def test_the_fastest_model_is_the_model_itself_where_it_cannot_be_optimized():
     encoder, decoder = Transformer(ModelConfig.of(SIZES | dict(kind="encoder"))), build()
-    assert fastest_form(encoder) is encoder
-    assert fastest_form(decoder).quantize is None and fastest_form(decoder, quantize="bfloat16").quantize == "bfloat16"
-    left_out = "quantize='int8' must be left out for a model that has no inference form: "
+    assert fastest_inference_model(encoder) is encoder
+    assert fastest_inference_model(decoder).quantize is None
+    assert fastest_inference_model(decoder, quantize="bfloat16").quantize == "bfloat16"
+    left_out = "quantize='int8' must be left out for a model that cannot be optimized: "
     with pytest.raises(ValueError, match=f"{left_out}kind='encoder'"):
-        fastest_form(encoder, quantize="int8")
-    with pytest.raises(ValueError, match=f"{left_out}it is one already"):
-        fastest_form(fastest_form(decoder), quantize="int8")
+        fastest_inference_model(encoder, quantize="int8")
+    with pytest.raises(ValueError, match=f"{left_out}it is optimized already"):
+        fastest_inference_model(fastest_inference_model(decoder), quantize="int8")
     with pytest.raises(ValueError, match=f"{left_out}an object of class MambaLM is not a Transformer"):
-        fastest_form(MambaLM(n_vocab=7, d_model=8, n_layers=1), quantize="int8")
+        fastest_inference_model(MambaLM(n_vocab=7, d_model=8, n_layers=1), quantize="int8")
 
 
 def test_what_it_refuses():
     encoder = Transformer(ModelConfig.of(SIZES | dict(kind="encoder")))
-    with pytest.raises(ValueError, match="no inference form: kind='encoder' must be 'decoder'"):
+    with pytest.raises(ValueError, match="cannot be optimized for inference: kind='encoder' must be 'decoder'"):
         for_inference(encoder)
     scaling = {"rope.scaling.type": "dynamic", "rope.scaling.factor": 2.0}
     scaling["rope.scaling.original_max_position_embeddings"] = 8
-    with pytest.raises(ValueError, match="no inference form: with rope.scaling.type='dynamic', what is cached"):
+    with pytest.raises(ValueError, match="optimized for inference: with rope.scaling.type='dynamic', what is cached"):
         for_inference(build(**scaling))
     with pytest.raises(ValueError, match="quantize='int3' must be one of None, 'bfloat16', 'int8', 'int4'"):
         for_inference(build(), quantize="int3")
@@ -261,18 +268,18 @@ def test_what_it_refuses():
     for chunk in (0, 2.5):
         with pytest.raises(ValueError, match=f"chunk={chunk} must be a number without fraction, at least 1"):
             inspect.unwrap(for_inference)(build(), chunk=chunk)  # without shape checks
-    form = for_inference(build())
+    optimized = for_inference(build())
     with pytest.raises(ValueError, match="6 tokens do not fit into a cache of 5 slots"):
-        form(ids(6), cache=form.new_cache(BATCH, 5))
+        optimized(ids(6), cache=optimized.new_cache(BATCH, 5))
     with pytest.raises(ValueError, match="41 tokens are more than n_ctx=40"):
         for_inference(build("learned")).new_cache(1, 41)
     with pytest.raises(ValueError, match="n_source=3 must be given for an encoder-decoder"):
-        form.new_cache(1, 5, 3)
+        optimized.new_cache(1, 5, 3)
     with pytest.raises(ValueError, match="ids have 2 rows, and the cache has 3; they must be equal"):
-        form(ids(4, 2), cache=form.new_cache(BATCH, 5))
-    for convert in (torch.nn.Module.float, torch.nn.Module.half, lambda form: form.to("cpu")):
-        with pytest.raises(ValueError, match="keeps its dtype and device: convert or move the model, and make it anew"):
-            convert(form)
+        optimized(ids(4, 2), cache=optimized.new_cache(BATCH, 5))
+    for convert in (torch.nn.Module.float, torch.nn.Module.half, lambda module: module.to("cpu")):
+        with pytest.raises(ValueError, match="its dtype and device: convert or move the model, and optimize it again"):
+            convert(optimized)
     both = {"kind": "encoder-decoder", "n_encoder_layers": 1, "position": "sinusoidal"}
     reader = for_inference(Transformer(ModelConfig.of(SIZES | both)))
     for given in (None, reader.new_cache(BATCH, 5, 2)):
@@ -282,11 +289,11 @@ def test_what_it_refuses():
 
 def test_it_holds_no_weight_of_the_model_that_it_has_laid_out_anew():
     model = build("rope, grouped")
-    form = for_inference(model)
-    kept = {id(parameter) for parameter in form.parameters()}
+    optimized = for_inference(model)
+    kept = {id(parameter) for parameter in optimized.parameters()}
     names = {name.split(".")[-2] for name, p in model.named_parameters() if id(p) not in kept}
     assert names == {"w_query", "w_key", "w_value", "w_output", "w_gate_up", "w_down", "embedding", "norm"}
-    norms = [module for module in form.modules() if isinstance(module, FusedRMSNorm)]
+    norms = [module for module in optimized.modules() if isinstance(module, FusedRMSNorm)]
     scales = {norm.weight.data_ptr() for norm in model.modules() if isinstance(norm, RMSNorm)}
     assert len(norms) == 7 and {norm._scale.data_ptr() for norm in norms} == scales  # the same numbers, not copies
 
@@ -301,8 +308,8 @@ def test_a_norm_of_queries_or_keys_alone(of):
 
 def test_only_rms_norms_that_are_computed_in_their_own_dtype_are_fused():
     for dtype, n_fused in ((torch.float32, 7), (torch.float64, 7), (torch.bfloat16, 0)):
-        form = for_inference(build("rope, grouped").to(dtype))
-        assert sum(isinstance(module, FusedRMSNorm) for module in form.modules()) == n_fused
+        optimized = for_inference(build("rope, grouped").to(dtype))
+        assert sum(isinstance(module, FusedRMSNorm) for module in optimized.modules()) == n_fused
 
 
 def test_unknown_attention_is_left_as_it_is():
@@ -311,10 +318,10 @@ def test_unknown_attention_is_left_as_it_is():
 
     model = build()
     model.stack.blocks[1].attention.__class__ = Another
-    form = for_inference(model)
-    assert [block.fused for block in form.blocks] == [True, False, True]
+    optimized = for_inference(model)
+    assert [block.fused for block in optimized.blocks] == [True, False, True]
     assert not FusedSelfAttention.fits(model.stack.blocks[1].attention)
-    torch.testing.assert_close(form(ids()), model(ids()), rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(optimized(ids()), model(ids()), rtol=1e-9, atol=1e-9)
 
 
 def test_static_steps_are_one_graph_and_the_model(run_without_shape_checks):
@@ -338,12 +345,12 @@ for prompts, parts in (
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
-    form = for_inference(model)
+    optimized = for_inference(model)
     torch._dynamo.reset(), counters.clear()
     step = CompiledStep(backend="aot_eager")
     found, expected = (
         generate(m, prompts, max_new_tokens=12, log_probs=True, **more)
-        for m, more in ((form, dict(step=step)), (model, {}))
+        for m, more in ((optimized, dict(step=step)), (model, {}))
     )
     assert found.ids == expected.ids, parts
     torch.testing.assert_close(found.log_probs, expected.log_probs, rtol=1e-9, atol=1e-9)
@@ -355,11 +362,11 @@ def test_static_steps_refuse_what_is_not_fused():
     model = build("t5")
     with pytest.raises(ValueError, match="must hold the keys and values of fused self-attention alone"):
         generate(for_inference(model), [[1, 2]], max_new_tokens=3, step=CompiledStep(backend="eager"))
-    with pytest.raises(ValueError, match="a compiled step reads the inference form of a decoder, and not a Transf"):
+    with pytest.raises(ValueError, match="a compiled step reads an inference-optimized decoder, and not a Transf"):
         generate(model, [[1, 2]], max_new_tokens=3, step=CompiledStep(backend="eager"))
     both = {"kind": "encoder-decoder", "n_encoder_layers": 1, "position": "sinusoidal"}
     reader = for_inference(Transformer(ModelConfig.of(SIZES | both)))
-    with pytest.raises(ValueError, match="a compiled step reads .*, and not of an encoder-decoder"):
+    with pytest.raises(ValueError, match="a compiled step reads .*, and not an encoder-decoder"):
         generate(reader, [[1]], sources=[[2]], max_new_tokens=3, step=CompiledStep(backend="eager"))
 
 
@@ -375,18 +382,18 @@ model = Transformer(ModelConfig(**sizes)).double().eval()
 with torch.no_grad():
     for parameter in model.parameters():
         parameter.add_(0.3 * torch.randn_like(parameter))
-form, step, ids = for_inference(model), CompiledStep(backend="eager"), torch.randint(101, (2, 17))
-cache, found, expected, start = form.new_cache(2, 20), [], [], 0
+optimized, step, ids = for_inference(model), CompiledStep(backend="eager"), torch.randint(101, (2, 17))
+cache, found, expected, start = optimized.new_cache(2, 20), [], [], 0
 for n_tokens in (3, 1, 1, 4, 1, 1, 2, 1, 1, 2):  # one token: a static step
     part = ids[:, start : start + n_tokens]
-    found.append((step if n_tokens == 1 else next_logits)(form, part, cache))
+    found.append((step if n_tokens == 1 else next_logits)(optimized, part, cache))
     start += n_tokens
     expected.append(model(ids[:, :start])[:, -1])
 torch.testing.assert_close(torch.stack(found), torch.stack(expected), rtol=1e-9, atol=1e-9)
 assert not cache.layers[0].keys.requires_grad
 for length in range(1, 13):  # more shapes than PyTorch compiles for one piece of code
     prompts = [list(range(length))]
-    assert generate(form, prompts, max_new_tokens=4, step=step) == generate(model, prompts, max_new_tokens=4)
+    assert generate(optimized, prompts, max_new_tokens=4, step=step) == generate(model, prompts, max_new_tokens=4)
 """)
 
 
@@ -401,13 +408,13 @@ from llm_anatomy.models.inference import for_inference
 from llm_anatomy.models.transformer import Transformer
 sizes = dict(d_model=24, n_layers=2, n_heads=4, n_kv_heads=2, d_ff=36, n_vocab=101)
 model = Transformer(ModelConfig(position="rope", norm="rmsnorm", feedforward="swiglu", **sizes))
-form, step = for_inference(model), torch.compile(next_logits, dynamic=True, fullgraph=True, backend={backend!r})
-cache, other, prompt = form.new_cache(1, 600), model.new_cache(1, 600), torch.tensor([[3, 1, 4]])
+optimized, step = for_inference(model), torch.compile(next_logits, dynamic=True, fullgraph=True, backend={backend!r})
+cache, other, prompt = optimized.new_cache(1, 600), model.new_cache(1, 600), torch.tensor([[3, 1, 4]])
 with torch.inference_mode():
-    next_logits(form, prompt, cache), next_logits(model, prompt, other)
+    next_logits(optimized, prompt, cache), next_logits(model, prompt, other)
     for new in range(60):
         ids = torch.tensor([[new % 101]])
-        found, expected = step(form, ids, cache), next_logits(model, ids, other)
+        found, expected = step(optimized, ids, cache), next_logits(model, ids, other)
         if new == 1:
             n_graphs = counters["stats"]["unique_graphs"]
 torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)

@@ -89,12 +89,12 @@ def test_every_module_that_takes_part_fires_its_hooks(name):
 
 
 @pytest.mark.parametrize("name", ["gpt-2", "t5-base", "deepseek-v2", "gpt-j"])
-def test_hooks_fire_in_an_inference_form_and_in_beam_search(name):
+def test_hooks_fire_in_an_inference_optimized_model_and_in_beam_search(name):
     model = built(name)
     sources = {"sources": ids_for(model, 4)} if model.config.kind == "encoder-decoder" else {}
-    form = for_inference(model)
-    calls = counted(form)
-    generate(form, ids_for(model), max_new_tokens=2, **sources)
+    optimized = for_inference(model)
+    calls = counted(optimized)
+    generate(optimized, ids_for(model), max_new_tokens=2, **sources)
     assert calls[""] == 2 and calls["blocks.0.attention"] == calls["blocks.0.feedforward"] == 2
     calls = counted(model)
     beam_search(model, ids_for(model), max_new_tokens=2, n_beams=2, **sources)

@@ -4,14 +4,12 @@ import re
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from tqdm import tqdm
 
 from llm_anatomy.arena.outputs import Outputs
-from llm_anatomy.models.checkpoints import Checkpoint
-from llm_anatomy.models.generation import GenerativeModel, generate
 from llm_anatomy.models.loading import is_stored, load
 from llm_anatomy.models.sampling import Sampler, Temperature, greedy
 from llm_anatomy.training.data.stories import stories
@@ -29,7 +27,7 @@ def story_beginnings(n: int) -> list[str]:
     Args:
         n: number of stories.
 
-    Source: the package's own stories, seed 1; UCL-02.
+    Source: the stories of :mod:`llm_anatomy.training.data.stories`, seed 1; UCL-02.
 
     >>> story_beginnings(1)
     ['Polly was a hare who lived on a small boat. Her best friend was a cat named Theo.']
@@ -81,7 +79,11 @@ def write_outputs(
         path, temperature = _parts(model)
         sampler = Sampler(Temperature(temperature), generator=drawn) if temperature else greedy
         settings = {"max_new_tokens": max_new_tokens, "sampler": sampler, "overflow": "slide"}
-        for prompt, text in zip(prompts, _texts(path, prompts, settings), strict=True):
+        try:
+            texts = _texts(path, prompts, settings)
+        except ValueError as error:
+            raise ValueError(str(error) if path in str(error) else f"{path}: {error}") from None
+        for prompt, text in zip(prompts, texts, strict=True):
             by_prompt[prompt][name] = re.sub(r"[^\S\n]|[\x00-\x08\x0e-\x1f\x7f]", " ", text).strip()
     return Outputs(by_prompt)
 
@@ -97,19 +99,10 @@ def _parts(model: str) -> tuple[str, float]:
 
 
 def _texts(name: str, prompts: list[str], settings: dict[str, Any]) -> list[str]:
-    """What a model writes after each prompt."""
+    """What a model writes after each prompt, or answers."""
     checkpoint = load(name)
-    if not is_stored(name):
-        return [_answer(checkpoint, prompt, settings) for prompt in prompts]
-    model, tokenizer = checkpoint.model, checkpoint.tokenizer
-    if tokenizer is None or not isinstance(model, GenerativeModel):
-        raise ValueError(f"{name} does not continue a text")
-    written = generate(model, [tokenizer.encode(prompt) for prompt in prompts], **settings)
-    return [tokenizer.decode(ids).partition("\n\n")[0] for ids in written.ids]  # an empty line ends a story
-
-
-def _answer(checkpoint: Checkpoint, prompt: str, settings: dict[str, Any]) -> str:
-    model = cast(GenerativeModel, checkpoint.model)  # every family builds one
-    if checkpoint.texts.chat_template is None:
-        return "".join(checkpoint.texts.write(model, prompt, **settings))
-    return "".join(checkpoint.texts.reply(model, [{"role": "user", "content": prompt}], **settings))
+    if is_stored(name):  # an empty line ends a story
+        texts = checkpoint.generate(prompts, batch_size=len(prompts), **settings)
+        return [text.partition("\n\n")[0] for text in texts]
+    answer = checkpoint.generate if checkpoint.texts.chat_template is None else checkpoint.chat
+    return [answer(prompt, **settings) for prompt in prompts]

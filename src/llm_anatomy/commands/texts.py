@@ -13,9 +13,7 @@ import torch
 from llm_anatomy.commands.options import NAMED, add_quantize
 from llm_anatomy.models.checkpoints import storage
 from llm_anatomy.models.checkpoints.conversation import Conversation
-from llm_anatomy.models.checkpoints.texts import Texts
-from llm_anatomy.models.generation import GenerativeModel
-from llm_anatomy.models.inference import fastest_form
+from llm_anatomy.models.checkpoints.engine import Checkpoint
 from llm_anatomy.models.loading import load
 from llm_anatomy.models.sampling import LogitsProcessor, Sampler, Temperature, TopK, TopP, greedy
 
@@ -67,8 +65,8 @@ def _add_options_of_texts(
 
 
 def generate(args: argparse.Namespace) -> None:
-    model, texts, settings = _ready_to_write(args)
-    for piece in texts.write(model, args.prompt, **settings):
+    checkpoint, settings = _ready_to_write(args)
+    for piece in checkpoint.stream(args.prompt, **settings):
         print(piece, end="", flush=True)
     print()
     if sys.stderr.isatty():
@@ -76,13 +74,13 @@ def generate(args: argparse.Namespace) -> None:
 
 
 def chat(args: argparse.Namespace) -> None:
-    model, texts, settings = _ready_to_write(args)
-    if texts.chat_template is None:
+    checkpoint, settings = _ready_to_write(args)
+    if checkpoint.texts.chat_template is None:
         raise ValueError(
             f"{args.name} has no chat template, so it was not made for conversations; "
             "the command generate continues a text with it"
         )
-    conversation = Conversation(model, texts, system=args.system, **settings)
+    conversation = checkpoint.conversation(system=args.system, **settings)
     interactive = sys.stdin.isatty()
     for line in _typed_lines() if interactive else sys.stdin:
         message = line.strip()
@@ -155,8 +153,8 @@ class _Timed:
         return f"{number}, {(len(times) - 1) / (times[-1] - times[0]):,.1f} tokens per second"
 
 
-def _ready_to_write(args: argparse.Namespace) -> tuple[GenerativeModel, Texts, dict[str, Any]]:
-    """Check the options for generated texts, load the model, and return it with its texts and the settings for both."""
+def _ready_to_write(args: argparse.Namespace) -> tuple[Checkpoint, dict[str, Any]]:
+    """Check the options for generated texts, load the model, and return it with the settings."""
     if args.seed is not None and not 0 <= args.seed < 2**63:
         raise ValueError(f"seed={args.seed} must be from 0 to below 2**63")
     if args.max_new_tokens < 1:
@@ -164,17 +162,12 @@ def _ready_to_write(args: argparse.Namespace) -> tuple[GenerativeModel, Texts, d
     processors: list[LogitsProcessor] = [Temperature(args.temperature)]
     processors += [TopK(args.top_k)] if args.top_k is not None else []
     processors += [TopP(args.top_p)] if args.top_p is not None else []
-    checkpoint = load(args.name, dtype=args.dtype, device=args.device)
-    model = fastest_form(checkpoint.model, quantize=args.quantize)
+    checkpoint = load(args.name, dtype=args.dtype, device=args.device).for_inference(quantize=args.quantize)
     generator = torch.Generator(args.device)
     generator = generator.manual_seed(generator.seed() if args.seed is None else args.seed)
-    return (
-        model,
-        checkpoint.texts,
-        {
-            "max_new_tokens": args.max_new_tokens,
-            "sampler": _Timed(greedy if args.temperature == 0 else Sampler(*processors, generator=generator)),
-            "overflow": args.overflow,
-            "allowed_special": "all" if "all" in args.allowed_special else args.allowed_special,
-        },
-    )
+    return checkpoint, {
+        "max_new_tokens": args.max_new_tokens,
+        "sampler": _Timed(greedy if args.temperature == 0 else Sampler(*processors, generator=generator)),
+        "overflow": args.overflow,
+        "allowed_special": "all" if "all" in args.allowed_special else args.allowed_special,
+    }

@@ -2,20 +2,20 @@
 
 import os
 import threading
-from collections.abc import Collection, Generator, Sequence
-from typing import Any, cast
+from collections.abc import Collection, Generator, Iterator, Sequence
+from typing import Any
 
 import torch
 
-from llm_anatomy.data_generation.generators import Completion, FinishReason
+from llm_anatomy.data_generation.generators import Completion
 from llm_anatomy.deprecation import renamed_arguments
 from llm_anatomy.models.checkpoints.texts import Texts
-from llm_anatomy.models.generation import GenerativeModel, generate, stream
-from llm_anatomy.models.inference import fastest_form
+from llm_anatomy.models.checkpoints.writing import UNFINISHED, Written, in_batches, in_pieces
+from llm_anatomy.models.generation import GenerativeModel, Step, stream
 from llm_anatomy.models.loading import load
 from llm_anatomy.models.sampling import Sampler, Temperature, TopP, greedy
 
-UNFINISHED = "\N{REPLACEMENT CHARACTER}"
+__all__ = ["UNFINISHED", "LocalModel"]
 
 
 class LocalModel:
@@ -61,12 +61,12 @@ class LocalModel:
         Args:
             name_or_path: as for :func:`~llm_anatomy.models.loading.load`.
             quantize: None, ``"bfloat16"``, ``"int8"`` or ``"int4"``, as for
-                :func:`~llm_anatomy.models.inference.for_inference`; the inference form of the model is used if it has
-                one.
+                :func:`~llm_anatomy.models.inference.for_inference`; the inference-optimized model is used if
+                there is one.
             settings: of ``load``, such as ``dtype`` and ``device``.
         """
-        checkpoint = load(name_or_path, **settings)
-        return cls(fastest_form(checkpoint.model, quantize=quantize), checkpoint.texts)
+        checkpoint = load(name_or_path, **settings).for_inference(quantize=quantize)
+        return cls(checkpoint._generative, checkpoint.texts)
 
     def complete(
         self,
@@ -83,33 +83,23 @@ class LocalModel:
         completions, as long as the batch size is the same.
         """
         encoded = [self._checked(self.encode(prompt)) for prompt in prompts]
-        sampler = self._sampler(temperature, top_p, seed)
-        completions = list[Completion]()
-        for begin in range(0, len(encoded), self.batch_size):
-            batch = encoded[begin : begin + self.batch_size]
-            with self._lock:
-                found = generate(
-                    self.model,
-                    batch,
-                    max_new_tokens=max_tokens,
-                    sampler=sampler,
-                    stop_token_ids=self.texts.stop,
-                    stop_strings=tuple(stop),
-                    decode=self._tokenizer.decode,
-                    overflow="stop",
-                )
-            for known, ids, why in zip(batch, found.ids, found.finish_reason, strict=True):
-                text, _ = _cut(self._text(known, ids, self.texts.stop), stop)
-                reason = "length" if why == "length" else "stop"
-                completions.append(Completion(text, len(known), len(ids), reason))
-        return completions
+        found = in_batches(
+            self.model,
+            self._tokenizer,
+            encoded,
+            batch_size=self.batch_size,
+            max_new_tokens=max_tokens,
+            sampler=self._sampler(temperature, top_p, seed),
+            stop_token_ids=self.texts.stop,
+            stop_strings=stop,
+            overflow="stop",
+        )
+        with self._lock:
+            return [_completion(len(encoded[i]), written) for i, written in found]
 
     def encode(self, prompt: str) -> list[int]:
         """Return the ids of a prompt, with those that the model expects before a text."""
-        ids = self.texts.encode(prompt, whole=False)
-        if not ids:
-            raise ValueError(f"{prompt=} has no tokens; it must have one")
-        return ids
+        return self.texts.encode_prompt(prompt)
 
     def pieces(
         self,
@@ -134,16 +124,20 @@ class LocalModel:
             stop_token_ids: further tokens that end the completion.
             skipped_token_ids: tokens that are left out of the text.
         """
-        ends = {*self.texts.stop, *stop_token_ids}
         steps = stream(
             self.model,
             [self._checked(ids)],
             max_new_tokens=max_tokens,
             sampler=self._sampler(temperature, top_p, seed),
-            stop_token_ids=ends,
+            stop_token_ids={*self.texts.stop, *stop_token_ids},
             overflow="stop",
         )
-        return self._pieces(steps, list(ids), stop, ends, skipped_token_ids)
+        return self._completed(steps, list(ids), stop, skipped_token_ids)
+
+    def _completed(self, steps, ids: list[int], stop, skipped) -> Generator[str, None, Completion]:
+        steps = self._in_turns(steps)
+        written = yield from in_pieces(steps, self._tokenizer, ids, skipped=skipped, stop_strings=stop)
+        return _completion(len(ids), written)
 
     def _checked(self, ids: Sequence[int]) -> list[int]:
         n_ctx = self.model.config.n_ctx
@@ -151,32 +145,13 @@ class LocalModel:
             raise ValueError(f"a prompt has {len(ids)} tokens; the context of the model has {n_ctx}")
         return list(ids)
 
-    def _pieces(self, steps, known, stop, ends, skipped) -> Generator[str, None, Completion]:
-        new, text, n_written, reason = list[int](), "", 0, cast(FinishReason, "length")
+    def _in_turns(self, steps: Iterator[Step]) -> Iterator[Step]:
         while True:
             with self._lock:
                 step = next(steps, None)
             if step is None:
-                break
-            new.append(step.ids[0])
-            text, is_cut = _cut(self._text(known, new, ends, skipped), stop)
-            if is_cut or step.finish_reason[0] == "stop_token":
-                reason = "stop"
-                break
-            n_sure = len(text.rstrip(UNFINISHED)) - _n_held_back(text, stop)
-            if n_sure > n_written:
-                yield text[n_written:n_sure]
-                n_written = n_sure
-        if len(text) > n_written:
-            yield text[n_written:]
-        return Completion(text, len(known), len(new), reason)
-
-    def _text(self, known: list[int], new: list[int], ends: Collection[int], skipped: Collection[int] = ()) -> str:
-        """The text that new ids add to that of known ones, without the token that ends it."""
-        new = new[:-1] if new[-1] in ends else new
-        n_vocab = self._tokenizer.n_vocab  # embeddings may have more rows
-        new = [i for i in new if i < n_vocab and i not in skipped]
-        return self._tokenizer.decode([*known, *new])[len(self._tokenizer.decode(known)) :]
+                return
+            yield step
 
     def _sampler(self, temperature: float, top_p: float, seed: int | None):
         if temperature == 0:
@@ -186,13 +161,6 @@ class LocalModel:
         return Sampler(Temperature(temperature), TopP(top_p), generator=generator)
 
 
-def _cut(text: str, stop: Sequence[str]) -> tuple[str, bool]:
-    """The text before the first stop sequence, and whether there is one."""
-    ends = [text.index(sequence) for sequence in stop if sequence in text]
-    return (text[: min(ends)], True) if ends else (text, False)
-
-
-def _n_held_back(text: str, stop: Sequence[str]) -> int:
-    """How many characters at the end of the text may be the beginning of a stop sequence."""
-    lengths = (n for sequence in stop for n in range(min(len(sequence), len(text)), 0, -1) if text[-n:] == sequence[:n])
-    return max(lengths, default=0)
+def _completion(n_prompt_tokens: int, written: Written) -> Completion:
+    reason = "length" if written.finish_reason == "length" else "stop"
+    return Completion(written.text, n_prompt_tokens, len(written.ids), reason)

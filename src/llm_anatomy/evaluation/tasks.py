@@ -123,7 +123,7 @@ Item = Question | Prompt | Passage
 class Task(Protocol):
     """What :func:`~llm_anatomy.evaluation.evaluate.evaluate` needs of a task.
 
-    Source: the interface of this package's evaluations; GT-09.
+    Source: this project's interface for evaluations; GT-09.
 
     >>> task: Task = MultipleChoice("lakes", [])
     >>> task.name

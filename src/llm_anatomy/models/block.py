@@ -145,6 +145,9 @@ class Block(nn.Module):
                 ``encoder_output``.
             cross_attention_cache: keys and values of cross-attention.
             return_weights: whether the record holds the weights of attention.
+
+        Raises:
+            ValueError: for an ``encoder_output`` if the block has no cross-attention.
         """
         if position_context is None:
             position_context = context_of_new_tokens(x.shape[1], cache=cache, device=x.device)
@@ -220,7 +223,11 @@ class ParallelBlock(nn.Module):
         cache: KVCache | None = None,
         return_weights: bool = False,
     ) -> tuple[Float[Tensor, "batch tokens d_model"], BlockRecord]:
-        """Return the hidden states after this block, and its record; the arguments are those of :class:`Block`."""
+        """Return the hidden states after this block, and its record.
+
+        Args:
+            x, mask, position_context, cache, return_weights: as in :meth:`Block.forward`.
+        """
         if position_context is None:
             position_context = context_of_new_tokens(x.shape[1], cache=cache, device=x.device)
         normed = self.attention_norm(x)

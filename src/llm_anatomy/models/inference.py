@@ -1,9 +1,10 @@
-r"""The inference form of a model: the same function, laid out for decoding.
+r"""Inference-optimized models: the same function as a model computes, laid out for decoding.
 
 The classes of ``models.transformer`` keep apart what a reader wants to see apart. A step of decoding reads one row for
-each sequence, and spends its time on reading weights and on starting operations. The inference form has fewer of both:
-queries, keys and values come from one product, RoPE is one complex product in place, norms take fewer operations, the
-tables of positions are made once for a cache, and weights lie in memory as they are read fastest, or in fewer bits.
+each sequence, and spends its time on reading weights and on starting operations. An inference-optimized model has
+fewer of both: queries, keys and values come from one product, RoPE is one complex product in place, norms take fewer
+operations, the tables of positions are made once for a cache, and weights lie in memory as they are read fastest, or in
+fewer bits.
 
 .. math:: t_\mathrm{step} \geq \frac{\text{bytes of the weights}}{\text{bandwidth}}
 
@@ -22,7 +23,7 @@ from einops import rearrange
 from torch import nn
 
 from llm_anatomy.config import ModelConfig
-from llm_anatomy.deprecation import renamed_arguments, renamed_attribute
+from llm_anatomy.deprecation import renamed_arguments, renamed_attribute, renamed_function
 from llm_anatomy.layers._checks import _check_ids
 from llm_anatomy.layers._precision import _wide
 from llm_anatomy.layers.attention import SelfAttention
@@ -51,10 +52,10 @@ def for_inference(
     """Optimize a model for inference, so that :func:`~llm_anatomy.models.generation.stream`, ``generate`` and
     ``beam_search`` work as with the model itself.
 
-    The form has copies of the weights that it lays out anew, and shares the others with the model: together they take
-    up to twice the memory. On a CPU, matrices in float32 may take three times: those with less than a million weights,
-    or on a CPU of Intel those with more, unless ``prepack=False``. Let the model go if you do not need it. If you
-    change, convert or move the model, make the form anew; to save weights, save the model.
+    The optimized model has copies of the weights that it lays out anew, and shares the others with the model: together
+    they take up to twice the memory. On a CPU, matrices in float32 may take three times: those with less than a million
+    weights, or on a CPU of Intel those with more, unless ``prepack=False``. Let the model go if you do not need it. If
+    you change, convert or move the model, optimize it again; to save weights, save the model.
     Attention whose scores are changed (softcapping, T5's and other biases but ALiBi), latent attention, mixtures of
     experts and cross-attention are those of the model, with their own caches.
 
@@ -66,10 +67,10 @@ def for_inference(
             (:func:`~llm_anatomy.layers.packed_linear.pack`), and so do experts.
         chunk: number of tokens that a prefill reads at once, at least 1; it bounds the memory of a long prompt.
         prepack: whether matrices on a CPU may be stored in the layout of PyTorch's oneDNN kernel, which
-            ``torch.compile`` cannot read; False for a form that will be compiled there.
+            ``torch.compile`` cannot read; False if the optimized model will be compiled there.
 
     Raises:
-        ValueError: for a model that has no such form (see :func:`no_inference_form`); for a ``quantize`` that is
+        ValueError: for a model that cannot be optimized (see :func:`inference_obstacle`); for a ``quantize`` that is
             not allowed, needs another device, or fits none of the matrices; for a chunk that is no number from 1.
 
     Source: Pope et al. (2022), "Efficiently scaling Transformer inference", sections 2 and 3; CMU-10.
@@ -82,19 +83,19 @@ def for_inference(
     >>> generate(fast, prompts, max_new_tokens=4).ids == generate(model, prompts, max_new_tokens=4).ids
     True
     """
-    if reason := no_inference_form(model):
-        raise ValueError(f"this model has no inference form: {reason}")
+    if reason := inference_obstacle(model):
+        raise ValueError(f"this model cannot be optimized for inference: {reason}")
     if not isinstance(chunk, int) or chunk < 1:
         raise ValueError(f"{chunk=} must be a number without fraction, at least 1")
-    form = InferenceTransformer(cast(Transformer, model), quantize=quantize, chunk=chunk, prepack=prepack)
-    packed = [module for module in form.modules() if isinstance(module, PackedLinear | Int8Linear | Int4Linear)]
+    optimized = InferenceTransformer(cast(Transformer, model), quantize=quantize, chunk=chunk, prepack=prepack)
+    packed = [module for module in optimized.modules() if isinstance(module, PackedLinear | Int8Linear | Int4Linear)]
     if quantize is not None and all(type(module) is PackedLinear for module in packed):
         raise ValueError(f"{quantize=} fits no matrix of this model: they need a multiple of {GROUP} columns")
-    return form
+    return optimized
 
 
-def no_inference_form(model: nn.Module) -> str | None:
-    """Say why a model has no inference form; None if it has one.
+def inference_obstacle(model: nn.Module) -> str | None:
+    """Say why a model cannot be optimized for inference; None if it can.
 
     Args:
         model: any model.
@@ -102,12 +103,12 @@ def no_inference_form(model: nn.Module) -> str | None:
     Source: Pope et al. (2022), section 2.
 
     >>> sizes = dict(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5)
-    >>> no_inference_form(Transformer(ModelConfig(**sizes)))
-    >>> no_inference_form(Transformer(ModelConfig(kind="encoder", **sizes)))
+    >>> inference_obstacle(Transformer(ModelConfig(**sizes)))
+    >>> inference_obstacle(Transformer(ModelConfig(kind="encoder", **sizes)))
     "kind='encoder' must be 'decoder' or 'encoder-decoder', since an encoder generates nothing"
     """
     if isinstance(model, InferenceTransformer):
-        return "it is one already"
+        return "it is optimized already"
     if not isinstance(model, Transformer):
         return f"an object of class {type(model).__name__} is not a Transformer"
     if model.config.kind == "encoder":
@@ -119,32 +120,38 @@ def no_inference_form(model: nn.Module) -> str | None:
 
 
 @renamed_arguments(weights="quantize")
-def fastest_form(model: nn.Module, *, quantize: str | None = None) -> Any:
-    """The inference-optimized model of a model; the model itself, if it has none and keeps its weights as they are.
+def fastest_inference_model(model: nn.Module, *, quantize: str | None = None) -> Any:
+    """Optimize a model for inference if that is possible, and return it as it is if not.
 
     Args:
         model: any model.
         quantize: as in :func:`for_inference`.
 
     Raises:
-        ValueError: for a ``quantize`` that the model cannot have.
+        ValueError: for a ``quantize`` that the model cannot have, which is any but None if it cannot be optimized.
 
     Source: Pope et al. (2022), section 2.
 
     >>> sizes = dict(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5)
     >>> encoder = Transformer(ModelConfig(kind="encoder", **sizes))
-    >>> type(fastest_form(Transformer(ModelConfig(**sizes)))).__name__, fastest_form(encoder) is encoder
-    ('InferenceTransformer', True)
+    >>> type(fastest_inference_model(Transformer(ModelConfig(**sizes)))).__name__
+    'InferenceTransformer'
+    >>> fastest_inference_model(encoder) is encoder
+    True
     """
-    if reason := no_inference_form(model):
+    if reason := inference_obstacle(model):
         if quantize is not None:
-            raise ValueError(f"{quantize=} must be left out for a model that has no inference form: {reason}")
+            raise ValueError(f"{quantize=} must be left out for a model that cannot be optimized: {reason}")
         return model
     return for_inference(model, quantize=quantize)
 
 
+no_inference_form = renamed_function("no_inference_form", inference_obstacle)
+fastest_form = renamed_function("fastest_form", fastest_inference_model)
+
+
 class InferenceCache:
-    """What the inference form keeps of the tokens that it has read.
+    """What an inference-optimized model keeps of the tokens that it has read.
 
     A layer with a window whose attention is fused keeps all tokens, and attends to the last ones.
 
@@ -375,7 +382,7 @@ class FusedSelfAttention(nn.Module):
 
     @staticmethod
     def fits(attention: nn.Module) -> bool:
-        """Whether an attention layer has a fused form."""
+        """Whether an attention layer can be fused."""
         return (
             type(attention) is SelfAttention
             and type(attention.position) in (PositionScheme, HalfSplitRotary, InterleavedRotary, ALiBi)
@@ -562,7 +569,7 @@ class CompiledStep:
             such.
 
     Raises:
-        ValueError: in a step, if the model is not the inference form of a decoder, has attention that is not fused, or
+        ValueError: in a step, if the model is not an inference-optimized decoder, has attention that is not fused, or
             has weights that are packed for a CPU.
 
     Source: the documentation of PyTorch, ``torch.compile`` and "CUDAGraph Trees"; Pope et al. (2022), section 2.
@@ -589,11 +596,11 @@ class CompiledStep:
     ) -> Float[Tensor, "batch n_vocab"]:
         """Read one token of each row, and compute the logits of the next; the parameter of generation for steps."""
         if not (isinstance(model, InferenceTransformer) and isinstance(cache, InferenceCache)):
-            raise ValueError(f"a compiled step reads the inference form of a decoder, and not a {type(model).__name__}")
+            raise ValueError(f"a compiled step reads an inference-optimized decoder, and not a {type(model).__name__}")
         if source is not None:
-            raise ValueError("a compiled step reads the inference form of a decoder, and not of an encoder-decoder")
+            raise ValueError("a compiled step reads an inference-optimized decoder, and not an encoder-decoder")
         if model.is_packed:
-            raise ValueError("a compiled step cannot read packed weights; make the form with prepack=False")
+            raise ValueError("a compiled step cannot read packed weights; optimize the model with prepack=False")
         if cache.length == cache.n_slots:
             raise ValueError(f"{cache.length + 1} tokens do not fit into a cache of {cache.n_slots} slots")
         cache.make_static()
@@ -614,7 +621,7 @@ def _static_step(model: "InferenceTransformer", ids: Tensor, cache: InferenceCac
 
 
 class InferenceTransformer(nn.Module):
-    """The inference form of a :class:`~llm_anatomy.models.transformer.Transformer`; :func:`for_inference` makes it.
+    """A :class:`~llm_anatomy.models.transformer.Transformer` optimized for inference; :func:`for_inference` makes it.
 
     Args:
         model: a decoder or an encoder-decoder.
@@ -679,10 +686,6 @@ class InferenceTransformer(nn.Module):
         """Compute the logits of the token that follows each token; the arguments are those of ``Transformer``."""
         self._check_source(source)
         source = self.encode(source) if isinstance(source, Tensor) else source
-        if cache is None:
-            _check_ids(ids)
-            n_source = None if source is None else source.hidden_states.shape[1]
-            cache = self.new_cache(len(ids), ids.shape[1], n_source)
         x, _ = self.hidden_states(ids, attention_mask=attention_mask, source=source, cache=cache)
         return self.logits(_last_tokens(x, logits_to_keep))
 
@@ -698,12 +701,15 @@ class InferenceTransformer(nn.Module):
         *,
         attention_mask: Bool[Tensor, "batch tokens"] | None = None,
         source: EncoderOutput | None = None,
-        cache: InferenceCache,
+        cache: InferenceCache | None = None,
     ) -> tuple[Float[Tensor, "batch tokens d_model"], list]:
         """Read tokens into a cache, ``chunk`` at a time; the first result is the hidden states after the final norm,
         and the second, for the records of the model, is empty."""
         _check_ids(ids, attention_mask=attention_mask)
         self._check_source(source)
+        if cache is None:
+            n_source = None if source is None else source.hidden_states.shape[1]
+            cache = self.new_cache(len(ids), ids.shape[1], n_source)
         if len(ids) != len(cache.positions):
             raise ValueError(f"ids have {len(ids)} rows, and the cache has {len(cache.positions)}; they must be equal")
         if ids.shape[1] <= self.chunk:
@@ -722,7 +728,9 @@ class InferenceTransformer(nn.Module):
         return self.softcapping(self.unembedding(x if self.logit_scale == 1 else x * self.logit_scale))
 
     def _apply(self, fn, recurse=True):
-        raise ValueError("an inference form keeps its dtype and device: convert or move the model, and make it anew")
+        raise ValueError(
+            "an inference-optimized model keeps its dtype and device: convert or move the model, and optimize it again"
+        )
 
     def _check_source(self, source: EncoderOutput | Tensor | None) -> None:
         if (source is None) != (self.model.encoder is None):

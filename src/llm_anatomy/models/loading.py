@@ -14,6 +14,7 @@ from llm_anatomy.models.checkpoints import description
 from llm_anatomy.models.checkpoints.chat import ChatTemplate
 from llm_anatomy.models.checkpoints.engine import Checkpoint, _device, _dtype
 from llm_anatomy.models.checkpoints.engine import load as load_checkpoint
+from llm_anatomy.models.checkpoints.family import LanguageModel
 from llm_anatomy.models.checkpoints.texts import Texts
 from llm_anatomy.models.stored import FOLDER, SUFFIX, shipped, stored
 
@@ -115,6 +116,7 @@ def describe(name_or_path: str | os.PathLike[str]) -> dict[str, Any]:
     path = Path(name_or_path)
     path = path if path.suffix == SUFFIX else Path(str(FOLDER / f"{name_or_path}{SUFFIX}"))
     checkpoint = load(name_or_path)
+    assert isinstance(checkpoint.model, LanguageModel)
     kinds = Counter[str]()
     for parameter in checkpoint.model.parameters():
         kinds["I8" if parameter.ndim == 2 else "F32"] += math.prod(parameter.shape)

@@ -51,6 +51,12 @@ class RepetitionPenalty:
     def __call__(
         self, logits: Float[Tensor, "batch n_vocab"], seen: Bool[Tensor, "batch n_vocab"]
     ) -> Float[Tensor, "batch n_vocab"]:
+        """Return the new logits.
+
+        Args:
+            logits: a score for each token of the vocabulary.
+            seen: which tokens the text of each row contains.
+        """
         less_likely = torch.where(logits > 0, logits / self.penalty, logits * self.penalty)
         return torch.where(seen, less_likely, logits)
 
@@ -83,6 +89,12 @@ class Temperature:
     def __call__(
         self, logits: Float[Tensor, "batch n_vocab"], seen: Bool[Tensor, "batch n_vocab"] | None = None
     ) -> Float[Tensor, "batch n_vocab"]:
+        """Return the new logits.
+
+        Args:
+            logits: a score for each token of the vocabulary.
+            seen: is not used.
+        """
         if self.temperature == 0:
             return torch.zeros_like(logits).masked_fill(logits < logits.amax(-1, keepdim=True), -math.inf)
         return logits / self.temperature
@@ -115,6 +127,12 @@ class TopK:
     def __call__(
         self, logits: Float[Tensor, "batch n_vocab"], seen: Bool[Tensor, "batch n_vocab"] | None = None
     ) -> Float[Tensor, "batch n_vocab"]:
+        """Return the new logits, -inf for tokens that are removed.
+
+        Args:
+            logits: a score for each token of the vocabulary.
+            seen: is not used.
+        """
         last = logits.topk(min(self.k, logits.shape[-1]))[0][:, -1:]  # (batch, 1)
         return logits.masked_fill(logits < last, -math.inf)
 
@@ -150,6 +168,12 @@ class TopP:
     def __call__(
         self, logits: Float[Tensor, "batch n_vocab"], seen: Bool[Tensor, "batch n_vocab"] | None = None
     ) -> Float[Tensor, "batch n_vocab"]:
+        """Return the new logits, -inf for tokens that are removed.
+
+        Args:
+            logits: a score for each token of the vocabulary.
+            seen: is not used.
+        """
         if self.p == 1:  # a sum may pass 1 by rounding
             return logits
         sorted_logits, order = logits.float().sort(descending=True, stable=True)
@@ -186,6 +210,12 @@ class MinP:
     def __call__(
         self, logits: Float[Tensor, "batch n_vocab"], seen: Bool[Tensor, "batch n_vocab"] | None = None
     ) -> Float[Tensor, "batch n_vocab"]:
+        """Return the new logits, -inf for tokens that are removed.
+
+        Args:
+            logits: a score for each token of the vocabulary.
+            seen: is not used.
+        """
         return logits.masked_fill(logits < logits.amax(-1, keepdim=True) + math.log(self.p), -math.inf)
 
 
@@ -239,6 +269,12 @@ class Sampler:
     def __call__(
         self, logits: Float[Tensor, "batch n_vocab"], seen: Bool[Tensor, "batch n_vocab"]
     ) -> Int[Tensor, "batch"]:
+        """Sample the id of one token for each row.
+
+        Args:
+            logits: a score for each token of the vocabulary.
+            seen: which tokens the text of each row contains, for the processors.
+        """
         logits = logits.float()
         for process in self.logits_processors:
             logits = process(logits, seen)

@@ -190,7 +190,14 @@ class Transformer(nn.Module):
         )
 
     def logits(self, x: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens n_vocab"]:
-        """Compute a score for every token of the vocabulary from the hidden states after the last block."""
+        """Compute a score for every token of the vocabulary from the hidden states after the last block.
+
+        Args:
+            x: the hidden states, as :meth:`hidden_states` returns them.
+
+        Raises:
+            ValueError: for a model without an unembedding.
+        """
         if self.unembedding is None:
             raise ValueError("unembedding=False: this model has hidden states and no logits")
         return self.unembedding(self.token_head(x))
@@ -198,7 +205,15 @@ class Transformer(nn.Module):
     def encode(
         self, ids: Int[Tensor, "batch source"], attention_mask: Bool[Tensor, "batch source"] | None = None
     ) -> EncoderOutput:
-        """Run the encoder on a source, once for any number of calls of the decoder."""
+        """Run the encoder on a source, once for any number of calls of the decoder.
+
+        Args:
+            ids: the token ids of the source.
+            attention_mask: boolean, as wide as ``ids``: True for a token, False for padding; by default there is none.
+
+        Raises:
+            ValueError: for a model that is no encoder-decoder, or a source that is longer than ``n_ctx``.
+        """
         if self.encoder is None:
             raise ValueError(f"kind={self.config.kind!r} has no encoder for a source; it must be 'encoder-decoder'")
         _check_ids(ids, attention_mask=attention_mask)
@@ -216,6 +231,10 @@ class Transformer(nn.Module):
             batch: number of sequences.
             n_slots: number of tokens that it can hold; a layer with a window keeps no more than its window.
             n_source: number of tokens of the source, for an encoder-decoder.
+
+        Raises:
+            ValueError: for more slots than ``n_ctx``; if ``n_source`` is missing, or given to another model than an
+                encoder-decoder.
         """
         self._check_length(n_slots)
         if (self.encoder is None) != (n_source is None):

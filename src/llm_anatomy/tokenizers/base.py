@@ -135,6 +135,11 @@ class Tokenizer(ABC):
         """The id of each token that is found before the text is cut, whether it is special or may be typed (a copy)."""
         return self.special_tokens
 
+    @property
+    def byte_fallback_ids(self) -> frozenset[int]:
+        """The ids of bytes whose text changes if a later byte does not fit to them: then all of the run is replaced."""
+        return frozenset()
+
     @abstractmethod
     def encode(self, text: str, *, allowed_special: AllowedSpecial = ()) -> list[int]:
         """Encode a text as token ids.
@@ -149,19 +154,37 @@ class Tokenizer(ABC):
         """
 
     def encode_batch(self, texts: Iterable[str], *, allowed_special: AllowedSpecial = ()) -> list[list[int]]:
-        """Encode each text as a list of token ids."""
+        """Encode each text as a list of token ids.
+
+        Args:
+            texts: any strings.
+            allowed_special: as in :meth:`encode`.
+
+        Raises:
+            ValueError: if a text contains a special token that is not allowed, or ``texts`` is one string.
+        """
         return [self.encode(text, allowed_special=allowed_special) for text in check_texts(texts)]
 
     def encode_iterable(self, chunks: Iterable[str], *, allowed_special: AllowedSpecial = ()) -> Iterator[int]:
         """Encode a text that arrives in chunks, and yield the same ids as ``encode("".join(chunks))`` would return.
 
         Memory holds the whole text, unless a subclass knows where it may be cut.
+
+        Args:
+            chunks: the parts of the text, in their order.
+            allowed_special: as in :meth:`encode`.
+
+        Raises:
+            ValueError: if the text contains a special token that is not allowed, or ``chunks`` is one string.
         """
         return iter(self.encode("".join(check_texts(chunks)), allowed_special=allowed_special))
 
     @abstractmethod
     def decode_bytes(self, ids: Iterable[int]) -> bytes:
         """The bytes of a text: those of its tokens, without a prefix that encoding has added.
+
+        Args:
+            ids: token ids.
 
         Raises:
             ValueError: if an id is not in the vocabulary.
@@ -187,6 +210,9 @@ class Tokenizer(ABC):
         A file with the name ``tokenizer.json`` has the format of Hugging Face's tokenizers, whose library then gives
         the same ids and texts.
 
+        Args:
+            path: of the file.
+
         Raises:
             ValueError: if that format cannot represent the tokenizer; the message says why.
         """
@@ -195,6 +221,9 @@ class Tokenizer(ABC):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Tokenizer":
         """Load a tokenizer from a file of either format; ``Tokenizer.load`` loads any class.
+
+        Args:
+            path: of the file.
 
         Raises:
             ValueError: if the file is malformed or inconsistent; the message names the file and the line or key.
@@ -304,6 +333,12 @@ class PieceTokenizer(Tokenizer):
         Memory holds only the end of the text, where the pieces may still change (see ``PreTokenizer.stable_pieces``):
         at most the longest piece and a block. The exceptions, where memory holds the whole text, are a normalizer and a
         pre-tokenizer without stable pieces (``NoSplit``, or a pattern whose ``look_ahead`` is not known).
+
+        Args:
+            chunks, allowed_special: as in :meth:`Tokenizer.encode_iterable`.
+
+        Raises:
+            ValueError: as there.
         """
         return self._stream(check_texts(chunks), self._allowed(allowed_special))
 

@@ -179,6 +179,12 @@ class HuggingFaceTokenizer(Tokenizer):
             vocabulary[i] = as_bytes(token.content)
         return vocabulary
 
+    @cached_property
+    def byte_fallback_ids(self) -> frozenset[int]:
+        vocab, steps = self._library.get_vocab(), self._steps_of_decoder()
+        names = BYTE_NAMES if any(step["type"] == "ByteFallback" for step in steps) else ()
+        return frozenset(vocab[name] for name in names if name in vocab)
+
     def _steps_of_decoder(self) -> list[dict]:
         decoder = self._library.decoder
         if decoder is None:

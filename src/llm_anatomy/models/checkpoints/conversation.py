@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from llm_anatomy.models.checkpoints.chat import Message
 from llm_anatomy.models.checkpoints.texts import Texts
+from llm_anatomy.models.checkpoints.writing import Written
 from llm_anatomy.models.generation import FinishReason, GenerativeModel
 
 
@@ -91,14 +92,14 @@ class Conversation:
         self.messages, self.n_left_out = messages, n_left_out
         return self._answer(pieces)
 
-    def _answer(self, pieces: Generator[str, None, FinishReason]) -> Generator[str, None, None]:
+    def _answer(self, pieces: Generator[str, None, Written]) -> Generator[str, None, None]:
         answer, self.finish_reason = [], None
         try:
             while True:
                 answer.append(next(pieces))
                 yield answer[-1]
         except StopIteration as end:
-            self.finish_reason = end.value
+            self.finish_reason = end.value.finish_reason
         finally:
             self.messages = [*self.messages, {"role": "assistant", "content": self._ordinary("".join(answer))}]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import torch
 from torch import nn
@@ -18,6 +18,7 @@ from llm_anatomy.deprecation import renamed_arguments, renamed_attribute
 from llm_anatomy.files import Record, first_line, replace_folder, write_atomically
 from llm_anatomy.models.checkpoints import own_format, pooling, storage, texts
 from llm_anatomy.models.checkpoints.chat import Message
+from llm_anatomy.models.checkpoints.conversation import Conversation
 from llm_anatomy.models.checkpoints.families import families
 from llm_anatomy.models.checkpoints.family import DERIVED, Family, LanguageModel, is_bare
 from llm_anatomy.models.checkpoints.fields import Must
@@ -26,9 +27,12 @@ from llm_anatomy.models.checkpoints.gguf_texts import read_gguf_texts
 from llm_anatomy.models.checkpoints.hub import FILES, locate
 from llm_anatomy.models.checkpoints.pooling import Pooling, read_pooling
 from llm_anatomy.models.checkpoints.rules import Move, matches, moves
+from llm_anatomy.models.checkpoints.scoring import Likelihood, TextModel
 from llm_anatomy.models.checkpoints.storage import Header
 from llm_anatomy.models.checkpoints.texts import Texts
+from llm_anatomy.models.checkpoints.writing import in_batches
 from llm_anatomy.models.generation import GenerativeModel
+from llm_anatomy.models.inference import InferenceTransformer, fastest_inference_model
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.shapes import Float, Tensor
 from llm_anatomy.tokenizers.base import Tokenizer
@@ -42,7 +46,7 @@ class Checkpoint:
     """A model with everything that came with its weights.
 
     Args:
-        model: ready to run; in evaluation mode.
+        model: ready to run; in evaluation mode. It may be optimized for inference, and cannot be saved then.
         family: name of the family whose layout it has; ``"llm_anatomy"`` is our own, which every model fits.
         texts: its tokenizer and its special tokens.
         extra_config: fields of its ``config.json`` that do not affect the model; they are written when it is saved.
@@ -58,7 +62,7 @@ class Checkpoint:
     8
     """
 
-    model: LanguageModel
+    model: LanguageModel | InferenceTransformer
     family: str = own_format.FAMILY.name
     texts: Texts = Texts(note="there is no tokenizer beside the weights")
     extra_config: dict = field(default_factory=dict)
@@ -105,14 +109,40 @@ class Checkpoint:
         settings = {"overflow": "stop", "max_new_tokens": max_new_tokens} | settings
         return self.texts.write(self._generative, prompt, **settings)
 
-    def generate(self, prompt: str, *, max_new_tokens: int = 50, **settings: Any) -> str:
-        """Generate the continuation of a text; see :meth:`stream` for arguments and errors.
+    @overload
+    def generate(self, prompt: str, *, max_new_tokens: int = 50, batch_size: int = 32, **settings: Any) -> str: ...
+    @overload
+    def generate(
+        self, prompt: Sequence[str], *, max_new_tokens: int = 50, batch_size: int = 32, **settings: Any
+    ) -> list[str]: ...
+    def generate(
+        self, prompt: str | Sequence[str], *, max_new_tokens: int = 50, batch_size: int = 32, **settings: Any
+    ) -> str | list[str]:
+        """Generate the continuation of a text, or of each of several texts.
+
+        Args:
+            prompt: any text, or a list of texts.
+            max_new_tokens, settings: as for :meth:`stream`.
+            batch_size: the most texts of a list that are continued at once; an encoder-decoder reads one at a time.
+
+        Raises:
+            ValueError: as :meth:`stream` does.
 
         >>> from llm_anatomy.models.loading import load
         >>> load("story_rope").generate("One day, the", max_new_tokens=5)
         ' gardener gave'
         """
-        return "".join(self.stream(prompt, max_new_tokens=max_new_tokens, **settings))
+        if isinstance(prompt, str):
+            return "".join(self.stream(prompt, max_new_tokens=max_new_tokens, **settings))
+        if batch_size < 1:
+            raise ValueError(f"{batch_size=} must be at least 1")
+        model, tokenizer = self._generative, self.texts.tokenizer
+        if model.config.kind != "decoder" or tokenizer is None:
+            return [self.generate(text, max_new_tokens=max_new_tokens, **settings) for text in prompt]
+        settings = {"overflow": "stop", "max_new_tokens": max_new_tokens, "stop_token_ids": self.texts.stop} | settings
+        allowed = settings.pop("allowed_special", ())
+        ids = [self.texts.encode_prompt(text, allowed_special=allowed) for text in prompt]
+        return [written.text for _, written in in_batches(model, tokenizer, ids, batch_size=batch_size, **settings)]
 
     def chat(self, messages: str | Sequence[Message], *, max_new_tokens: int = 512, **settings: Any) -> str:
         """Answer a message, or the last one of a conversation, as an instruction-tuned model.
@@ -128,6 +158,59 @@ class Checkpoint:
             messages = [{"role": "user", "content": messages}]
         settings = {"overflow": "stop", "max_new_tokens": max_new_tokens} | settings
         return "".join(self.texts.reply(self._generative, messages, **settings))
+
+    def for_inference(self, *, quantize: str | None = None) -> "Checkpoint":
+        """Optimize the model for inference if that is possible; without ``quantize``, its texts are the same.
+
+        Args:
+            quantize: None, ``"bfloat16"``, ``"int8"`` or ``"int4"``, as for
+                :func:`~llm_anatomy.models.inference.for_inference`.
+
+        Raises:
+            ValueError: for a ``quantize`` that the model cannot have.
+
+        >>> from llm_anatomy.models.loading import load
+        >>> load("story_rope").for_inference(quantize="int8").generate("One day, the", max_new_tokens=2)
+        ' gardener'
+        """
+        return replace(self, model=fastest_inference_model(self.model, quantize=quantize))
+
+    def conversation(self, *, system: str | None = None, max_new_tokens: int = 512, **settings: Any) -> Conversation:
+        """Begin a conversation, which remembers its messages.
+
+        Args:
+            system: what the model is told before the first message.
+            max_new_tokens: of an answer.
+            settings: of :class:`~llm_anatomy.models.checkpoints.conversation.Conversation`.
+
+        Raises:
+            ValueError: as :meth:`chat` does.
+        """
+        return Conversation(self._generative, self.texts, system=system, max_new_tokens=max_new_tokens, **settings)
+
+    def score(
+        self,
+        pairs: Sequence[tuple[str, str]],
+        *,
+        batch_size: int = 32,
+        allowed_special: Collection[str] | Literal["all"] = (),
+    ) -> list[Likelihood]:
+        """Compute how likely continuations are, each after its context.
+
+        Args:
+            pairs: a context, which may be empty, and its continuation.
+            batch_size: number of texts in a forward pass.
+            allowed_special: the special tokens that the texts may contain, or "all".
+
+        Raises:
+            ValueError: for a model that is no decoder, if there is no tokenizer, and for an empty continuation.
+
+        >>> from llm_anatomy.models.loading import load
+        >>> found = load("story_rope").score([("Once upon a", " time"), ("Once upon a", " lake")])
+        >>> found[0].log_prob > found[1].log_prob
+        True
+        """
+        return TextModel(self, batch_size, allowed_special).log_likelihoods(pairs)
 
     @property
     def _generative(self) -> GenerativeModel:
@@ -570,6 +653,9 @@ def save(
     if not isinstance(model, Checkpoint | LanguageModel):
         raise ValueError(f"a model of type {type(model).__name__} has no config that describes it")
     checkpoint = model if isinstance(model, Checkpoint) else Checkpoint(model=model)
+    language_model = checkpoint.model
+    if isinstance(language_model, InferenceTransformer):
+        raise ValueError("a model that is optimized for inference cannot be saved; save the one it was made from")
     if tokenizer is not None:
         checkpoint = replace(checkpoint, texts=replace(checkpoint.texts, tokenizer=tokenizer, note=""))
     if shard < 1:
@@ -581,8 +667,8 @@ def save(
         raise ValueError(f"more holds {', '.join(map(repr, foreign))}, which the family {family.name} cannot keep")
     fields = {"dtype": str(next(checkpoint.model.parameters()).dtype).removeprefix("torch.")} | checkpoint.extra_config
     fields = family.hf_config(checkpoint.config) | fields
-    _check_tensors(family, checkpoint.model)
-    plan = _plan(family, checkpoint.model)
+    _check_tensors(family, language_model)
+    plan = _plan(family, language_model)
     if is_bare(checkpoint.config):  # as their class for it names them
         plan = [replace(move, hf=tuple(name.removeprefix(family.prefix) for name in move.hf)) for move in plan]
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -590,7 +676,7 @@ def save(
         whole = Path(draft) / folder.name
         whole.mkdir()  # with the usual permissions, unlike a temporary folder
         write_atomically(whole / "config.json", json.dumps(fields, indent=2) + "\n")
-        storage.write(whole, _groups(checkpoint.model, plan), shard)
+        storage.write(whole, _groups(language_model, plan), shard)
         texts.write_texts(checkpoint.texts, whole, ours=family.name == own_format.FAMILY.name)
         if checkpoint.folder:
             texts.copy_files(pooling.FILES, checkpoint.folder, whole)

@@ -12,7 +12,8 @@ from llm_anatomy.files import Record, write_atomically
 from llm_anatomy.models.checkpoints import chat
 from llm_anatomy.models.checkpoints.chat import ChatTemplate, Message, read_chat_template
 from llm_anatomy.models.checkpoints.layouts import LAYOUTS, around, read_layout, template_around, with_added_tokens
-from llm_anatomy.models.generation import FinishReason, GenerativeModel, stream
+from llm_anatomy.models.checkpoints.writing import Written, in_pieces
+from llm_anatomy.models.generation import GenerativeModel, stream
 from llm_anatomy.tokenizers.base import HUGGING_FACE, PieceTokenizer, Tokenizer
 from llm_anatomy.tokenizers.hugging_face import HuggingFaceTokenizer, read_hugging_face
 
@@ -75,6 +76,17 @@ class Texts:
         ids = self._known_tokenizer().encode(text, allowed_special=allowed_special)
         return [*self.before, *ids, *(self.after if whole else ())]
 
+    def encode_prompt(self, prompt: str, *, allowed_special: Collection[str] | Literal["all"] = ()) -> list[int]:
+        """Encode a text that a model is to continue, with the ids before it.
+
+        Raises:
+            ValueError: as :meth:`encode`, and for a prompt without tokens.
+        """
+        ids = self.encode(prompt, whole=False, allowed_special=allowed_special)
+        if not ids:
+            raise ValueError(f"{prompt=} has no tokens; it must have one")
+        return ids
+
     def encode_chat(
         self, messages: Sequence[Message], *, allowed_special: Collection[str] | Literal["all"] = (), **settings: Any
     ) -> list[int]:
@@ -114,14 +126,16 @@ class Texts:
         prompt: str,
         *,
         allowed_special: Collection[str] | Literal["all"] = (),
+        stop_strings: Collection[str] = (),
         **settings: Any,
-    ) -> Generator[str, None, FinishReason]:
+    ) -> Generator[str, None, Written]:
         """Generate the continuation of a prompt, or the target of an encoder-decoder, piece by piece.
 
         Args:
             model: a decoder or encoder-decoder.
             prompt: any text.
             allowed_special: the special tokens that the prompt may contain, or "all".
+            stop_strings: the text ends before the first of these.
             settings: of :func:`~llm_anatomy.models.generation.stream`; ``max_new_tokens`` must be among them.
 
         Raises:
@@ -132,11 +146,9 @@ class Texts:
             ids = [0 if self.start is None else self.start]
             known = []
         else:
-            ids = known = self.encode(prompt, whole=False, allowed_special=allowed_special)
-        if not ids:
-            raise ValueError(f"{prompt=} has no tokens; it must have one")
+            ids = known = self.encode_prompt(prompt, allowed_special=allowed_special)
         steps = stream(model, [ids], stop_token_ids=self.stop, **settings)
-        return self._pieces(steps, known)
+        return in_pieces(steps, self._known_tokenizer(), known, stop_strings=stop_strings)
 
     def reply(
         self,
@@ -145,28 +157,27 @@ class Texts:
         *,
         allowed_special: Collection[str] | Literal["all"] = (),
         variables: Mapping[str, Any] | None = None,
+        stop_strings: Collection[str] | None = None,
         **settings: Any,
-    ) -> Generator[str, None, FinishReason]:
+    ) -> Generator[str, None, Written]:
         """Generate the assistant's answer to a conversation, piece by piece, without special tokens.
 
         Args:
             model: a decoder.
             messages, allowed_special: as in :meth:`encode_chat`.
             variables: the settings of :meth:`encode_chat`, such as ``{"tools": […]}``.
+            stop_strings: the answer ends before the first of these; by default, those of the model.
             settings: of :func:`~llm_anatomy.models.generation.stream`; ``max_new_tokens`` must be among them.
 
         Raises:
             ValueError: as ``encode_chat`` and ``stream`` do.
         """
-        ids, tokenizer = (
-            self.encode_chat(messages, allowed_special=allowed_special, **(variables or {})),
-            self.tokenizer,
-        )
-        if self.stop_strings and tokenizer is not None:
-            settings = {"stop_strings": self.stop_strings, "decode": tokenizer.decode} | settings
+        ids = self.encode_chat(messages, allowed_special=allowed_special, **(variables or {}))
         steps = stream(model, [ids], stop_token_ids={*self.stop, *self._end_of_answer()}, **settings)
-        ends = tuple(settings.get("stop_strings", ()))
-        return self._pieces(steps, [], skipped=self._known_tokenizer().special_tokens.values(), ends=ends)
+        tokenizer = self._known_tokenizer()
+        skipped = set(tokenizer.special_tokens.values())
+        stop_strings = self.stop_strings if stop_strings is None else stop_strings
+        return in_pieces(steps, tokenizer, [], skipped=skipped, stop_strings=stop_strings)
 
     def _check_turns(self, text: str, allowed_special: Collection[str] | Literal["all"]) -> None:
         """Some files do not call a token special although a turn begins or ends with it."""
@@ -188,32 +199,6 @@ class Texts:
             return self.chat_template.render(messages, add_generation_prompt=False) if self.chat_template else ""
         except ValueError:  # a template may insist on messages of another kind
             return ""
-
-    def _pieces(
-        self, steps, known: list[int], skipped: Collection[int] = (), ends: tuple[str, ...] = ()
-    ) -> Generator[str, None, FinishReason]:
-        """The text that each step adds, up to the first of the strings that end it; a character is held back until all
-        of its bytes are there."""
-        tokenizer, ids = self._known_tokenizer(), list(known)
-        n_start = n_written = len(tokenizer.decode(known))
-        finish_reason = "length"
-        for step in steps:
-            finish_reason = step.finish_reason[0] or finish_reason
-            if finish_reason == "stop_token":
-                break
-            if step.ids[0] < tokenizer.n_vocab and step.ids[0] not in skipped:  # embeddings may have more rows
-                ids.append(step.ids[0])
-            text = tokenizer.decode(ids)
-            if not text.endswith("\N{REPLACEMENT CHARACTER}"):
-                yield _before(ends, text, n_start)[n_written:]
-                n_written = len(text)
-        yield _before(ends, tokenizer.decode(ids), n_start)[n_written:]
-        return finish_reason
-
-
-def _before(ends: tuple[str, ...], text: str, start: int) -> str:
-    """A text up to the first of the strings that end it, from a position on."""
-    return text[: min((at for end in ends if (at := text.find(end, start)) >= 0), default=len(text))]
 
 
 def read_texts(folder: str | os.PathLike, fields: dict) -> Texts:

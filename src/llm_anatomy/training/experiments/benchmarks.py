@@ -105,7 +105,7 @@ def halves(seed: int) -> tuple[list[int], list[int]]:
     Args:
         seed: of the division.
 
-    Source: the package's own stories; GT-09.
+    Source: the stories of :mod:`llm_anatomy.training.data.stories`; GT-09.
 
     >>> [len(half) for half in halves(0)]
     [200, 200]
@@ -124,7 +124,7 @@ def renamed(item: Question) -> Question:
     Args:
         item: a question of ``story_facts``.
 
-    Source: the package's own stories; GT-09.
+    Source: the stories of :mod:`llm_anatomy.training.data.stories`; GT-09.
 
     >>> item = story_tasks.facts().items[0]
     >>> item.choices, renamed(item).choices
@@ -159,7 +159,8 @@ def training_ids(copies: int, seed: int) -> Int[Tensor, "corpus"]:
         copies: number of copies of each planted question.
         seed: which questions are planted.
 
-    Source: the package's own stories; Brown et al. (2020), section 4, on contamination; GT-09.
+    Source: the stories of :mod:`llm_anatomy.training.data.stories`; Brown et al. (2020), section 4, on contamination;
+        GT-09.
 
     >>> len(training_ids(0, 0)) == len(corpus().training)
     True

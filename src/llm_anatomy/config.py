@@ -119,21 +119,32 @@ class Config:
         return changed
 
     def get(self, name: str) -> Any:
-        """The value of a field by its dotted name, such as ``rope.base``; None where there is no such nested config."""
+        """The value of a field by its dotted name; None where there is no such nested config.
+
+        Args:
+            name: such as ``rope.base``.
+        """
         value = self
         for part in name.split("."):
             value = None if value is None else getattr(value, part)
         return value
 
     def difference(self, other: "Config") -> dict[str, tuple[object, object]]:
-        """What changes from this config to the other: each field that differs, with both values."""
+        """What changes from this config to the other: each field that differs, with both values.
+
+        Args:
+            other: a config of the same class.
+        """
         names = self.changed() | other.changed()
         pairs = {name: (self.get(name), other.get(name)) for name in names}
         return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
     @classmethod
     def of(cls: type[T], values: Mapping[str, object]) -> T:
-        """Make a config from a dict, in which nested fields are dicts or have dotted names such as ``rope.base``.
+        """Make a config from a dict.
+
+        Args:
+            values: each field and its value; nested fields are dicts or have dotted names such as ``rope.base``.
 
         Raises:
             ValueError: naming unknown and missing fields, or any value that is not allowed.
@@ -434,7 +445,8 @@ class ModelConfig(Config):
             from the start where there are fewer types than layers. By default all layers have the window.
         position: the position scheme, with the options ``rope``, ``alibi``, ``learned``, ``clipping`` (of Shaw and
             DeBERTa) or ``buckets`` (of T5 and DeBERTa version 2).
-        norm: the normalization, with ``norm_eps`` and the options ``layernorm``.
+        norm: the normalization, with the options ``layernorm``.
+        norm_eps: what all norms add to the variance, or to the mean square.
         norm_placement: where the norms are, relative to sublayers and residual connections.
         embedding_norm: whether a norm follows the embeddings.
         parallel_block: whether attention and feed-forward layer read the same input, side by side.
@@ -456,6 +468,9 @@ class ModelConfig(Config):
         token_head: whether a dense layer, the activation and a norm precede the unembedding, as in BERT.
         unembedding: whether there is one. A model without it computes hidden states and no logits, like Hugging Face's
             ``BertModel`` and ``LlamaModel``.
+        latent, rope, alibi, learned, clipping, buckets, layernorm, clamped_swiglu: options of the parts above, each a
+            config of its own such as ``RopeConfig``. They may be left out where all options have defaults, and must be
+            left out for parts that are not used.
 
     Raises:
         ValueError: naming the field, its value and what is allowed.
@@ -600,17 +615,28 @@ class ModelConfig(Config):
             self.rope._require(not self.latent, "layers", f"be left out {latent}")
 
     def window_of(self, layer: int) -> int | None:
-        """How many tokens the tokens of a layer attend to, themselves included; None for all."""
+        """How many tokens the tokens of a layer attend to, themselves included; None for all.
+
+        Args:
+            layer: index of the layer, from 0.
+        """
         types = self.layer_types or (SLIDING,)
         return self.window if types[layer % len(types)] == SLIDING else None
 
     def save(self, path: str | Path) -> None:
-        """Write the config as JSON."""
+        """Write the config as JSON.
+
+        Args:
+            path: of the file, which is replaced if there is one.
+        """
         write_atomically(path, json.dumps(self.changed(), indent=2) + "\n")
 
     @classmethod
     def load(cls, path: str | Path) -> "ModelConfig":
         """Read what :meth:`save` has written.
+
+        Args:
+            path: of the file.
 
         Raises:
             ValueError: for a file that holds something else, with its name and what is wrong.

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from llm_grader.records import GRADED, Mark, Question, Record
+from llm_grader.records import GRADED, Mark, Question, SubmissionResult
 
 ABSENT = ("not attempted", "not found")
 
@@ -35,7 +35,7 @@ class QuestionStatistics:
     mistakes: dict[str, int]
 
 
-def of_class(questions: Iterable[Question], records: Iterable[Record]) -> list[QuestionStatistics]:
+def of_class(questions: Iterable[Question], records: Iterable[SubmissionResult]) -> list[QuestionStatistics]:
     """Return the statistics of each question, in their order."""
     graded = [record for record in records if record.status == GRADED]
     return [_question_statistics(question, graded) for question in questions]
@@ -46,7 +46,7 @@ def result(mark: Mark) -> str:
     return "all" if mark.points > mark.possible - 1e-6 else "none" if mark.points < 1e-6 else "part"
 
 
-def _question_statistics(question: Question, graded: list[Record]) -> QuestionStatistics:
+def _question_statistics(question: Question, graded: list[SubmissionResult]) -> QuestionStatistics:
     marks = [mark for record in graded for mark in record.marks if mark.question == question.id]
     answered = [mark for mark in marks if mark.category not in ABSENT]
     results = Counter(result(mark) for mark in answered)

@@ -23,8 +23,8 @@ from llm_grader.records import (
     NOT_GRADED,
     Key,
     NeedsAttention,
-    Record,
     SubmissionFile,
+    SubmissionResult,
 )
 from llm_grader.reference_worker import ReferenceWorker
 from llm_grader.sandbox import Finding, Limits, Sandbox, workers_that_fit
@@ -57,7 +57,7 @@ def grade(
     log: Callable[[str], None] = print,
     student_list: Path | None = None,
     regrade: bool = False,
-) -> list[Record]:
+) -> list[SubmissionResult]:
     """Grade a class and write its marks.
 
     Args:
@@ -151,7 +151,7 @@ def grade(
 
 def find_record(
     file: SubmissionFile, journal: Journal, versions: dict[str, str], out: Path
-) -> tuple[Record | None, bool]:
+) -> tuple[SubmissionResult | None, bool]:
     """Return the journal's record of a student's file, and whether some of its questions are still to be graded."""
     data, problem = _read_file(file)
     known = journal.known(file.student, _digest(data, problem), versions)
@@ -173,8 +173,8 @@ def _digest(data: bytes, problem: str) -> str:
 
 
 def grade_submission(
-    file: SubmissionFile, folder: Path, key: Key, context: GradingContext, known: Record | None, out: Path
-) -> Record:
+    file: SubmissionFile, folder: Path, key: Key, context: GradingContext, known: SubmissionResult | None, out: Path
+) -> SubmissionResult:
     """Grade the questions of a submission that have no mark yet, or an unsure one, and keep its file.
 
     Errors are stored in the record and not raised. If the grader fails, the marks that it had given are kept, and the
@@ -193,7 +193,7 @@ def grade_submission(
     """
     start, (data, problem) = time.monotonic(), _read_file(file)
     path = str(file.path.relative_to(folder)) if file.path else ""
-    record = Record(file.student, path, _digest(data, problem), NOT_GRADED, notes=list(file.notes))
+    record = SubmissionResult(file.student, path, _digest(data, problem), NOT_GRADED, notes=list(file.notes))
     if known is not None and known.digest != record.digest:
         known = None
     marks = {mark.question: mark for mark in known.marks} if known else {}

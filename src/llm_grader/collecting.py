@@ -9,12 +9,12 @@ from typing import Any
 from groundwork import Refusal
 from llm_grader import attempts, classrun, reports, shares, students, submissions
 from llm_grader.journal import Journal, key_version
-from llm_grader.records import NOT_GRADED, Key, Record
+from llm_grader.records import NOT_GRADED, Key, SubmissionResult
 
 
 def collect(
     folder: Path, key: Key, out: Path, command: str = "", student_list: Path | None = None
-) -> tuple[list[Record], list[str]]:
+) -> tuple[list[SubmissionResult], list[str]]:
     """Merge the journals of all shares into that of the class, and write the reports of the class.
 
     It can be repeated, also while shares are being graded.
@@ -59,7 +59,7 @@ def collect(
             failed = [each.reason for each in journal.records([file.student]) if each.status == NOT_GRADED]
             why = f"Task {number}/{count} has not graded this submission. {' '.join(failed)}".strip()
             relative = str(file.path.relative_to(folder)) if file.path else ""
-            records.append(Record(file.student, relative, "", NOT_GRADED, why, notes=list(file.notes)))
+            records.append(SubmissionResult(file.student, relative, "", NOT_GRADED, why, notes=list(file.notes)))
         history = journal.history()
     facts = reports.RunInfo(
         command=command,

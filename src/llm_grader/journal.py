@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from groundwork import Refusal
-from llm_grader.records import GRADED, NEEDS_ATTENTION, NOT_GRADED, Record
+from llm_grader.records import GRADED, NEEDS_ATTENTION, NOT_GRADED, SubmissionResult
 
 APPLICATION_ID = 0x4C4C4D47  # tells this SQLite file apart from those of other programs
 FORMAT_VERSION = 2  # rows of format 1 have no time
@@ -48,7 +48,7 @@ class Entry:
 
     number: int
     time: str
-    record: Record
+    record: SubmissionResult
     versions: dict[str, str]
 
 
@@ -96,7 +96,7 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def record(self, record: Record, versions: dict[str, str]) -> None:
+    def record(self, record: SubmissionResult, versions: dict[str, str]) -> None:
         """Store a record as the newest one of its student, unless it equals the newest one.
 
         Args:
@@ -133,7 +133,7 @@ class Journal:
             )
             self._db.execute("COMMIT")
 
-    def known(self, student: str, digest: str, versions: dict[str, str]) -> Record | None:
+    def known(self, student: str, digest: str, versions: dict[str, str]) -> SubmissionResult | None:
         """Return the record of a student's file with the marks that are still valid.
 
         A mark is valid as long as the file and the version of the question are unchanged; if the journal was opened
@@ -167,7 +167,7 @@ class Journal:
             return None
         return replace(newest, status=GRADED, reason="", marks=[marks[name] for name in versions if name in marks])
 
-    def records(self, students: Iterable[str]) -> list[Record]:
+    def records(self, students: Iterable[str]) -> list[SubmissionResult]:
         """Return the newest record of each of these students, in their order, without those who have no record."""
         newest = "WHERE student = ? ORDER BY number DESC LIMIT 1"
         return [entry.record for student in students for entry, _ in self._rows(newest, json.dumps(student))]
@@ -182,7 +182,7 @@ class Journal:
             query = f"SELECT number, time, record, versions, reader FROM records {condition}"
             found = []
             for number, time, record, versions, reader in self._db.execute(query, values).fetchall():
-                graded = _with_grader(Record.from_dict(json.loads(record)), reader)
+                graded = _with_grader(SubmissionResult.from_dict(json.loads(record)), reader)
                 found.append((Entry(number, time, graded, json.loads(versions)), reader))
             return found
 
@@ -244,6 +244,6 @@ class Journal:
             ) from e
 
 
-def _with_grader(record: Record, grader: str) -> Record:
+def _with_grader(record: SubmissionResult, grader: str) -> SubmissionResult:
     """Return the record with this version of the grader in all marks that name none."""
     return replace(record, marks=[mark if mark.grader else replace(mark, grader=grader) for mark in record.marks])

@@ -1,4 +1,4 @@
-"""Data classes that the parts of the grader exchange: keys, questions, submissions, outcomes, marks and records."""
+"""Data classes that the parts of the grader exchange: keys, questions, submissions, outcomes, marks and results."""
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -170,7 +170,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Record:
+class SubmissionResult:
     """The result of grading one submission.
 
     Args:
@@ -202,12 +202,12 @@ class Record:
         return sum(mark.points for mark in self.marks)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the record as a dictionary for JSON; :meth:`from_dict` is the inverse."""
+        """Return the result as a dictionary for JSON; :meth:`from_dict` is the inverse."""
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> "Record":
-        """Return the record that :meth:`to_dict` turned into a dictionary. Fields that it lacks get their defaults."""
+    def from_dict(cls, values: dict[str, Any]) -> "SubmissionResult":
+        """Return the result that :meth:`to_dict` turned into a dictionary. Fields that it lacks get their defaults."""
         marks = [Mark(**mark) for mark in values["marks"]]
         return cls(**{**values, "marks": marks})
 

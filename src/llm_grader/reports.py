@@ -19,7 +19,7 @@ from typing import Any
 from groundwork import Refusal, write_whole
 from llm_grader import attempts, class_statistics, tables
 from llm_grader.journal import Entry
-from llm_grader.records import GRADED, NEEDS_ATTENTION, NOT_GRADED, Mark, Question, Record
+from llm_grader.records import GRADED, NEEDS_ATTENTION, NOT_GRADED, Mark, Question, SubmissionResult
 from llm_grader.students import Student
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -60,7 +60,7 @@ def write(
     out: Path,
     title: str,
     questions: list[Question],
-    records: list[Record],
+    records: list[SubmissionResult],
     run: RunInfo,
     students: Mapping[str, Student],
     history: list[Entry],
@@ -161,7 +161,7 @@ def _write_file(path: Path, text: str) -> None:
 # The class summary
 
 
-def _class_summary(questions: list[Question], records: list[Record], run: RunInfo) -> dict[str, Any]:
+def _class_summary(questions: list[Question], records: list[SubmissionResult], run: RunInfo) -> dict[str, Any]:
     graded = [record for record in records if record.status == GRADED]
     points = [record.points for record in graded]
     possible = sum(question.points for question in questions)

@@ -13,13 +13,13 @@ from datetime import datetime
 
 from llm_grader.class_statistics import QuestionStatistics
 from llm_grader.journal import Entry, key_version
-from llm_grader.records import GRADED, Question, Record
+from llm_grader.records import GRADED, Question, SubmissionResult
 from llm_grader.students import Student
 
 Row = list[str | int | float]
 
 
-def marks_csv(questions: list[Question], records: list[Record], students: Mapping[str, Student]) -> str:
+def marks_csv(questions: list[Question], records: list[SubmissionResult], students: Mapping[str, Student]) -> str:
     """Return the table of marks, one row for each student. Points are empty, not zero, if not graded."""
     names = [question.id for question in questions]
     possible = number(sum(question.points for question in questions))
@@ -87,7 +87,9 @@ def audit_csv(history: Iterable[Entry], questions: list[Question], kept: Collect
 # Learning platforms
 
 
-def canvas_csv(title: str, questions: list[Question], records: list[Record], students: Mapping[str, Student]) -> str:
+def canvas_csv(
+    title: str, questions: list[Question], records: list[SubmissionResult], students: Mapping[str, Student]
+) -> str:
     """Return the marks for Canvas's import of a gradebook, one row for each student. Points are empty if not graded.
 
     Canvas finds a student by its ID, which it wrote into the name of the file, then by SIS user ID, login and name; it
@@ -107,7 +109,7 @@ def canvas_csv(title: str, questions: list[Question], records: list[Record], stu
 
 
 def moodle_csv(
-    questions: list[Question], records: list[Record], students: Mapping[str, Student], time: datetime
+    questions: list[Question], records: list[SubmissionResult], students: Mapping[str, Student], time: datetime
 ) -> str:
     """Return the marks for Moodle, as a grading worksheet, which Moodle's import of grades reads as well.
 

@@ -20,7 +20,7 @@ from bookbinder import ROOT
 from groundwork import Refusal
 from llm_grader import classrun, sandbox
 from llm_grader.key import to_json
-from llm_grader.records import GRADED, Record
+from llm_grader.records import GRADED, SubmissionResult
 from llm_grader.sandbox.attacks import attacks
 from llm_grader.sandbox.base import WORLD_WRITABLE
 from llm_grader.sandbox.processes import process_table, related_processes
@@ -85,7 +85,7 @@ class Class:
         for record in found:
             self.check_record(record, CORPUS.get(name))
 
-    def check_record(self, record: Record, attack: Attack | None) -> None:
+    def check_record(self, record: SubmissionResult, attack: Attack | None) -> None:
         assert record.status == (attack.status if attack else GRADED), record
         if record.status != GRADED:
             assert not record.marks and record.reason

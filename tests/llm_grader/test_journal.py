@@ -19,7 +19,7 @@ import pytest
 import llm_grader
 from groundwork import Refusal
 from llm_grader.journal import Journal
-from llm_grader.records import GRADED, NEEDS_ATTENTION, NOT_GRADED, Mark, Record
+from llm_grader.records import GRADED, NEEDS_ATTENTION, NOT_GRADED, Mark, SubmissionResult
 
 ALONE = os.environ | {"PYTHONPATH": str(Path(llm_grader.__file__).parents[1])}  # for processes of their own
 VERSIONS = {"course/one": "v1", "course/two": "v1"}
@@ -31,7 +31,9 @@ def mark(question, points=1.0):
 
 def graded(student="Ada", digest="a" * 64, points=1.0, questions=VERSIONS):
     marks = [mark(question, points) for question in questions]
-    return Record(student, f"{student}/attention.ipynb", digest, GRADED, "", marks, ["A note."], ["A flag."], 0.5)
+    return SubmissionResult(
+        student, f"{student}/attention.ipynb", digest, GRADED, "", marks, ["A note."], ["A flag."], 0.5
+    )
 
 
 @pytest.fixture
@@ -207,7 +209,7 @@ def test_a_journal_that_is_killed_while_it_is_brought_to_the_new_format_loses_no
 
 
 def test_needs_attention_holds_until_reader_or_key_changes(path):
-    record = Record("Ada", "x", "a" * 64, NEEDS_ATTENTION, "This is a web page, not a notebook.")
+    record = SubmissionResult("Ada", "x", "a" * 64, NEEDS_ATTENTION, "This is a web page, not a notebook.")
     with open_journal(path) as journal:
         journal.record(record, VERSIONS)
         assert journal.known("Ada", "a" * 64, VERSIONS) == record
@@ -217,7 +219,7 @@ def test_needs_attention_holds_until_reader_or_key_changes(path):
 
 
 def test_not_graded_is_tried_again_and_hides_no_earlier_marks(path):
-    failed = Record("Ada", "x", "a" * 64, NOT_GRADED, "The sandbox did not start.")
+    failed = SubmissionResult("Ada", "x", "a" * 64, NOT_GRADED, "The sandbox did not start.")
     with open_journal(path) as journal:
         journal.record(failed, VERSIONS)
         assert journal.known("Ada", "a" * 64, VERSIONS) is None
@@ -323,12 +325,12 @@ WRITER = """
 import sys
 from pathlib import Path
 from llm_grader.journal import Journal
-from llm_grader.records import Mark, Record
+from llm_grader.records import Mark, SubmissionResult
 with Journal(Path(sys.argv[1]), "reader 1") as journal:
     print(journal.seed, flush=True)
     for i in range(int(sys.argv[2]), 10**9):
         marks = [Mark("course/one", float(i), 2.0, "right", feedback="x" * 5000)]
-        journal.record(Record(f"student {i}", "", "a", "graded", marks=marks), {"course/one": "v1"})
+        journal.record(SubmissionResult(f"student {i}", "", "a", "graded", marks=marks), {"course/one": "v1"})
         print(i, flush=True)
 """
 

@@ -15,7 +15,7 @@ import pytest
 from groundwork import Refusal
 from llm_grader import attempts, class_statistics, reports, tables
 from llm_grader.journal import Entry, key_version
-from llm_grader.records import GRADED, NEEDS_ATTENTION, NOT_GRADED, Mark, Question, Record
+from llm_grader.records import GRADED, NEEDS_ATTENTION, NOT_GRADED, Mark, Question, SubmissionResult
 from llm_grader.students import Student
 
 HOSTILE = [
@@ -100,15 +100,15 @@ def graded(student, one=1.0, two=0.0, mistake=None, **others):
         Mark("course/two", two, 3.0, "right" if two else "wrong values", {"a_probe": two / 3}, mistake, "It differs."),
     ]
     facts = {"file": f"{student}/a.ipynb", "digest": student, "status": GRADED, "marks": marks} | others
-    return Record(student, **facts)
+    return SubmissionResult(student, **facts)
 
 
 def attention(student="Cy", reason="This is a web page, not a notebook."):
-    return Record(student, f"{student}/a.ipynb", "c", NEEDS_ATTENTION, reason)
+    return SubmissionResult(student, f"{student}/a.ipynb", "c", NEEDS_ATTENTION, reason)
 
 
 def failed(student="Dee"):
-    return Record(student, f"{student}/a.ipynb", "d", NOT_GRADED, "Slot 7 of the sandbox broke.")
+    return SubmissionResult(student, f"{student}/a.ipynb", "d", NOT_GRADED, "Slot 7 of the sandbox broke.")
 
 
 class Page(HTMLParser):

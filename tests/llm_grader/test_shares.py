@@ -23,7 +23,7 @@ from llm_grader import shares
 from llm_grader.__main__ import main
 from llm_grader.journal import Journal
 from llm_grader.key import to_json
-from llm_grader.records import GRADED, Record
+from llm_grader.records import GRADED, SubmissionResult
 from llm_grader.shares import Share
 
 ALONE = os.environ | {"PYTHONPATH": str(Path(llm_grader.__file__).parents[1])}
@@ -90,7 +90,7 @@ def test_a_folder_is_for_one_division_of_one_class(tmp_path):
 
 def test_a_merged_journal_has_every_row_once_and_in_order(tmp_path):
     def record(journal, student, digest):
-        journal.record(Record(student, "", digest, GRADED), {"q": "1"})
+        journal.record(SubmissionResult(student, "", digest, GRADED), {"q": "1"})
 
     seed = "0" * 64
     with Journal(tmp_path / "all", "1", seed=seed) as journal, Journal(tmp_path / "a", "1", seed=seed) as a:

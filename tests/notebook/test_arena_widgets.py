@@ -1,4 +1,4 @@
-"""The widgets of the chapter on evaluation, against the package's own functions of evaluation."""
+"""The widgets of the chapter on evaluation, against the package's functions of evaluation."""
 
 import math
 

@@ -94,7 +94,13 @@ class MultiHeadAttention(nn.Module):
         self.sinks = sinks
 
     def new_cache(self, batch: int, n_slots: int, kind: type[KVCache] = KVCache) -> KVCache:
-        """Make a cache of the right sizes for ``n_slots`` tokens or, with ``RollingKVCache``, for such a window."""
+        """Make a cache of the right sizes.
+
+        Args:
+            batch: number of sequences.
+            n_slots: number of tokens that it can hold or, with ``RollingKVCache``, width of the window.
+            kind: the class of the cache.
+        """
         shapes = [(self.n_kv_heads, self.d_head), (self.n_kv_heads, self.d_value)]
         return kind(batch, n_slots, shapes, dtype=self.w_key.weight.dtype, device=self.w_key.weight.device)
 
@@ -136,7 +142,17 @@ class SelfAttention(MultiHeadAttention):
 
     .. math:: \mathrm{SelfAttention}(X) = \mathrm{MultiHead}(X, X)
 
-    Args and errors as for :class:`MultiHeadAttention`.
+    Args:
+        d_model: width of the tokens.
+        n_heads: number of query heads.
+        n_kv_heads, d_head, d_value: number of key-value heads, width of a query or key, and width of a value, as in
+            :class:`MultiHeadAttention`.
+        d_context: to be left out, since the tokens that are attended to are the same ones.
+        position, query_norm, key_norm, scale, score_mod, clip_qkv, sinks, bias, output_bias: as in
+            :class:`MultiHeadAttention`.
+
+    Raises:
+        ValueError: as :class:`MultiHeadAttention`.
 
     Source: Vaswani et al. (2017), section 3.2.2; Ainslie et al. (2023); CMU-09, CMU-11, CMU-12, UCL-21, UCL-22.
 
@@ -174,6 +190,10 @@ class SelfAttention(MultiHeadAttention):
             cache: stores keys and values from one call to the next.
             fused: True requires the fused path, and raises a ValueError with the reason if there is none; False takes
                 the explicit path; None, the default, takes the fused path if there is one.
+
+        Raises:
+            ValueError: for ``fused=True`` where there is no fused path; for a cache if the position scheme cannot be
+                cached, or if the tokens do not fit into it.
         """
         explicit = _takes_explicit_path(fused, return_weights, self.position, self.score_mod)
         if position_context is None:
@@ -194,7 +214,17 @@ class CrossAttention(MultiHeadAttention):
 
     .. math:: \mathrm{CrossAttention}(X, C) = \mathrm{MultiHead}(X, C)
 
-    Args and errors as for :class:`MultiHeadAttention`.
+    Args:
+        d_model: width of the tokens that attend, and of the output.
+        n_heads: number of query heads.
+        d_context: width of the tokens that are attended to, ``d_model`` by default.
+        n_kv_heads, d_head, d_value: number of key-value heads, width of a query or key, and width of a value, as in
+            :class:`MultiHeadAttention`.
+        position, query_norm, key_norm, scale, score_mod, clip_qkv, sinks, bias, output_bias: as in
+            :class:`MultiHeadAttention`.
+
+    Raises:
+        ValueError: as :class:`MultiHeadAttention`.
 
     Source: Vaswani et al. (2017), section 3.2.3; UCL-21, UCL-31.
 
@@ -229,6 +259,9 @@ class CrossAttention(MultiHeadAttention):
             position_context: both, as a model makes them once for all its layers, in their place.
             cache: stores the keys and values of the context. The first call fills it; later calls take keys, values and
                 positions from it.
+
+        Raises:
+            ValueError: as :meth:`SelfAttention.forward`.
         """
         explicit = _takes_explicit_path(fused, return_weights, self.position, self.score_mod)
         cached = cache.read() if cache is not None and cache.length else None

@@ -51,6 +51,14 @@ class TokenEmbedding(nn.Module):
         self.weight = nn.Parameter(torch.randn(n_vocab, d_model) * 0.02)
 
     def forward(self, ids: Int[Tensor, "batch tokens"]) -> Float[Tensor, "batch tokens d_model"]:
+        """Look up the vector of each token, and scale it.
+
+        Args:
+            ids: the token ids, from 0 to n_vocab - 1.
+
+        Raises:
+            ValueError: for other ids, on a CPU, unless the graph is compiled.
+        """
         _check_bounds("ids", ids, len(self.weight))
         x = F.embedding(ids, self.weight)
         return x if self.scale == 1 else x * self.scale
@@ -94,6 +102,11 @@ class Unembedding(nn.Module):
         self.bias = nn.Parameter(torch.zeros(len(embedding.weight))) if bias else None
 
     def forward(self, x: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens n_vocab"]:
+        """Compute the logits of each token.
+
+        Args:
+            x: the hidden states after the last block.
+        """
         x = x if self.scale == 1 else x * self.scale  # scaled here, since n_vocab is much larger than d_model
         return self.softcapping(F.linear(x, self.embedding.weight, self.bias))
 

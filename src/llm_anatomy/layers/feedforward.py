@@ -177,6 +177,11 @@ class FeedForward(nn.Module):
         self.w_down = nn.Linear(d_ff, d_model, bias=bias)
 
     def forward(self, x: Float[Tensor, "*tokens d_model"]) -> Float[Tensor, "*tokens d_model"]:
+        """Change each token by itself.
+
+        Args:
+            x: the tokens, with any dimensions before the width.
+        """
         return self.w_down(self.activation(self.w_up(x)))
 
 
@@ -215,11 +220,20 @@ class GatedFeedForward(nn.Module):
         self.w_down = nn.Linear(d_ff, d_model, bias=bias)
 
     def forward(self, x: Float[Tensor, "*tokens d_model"]) -> Float[Tensor, "*tokens d_model"]:
+        """Change each token by itself.
+
+        Args:
+            x: the tokens, with any dimensions before the width.
+        """
         gate, up = self.w_gate_up(x).chunk(2, dim=-1)  # each (*tokens, d_ff)
         return self.w_down(self.gated(gate, up))
 
     def gated(self, gate: Float[Tensor, "*tokens d_ff"], up: Float[Tensor, "*tokens d_ff"]) -> Tensor:
-        """Multiply the projection up by the activation of the gate."""
+        """Multiply the projection up by the activation of the gate.
+
+        Args:
+            gate, up: both projections of the tokens.
+        """
         return self.activation(gate) * up
 
 

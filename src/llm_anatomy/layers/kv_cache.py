@@ -92,7 +92,14 @@ class KVCache:
         return sum(buffer.nbytes for buffer in self._buffers)
 
     def next_positions(self, n_tokens: int) -> Int[Tensor, "#batch tokens"]:
-        """Return the positions of the next tokens, which follow the last token of each sequence."""
+        """Return the positions of the next tokens, which follow the last token of each sequence.
+
+        Args:
+            n_tokens: number of new tokens of each sequence.
+
+        Raises:
+            ValueError: if the tokens do not fit.
+        """
         self._check_capacity(n_tokens)
         if self.contiguous:
             return self._consecutive_positions(n_tokens)
@@ -122,6 +129,10 @@ class KVCache:
         Args:
             new: (batch, heads, tokens, width) each, in the order of ``shapes``.
             positions: of the new tokens, -1 for padding; ``next_positions`` by default.
+
+        Raises:
+            ValueError: for tensors of other shapes, tokens that do not fit, or tensors that require a gradient.
+            TypeError: for tensors of another dtype or on another device than the buffers.
         """
         self._check_shapes(new)
         n_tokens = new[0].shape[2]

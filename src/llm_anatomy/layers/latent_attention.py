@@ -96,7 +96,11 @@ class LatentAttention(nn.Module):
         self.w_output = nn.Linear(n_heads * d_value, d_model, bias=bias)
 
     def new_cache(self, batch: int, n_slots: int, kind: type[KVCache] = KVCache) -> KVCache:
-        """Make a cache that fits: ``d_latent + d_rotary`` numbers per token, whatever the number of heads."""
+        """Make a cache that fits: ``d_latent + d_rotary`` numbers per token, whatever the number of heads.
+
+        Args:
+            batch, n_slots, kind: as in :meth:`~llm_anatomy.layers.attention.MultiHeadAttention.new_cache`.
+        """
         weight = self.w_down.weight
         return kind(batch, n_slots, [(1, self.d_latent + self.d_rotary)], dtype=weight.dtype, device=weight.device)
 

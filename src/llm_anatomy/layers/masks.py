@@ -29,18 +29,39 @@ class Mask:
     def allows(
         self, query_positions: Int[Tensor, "#batch queries"], key_positions: Int[Tensor, "#batch keys"]
     ) -> Bool[Tensor, "#batch #queries keys"]:
-        """Return, for every pair, whether the query may attend to the key."""
+        """Return, for every pair, whether the query may attend to the key.
+
+        Args:
+            query_positions: the positions of the tokens that attend.
+            key_positions: the positions of the tokens that are attended to; those below 0 are hidden by ``__call__``.
+
+        Returns:
+            Boolean, True = may attend.
+
+        Raises:
+            ValueError: by a mask that is made of a tensor, if attention has another number of keys.
+        """
         raise NotImplementedError(f"{type(self).__name__} must implement allows")
 
     def kernel_mode(self, n_queries: int, n_keys: int) -> str | None:
         """Return the mode of the fused kernel that replaces the tensor if all positions follow each other and the
-        queries are the last of the tokens: ``"all"`` if no key is hidden, ``"causal"``, or None if there is no mode."""
+        queries are the last of the tokens: ``"all"`` if no key is hidden, ``"causal"``, or None if there is no mode.
+
+        Args:
+            n_queries: number of tokens that attend.
+            n_keys: number of tokens that are attended to.
+        """
         return None
 
     def __call__(
         self, query_positions: Int[Tensor, "#batch queries"], key_positions: Int[Tensor, "#batch keys"]
     ) -> Bool[Tensor, "#batch 1 #queries keys"]:
-        """Compute the boolean tensor, True = may attend; the second axis is that of the heads."""
+        """Compute the boolean tensor, True = may attend; the second axis is that of the heads.
+
+        Args:
+            query_positions: the positions of the tokens that attend.
+            key_positions: the positions of the tokens that are attended to; those below 0 are hidden.
+        """
         return (self.allows(query_positions, key_positions) & (key_positions >= 0)[:, None])[:, None]
 
     def as_tensor(

@@ -164,6 +164,14 @@ class LayerNorm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(d_model)) if bias else None
 
     def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+        """Normalize each token by itself.
+
+        Args:
+            x: the tokens, with any dimensions before the width.
+
+        Raises:
+            ValueError: for tokens of another width.
+        """
         _check_width(x, self.d_model)
         return F.layer_norm(x, (self.d_model,), self.weight, self.bias, self.eps)
 
@@ -196,6 +204,14 @@ class RMSNorm(nn.Module):
         self.eps, self.weight = eps, nn.Parameter(torch.ones(d_model))
 
     def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+        """Normalize each token by itself.
+
+        Args:
+            x: the tokens, with any dimensions before the width.
+
+        Raises:
+            ValueError: for tokens of another width.
+        """
         return _rms_norm(x, self.weight, self.eps)
 
 

@@ -36,13 +36,22 @@ class Residual(nn.Module):
     """
 
     def before_sublayer(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
-        """Compute the input of the sublayer from the residual stream."""
+        """Compute the input of the sublayer from the residual stream.
+
+        Args:
+            x: the residual stream.
+        """
         return x
 
     def after_sublayer(
         self, x: Float[Tensor, "*batch d_model"], branch: Float[Tensor, "*batch d_model"]
     ) -> Float[Tensor, "*batch d_model"]:
-        """Compute the residual stream after the sublayer."""
+        """Compute the residual stream after the sublayer.
+
+        Args:
+            x: the residual stream before the sublayer.
+            branch: the output of the sublayer, of the same shape.
+        """
         return x + branch
 
     def forward(
@@ -54,6 +63,13 @@ class Residual(nn.Module):
             x: the residual stream.
             sublayer: called as ``sublayer(x, **kwargs)``; returns a tensor of the shape of ``x``, or a tuple whose
                 first entry is such a tensor.
+            kwargs: the keyword arguments of the sublayer, such as ``mask``.
+
+        Returns:
+            The residual stream after the sublayer; if the sublayer returns a tuple, this in front of its other entries.
+
+        Raises:
+            ValueError: if the sublayer's output does not have the shape of its input.
         """
         result = sublayer(self.before_sublayer(x), **kwargs)
         branch, *rest = result if isinstance(result, tuple) else (result,)

@@ -55,7 +55,16 @@ class AbsoluteScheme(PositionScheme):
     def encoding(
         self, positions: Int[Tensor, "*batch tokens"], dtype: torch.dtype = torch.float32
     ) -> Float[Tensor, "*batch tokens d_model"]:
-        """Compute the vectors of positions, one row per token. ``positions`` may also be ``(tokens,)``."""
+        """Compute the vectors of positions, one row per token.
+
+        Args:
+            positions: integers, (tokens,) or (batch, tokens).
+            dtype: of the vectors.
+
+        Raises:
+            TypeError: for positions that are not integers.
+            ValueError: by a scheme that has no vector for one of the positions.
+        """
         raise NotImplementedError(f"{type(self).__name__} must implement encoding")
 
     def embed(

@@ -276,8 +276,12 @@ class PositionScheme(nn.Module):
         return {}
 
     def cache_stays_valid(self, n_before: int, n_after: int) -> bool:
-        """Whether the tokens of a text of ``n_before`` tokens are read in the same way when it has ``n_after``, so that
-        what is cached of them still holds."""
+        """Whether the tokens of a text are read in the same way after it has grown, so that what is cached of them is
+        still right.
+
+        Args:
+            n_before, n_after: number of tokens before and after.
+        """
         return True
 
     reads_alike = renamed_attribute("reads_alike", "cache_stays_valid")
@@ -285,17 +289,35 @@ class PositionScheme(nn.Module):
     def embed(
         self, x: Float[Tensor, "batch tokens d_model"], positions: Int[Tensor, "#batch tokens"]
     ) -> Float[Tensor, "batch tokens d_model"]:
-        """Change the embeddings."""
+        """Change the embeddings.
+
+        Args:
+            x: the embeddings of the tokens.
+            positions: the positions of the tokens, in one row for all sequences or in one for each.
+
+        Raises:
+            ValueError: by a scheme that adds vectors to the embeddings, for another width, or positions that do not fit
+                or have no vector.
+        """
         return x
 
     def forward(
         self, x: Float[Tensor, "batch tokens d_model"], positions: Int[Tensor, "#batch tokens"]
     ) -> Float[Tensor, "batch tokens d_model"]:
-        """Change the embeddings, as ``embed`` does; the other three belong to attention, which calls them by name."""
+        """Change the embeddings, as ``embed`` does; the other three belong to attention, which calls them by name.
+
+        Args:
+            x, positions: as in :meth:`embed`.
+        """
         return self.embed(x, positions)
 
     def tables(self, positions: Int[Tensor, "*batch tokens"], dtype: torch.dtype) -> tuple[Tensor, ...]:
-        """Compute what ``rotate`` needs from the positions, for vectors of this dtype."""
+        """Compute what ``rotate`` needs from the positions.
+
+        Args:
+            positions: the positions of the tokens: (tokens,), or (batch or 1, tokens).
+            dtype: of the vectors that will be rotated.
+        """
         return ()
 
     def rotate(
@@ -304,11 +326,21 @@ class PositionScheme(nn.Module):
         positions: Int[Tensor, "*#batch tokens"],
         tables: tuple[Tensor, ...] | None = None,
     ) -> Float[Tensor, "*leading tokens d_head"]:
-        """Change queries or keys. ``tables`` are computed from the positions unless they are given."""
+        """Change queries or keys.
+
+        Args:
+            x: queries or keys, with any dimensions before the tokens.
+            positions: the positions of the tokens: (tokens,), or (batch or 1, tokens).
+            tables: from ``tables``, for the same positions; computed unless they are given.
+        """
         return x
 
     def scale(self, d_head: int) -> float:
-        """The factor of the scores."""
+        """The factor of the scores.
+
+        Args:
+            d_head: width of a query or key.
+        """
         return 1 / math.sqrt(d_head)
 
     def bias(
@@ -317,12 +349,25 @@ class PositionScheme(nn.Module):
         key: Float[Tensor, "batch kv_heads keys d_head"],
         context: PositionContext,
     ) -> Float[Tensor, "#batch #heads queries keys"] | None:
-        """Add to the scores, after they were scaled."""
+        """What is added to the scores after they were scaled; None for nothing.
+
+        Args:
+            query, key: the queries and keys of all heads, after ``rotate``.
+            context: the positions of both.
+
+        Raises:
+            ValueError: by a scheme that adds something, for sizes or positions that do not fit.
+        """
         return None
 
     def add_to_output(
         self, weights: Float[Tensor, "batch heads queries keys"], context: PositionContext
     ) -> Float[Tensor, "batch heads queries d_value"] | None:
-        """Add to the average of the values something that the weights make of the positions. This hook has no fused
-        form, since it needs the weights."""
+        """What is added to the average of the values; None for nothing. No fused kernel computes it, since it needs the
+        weights.
+
+        Args:
+            weights: the weights of attention.
+            context: the positions of queries and keys.
+        """
         return None

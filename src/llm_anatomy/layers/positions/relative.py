@@ -94,6 +94,12 @@ class T5Bias(ScalarBias):
 
     @classmethod
     def for_model(cls, sizes: ModelSizes, *, n_buckets: int, max_distance: int) -> list[PositionScheme]:
+        """Make one scheme for all layers, with the buckets of a decoder in a causal model.
+
+        Args:
+            sizes: of the model.
+            n_buckets, max_distance: as in :class:`T5Buckets`.
+        """
         kind = T5CausalBuckets if sizes.causal else T5Buckets
         return [cls(sizes.n_heads, kind(n_buckets, max_distance))] * sizes.n_layers
 
@@ -264,6 +270,12 @@ class Shaw(PositionScheme):
 
     @classmethod
     def for_model(cls, sizes: ModelSizes, *, max_distance: int) -> list[PositionScheme]:
+        """Make a scheme for each layer.
+
+        Args:
+            sizes: of the model.
+            max_distance: the distance from which on all offsets share a vector.
+        """
         clip = Clip(-max_distance, 0 if sizes.causal else max_distance)
         return [cls(clip, sizes.d_head, sizes.d_value) for _ in range(sizes.n_layers)]
 

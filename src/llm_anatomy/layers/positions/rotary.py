@@ -114,8 +114,18 @@ class Rotary(PositionScheme):
         scaling: Frequencies | None,
     ) -> list[PositionScheme]:
         """Make the scheme of each layer: one for all, but another for those with a window if ``local_base`` is given,
-        and none for those that ``layers`` excludes. The width is the given fraction of a head, rounded down to an even
-        number."""
+        and none for those that ``layers`` excludes.
+
+        Args:
+            sizes: of the model.
+            base: that of the constructor.
+            local_base: the base of layers with a window; None for the same base.
+            fraction: which fraction of a head is rotated, rounded down to an even width.
+            pairing: the class of the scheme.
+            layers: whether each layer has the scheme, repeated from the start where there are fewer entries than
+                layers; all have it if there are none.
+            scaling: the ``frequencies`` of the constructor, for all layers but those with ``local_base``.
+        """
         d_rotary = 2 * int(sizes.d_head * fraction / 2)
         none = PositionScheme()
         everywhere = local = pairing(d_rotary, base, scaling)
@@ -137,6 +147,10 @@ class Rotary(PositionScheme):
             positions: (tokens,) for all of ``x``, or (batch, tokens), where batch is the first dimension of ``x`` or 1.
             tables: from ``tables``, for the same positions; computed unless they are given.
 
+        Raises:
+            ValueError: for heads narrower than ``d_rotary``, or positions that do not fit.
+            TypeError: for positions that are not integers.
+
         >>> rotary, x = HalfSplitRotary(4), torch.randn(3, 5, 4)  # no heads: (batch, tokens, d_head)
         >>> by_one = rotary.rotate(x, torch.arange(5))
         >>> bool(torch.equal(rotary.rotate(x, torch.arange(5).expand(3, 5)), by_one))
@@ -151,8 +165,16 @@ class Rotary(PositionScheme):
         return torch.cat((self._rotate(x[..., : self.d_rotary], *tables), x[..., self.d_rotary :]), -1)
 
     def tables(self, positions: Int[Tensor, "*batch tokens"], dtype: torch.dtype) -> tuple[Tensor, ...]:
-        """Cosines and sines at the positions, for vectors of ``dtype``: each (tokens, ...) for positions (tokens,), and
-        (batch or 1, 1, tokens, ...), with a dimension for the heads, for positions (batch or 1, tokens)."""
+        """Cosines and sines at the positions.
+
+        Args:
+            positions: the positions of the tokens: (tokens,), or (batch or 1, tokens).
+            dtype: of the vectors that will be rotated.
+
+        Returns:
+            Tensors (tokens, ...) for positions (tokens,), and (batch or 1, 1, tokens, ...), with a dimension for the
+            heads, for positions (batch or 1, tokens).
+        """
         raise NotImplementedError
 
     def _rotate(self, x: Float[Tensor, "*leading tokens d_rotary"], *tables: Tensor) -> Tensor:
@@ -203,7 +225,13 @@ class InterleavedRotary(Rotary):
 
     .. math:: (x_{2i} + \mathrm{i}\, x_{2i+1}) \, e^{\mathrm{i} m \theta_i}
 
-    Arguments and errors as in ``Rotary``.
+    Args:
+        d_rotary: number of entries of a head that are rotated, the first ones; even, at most the width of a head.
+        base: the larger, the lower the lowest frequency; above 1.
+        frequencies: computes the frequency of each plane from these two, as in :class:`Rotary`.
+
+    Raises:
+        ValueError, TypeError: as in :class:`Rotary`.
 
     Source: Su et al. (2021), section 3.4.2; IITD-25, IITD-26.
 
@@ -229,7 +257,13 @@ class HalfSplitRotary(Rotary):
     .. math:: x \odot (c, c) + (x_\mathrm{second}, x_\mathrm{first}) \odot (-s, s), \quad
         c_i = \cos m\theta_i, \; s_i = \sin m\theta_i
 
-    Arguments and errors as in ``Rotary``.
+    Args:
+        d_rotary: number of entries of a head that are rotated, the first ones; even, at most the width of a head.
+        base: the larger, the lower the lowest frequency; above 1.
+        frequencies: computes the frequency of each plane from these two, as in :class:`Rotary`.
+
+    Raises:
+        ValueError, TypeError: as in :class:`Rotary`.
 
     Source: Su et al. (2021), section 3.4.2; IITD-25, IITD-26.
 

@@ -74,7 +74,7 @@ class Widget(_Live):
     def compute(self, **controls: Tensor) -> dict[str, Tensor]:
         """Return tensors by name from the controls' values: what the marks and the sentence show.
 
-        It is pure, uses no value to decide a shape, and calls the package's own functions.
+        It is pure, uses no value to decide a shape, and calls functions of the package.
         """
         return {}
 

@@ -42,7 +42,7 @@ class TokenShards:
         ValueError: if the folder holds no complete corpus or no such split, or a file of a shard is missing, truncated
             or of another dtype; the sentence names the file.
 
-    Source: the format is this package's; memory-mapped tokens as in Karpathy's nanoGPT; GT-03.
+    Source: this project's format; memory-mapped tokens as in Karpathy's nanoGPT; GT-03.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -207,7 +207,7 @@ class ShardWriter:
     Raises:
         ValueError: if the folder holds a complete corpus, or one of other settings.
 
-    Source: the format is this package's.
+    Source: this project's format.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -35,7 +35,7 @@ class DocumentSource:
         name: a folder, of which files ending in ``.txt``, ``.md``, ``.jsonl`` and ``.parquet`` are read; a file, which
             is a text unless it ends otherwise; a folder that ``save_to_disk`` of Hugging Face's ``datasets`` has
             written; or the name of a data set on the hub, such as ``roneneldan/TinyStories``, of which the split
-            ``train`` is streamed; or ``stories:20000`` for so many of the package's own stories.
+            ``train`` is streamed; or ``stories:20000`` for so many generated stories.
         field: the key or column that holds the document.
         kind: the type of a document: ``str``, or ``list`` for the messages of a conversation.
         subset: of a data set that has several.

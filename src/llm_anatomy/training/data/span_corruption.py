@@ -31,7 +31,7 @@ class Words(NamedTuple):
         vocabulary: the text of each id.
         ids: the text.
 
-    Source: the package's own stories; GT-19.
+    Source: the stories of :mod:`llm_anatomy.training.data.stories`; GT-19.
 
     >>> Words(["<pad>", "</s>", "tea"], torch.tensor([2, 2])).n_vocab
     3
@@ -58,7 +58,7 @@ def story_words(n_sentinels: int, seed: int = 0, n_stories: int = 3000, *, vocab
     Raises:
         KeyError: if a word is not in the vocabulary.
 
-    Source: the package's own stories; Raffel et al. (2020), section 3.1.4; GT-19.
+    Source: the stories of :mod:`llm_anatomy.training.data.stories`; Raffel et al. (2020), section 3.1.4; GT-19.
 
     >>> words = story_words(5, n_stories=2)
     >>> words.vocabulary[:9]

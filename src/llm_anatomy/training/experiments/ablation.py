@@ -251,7 +251,7 @@ def held_out(which: str, size: str) -> Corrupted:
         which: ``"validation"``, for choices, or ``"test"``, for comparisons.
         size: name of the size.
 
-    Source: the package's own stories, seeds 1 and 2; GT-19.
+    Source: the stories of :mod:`llm_anatomy.training.data.stories`, seeds 1 and 2; GT-19.
 
     >>> batch = held_out("test", "small")
     >>> batch.targets.numel() >= 8192

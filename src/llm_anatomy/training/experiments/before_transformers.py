@@ -71,7 +71,7 @@ class Text:
         bytes: its bytes.
         starts: where each token begins among the bytes, and where the last one ends.
 
-    Source: the package's own stories; UCL-14, UCL-16.
+    Source: the stories of :mod:`llm_anatomy.training.data.stories`; UCL-14, UCL-16.
 
     >>> text = corpus()[1]
     >>> bytes(text.bytes[text.starts[1] : text.starts[3]].tolist())
@@ -90,7 +90,7 @@ def corpus() -> tuple[list[str], Text, Text]:
     The stories have about 160 tokens each. The ids follow the frequency in the training text: id 0 is the most frequent
     token. Every token of the held-out text occurs in the training text.
 
-    Source: the package's own stories, seeds 0 and 1; UCL-14.
+    Source: the stories of :mod:`llm_anatomy.training.data.stories`, seeds 0 and 1; UCL-14.
 
     >>> vocabulary, training, held_out = corpus()
     >>> len(vocabulary) < 1000 and len(training.ids) > 600_000 and int(held_out.ids.max()) < len(vocabulary)
@@ -144,7 +144,7 @@ def held_out_ends(*, validation: bool = False) -> list[int]:
     Args:
         validation: use the stories that learning rates are chosen on, and not those of the test.
 
-    Source: the package's own experiment; UCL-14.
+    Source: this project's experiment in chapter 2; UCL-14.
 
     >>> len(held_out_ends()) > 200
     True
@@ -174,7 +174,7 @@ def held_out_windows(
         The windows, which of their targets are scored, and the number of bytes that all scored targets have together.
         It is the same for both units.
 
-    Source: the package's own experiment; UCL-14, UCL-16.
+    Source: this project's experiment in chapter 2; UCL-14, UCL-16.
 
     >>> (_, tokens, n), (_, bytes_, n_of_bytes) = (held_out_windows(unit) for unit in UNITS)
     >>> bool((tokens.sum(1) == 32).all()), int(bytes_.sum()) == n == n_of_bytes

@@ -134,7 +134,7 @@ def held_out_windows(*, validation: bool = False) -> Int[Tensor, "windows window
     Args:
         validation: take the first windows, for the choice of learning rates, and not the others, for the test.
 
-    Source: the package's own stories; CMU-07.
+    Source: the stories of :mod:`llm_anatomy.training.data.stories`; CMU-07.
 
     >>> held_out_windows().shape, held_out_windows(validation=True).shape
     (torch.Size([399, 33]), torch.Size([192, 33]))
@@ -204,7 +204,7 @@ def unit_states(
     Returns:
         For each unit, layer by layer, whether it is dead and whether it is silent.
 
-    Source: the package's own experiment; GT-22.
+    Source: this project's experiment in chapter 10; GT-22.
 
     >>> dead, silent = unit_states(small_model(small_config("relu")), held_out_windows()[:8])
     >>> dead.shape, torch.equal(dead, silent)
@@ -244,7 +244,7 @@ def count_dead(config: ModelConfig, seed: int, max_lr: float, n_steps: int) -> l
         The step, and the shares of all units that are dead, that are silent, and that were dead when they were counted
         last and no longer are.
 
-    Source: the package's own experiment; GT-22.
+    Source: this project's experiment in chapter 10; GT-22.
 
     >>> counts = count_dead(small_config("relu", d_model=12), seed=0, max_lr=0.01, n_steps=2)
     >>> [step for step, *_ in counts]

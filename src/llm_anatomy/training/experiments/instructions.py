@@ -160,7 +160,7 @@ def story_ids() -> tuple[BPE, Int[Tensor, "corpus"]]:
     It has more tokens than that of the story models: most words of the stories are a single token, so that an
     instruction with its input and response fits into the context.
 
-    Source: the package's own stories, seed 0; UCL-07.
+    Source: the stories of :mod:`llm_anatomy.training.data.stories`, seed 0; UCL-07.
 
     >>> tokenizer, ids = story_ids()
     >>> tokenizer.n_vocab
@@ -477,7 +477,7 @@ def score(model: Transformer, tokenizer: Tokenizer, instructions: Sequence[Instr
 def plain_windows() -> tuple[Int[Tensor, "windows window"], int]:
     """Cut stories that no model has read into windows, and count their bytes.
 
-    Source: the package's own stories, seed 1; UCL-03.
+    Source: the stories of :mod:`llm_anatomy.training.data.stories`, seed 1; UCL-03.
 
     >>> windows, n_bytes = plain_windows()
     >>> windows.shape[1]

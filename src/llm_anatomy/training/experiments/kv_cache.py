@@ -106,7 +106,7 @@ def held_out_windows(n_tokens: int = N_CTX) -> Int[Tensor, "windows window"]:
     Args:
         n_tokens: number of tokens that a model reads of each window.
 
-    Source: the package's own stories; CMU-15.
+    Source: the stories of :mod:`llm_anatomy.training.data.stories`; CMU-15.
 
     >>> held_out_windows().shape, held_out_windows(256).shape
     (torch.Size([295, 65]), torch.Size([73, 257]))

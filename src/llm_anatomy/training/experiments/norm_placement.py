@@ -94,7 +94,7 @@ def corpus() -> tuple[Int[Tensor, "training"], Int[Tensor, "test"]]:
 
     The ids count the different bytes of the training stories, in their order.
 
-    Source: the package's own stories, seeds 0 and 1; GT-15.
+    Source: the stories of :mod:`llm_anatomy.training.data.stories`, seeds 0 and 1; GT-15.
 
     >>> training, test = corpus()
     >>> int(training.max()) + 1, int(test.max()) < 57, len(training) > 600_000
@@ -214,7 +214,7 @@ def probe(seed: int) -> Int[Tensor, "batch window"]:
     Args:
         seed: seed of the weights whose model reads the windows.
 
-    Source: the package's own experiment; GT-14.
+    Source: this project's experiment in chapter 9; GT-14.
 
     >>> probe(0).shape
     torch.Size([64, 65])

@@ -60,7 +60,7 @@ class Setting:
         lrs: the learning rates to choose from.
         weight_variance: the variance of a weight at the start, times the number of inputs of its layer.
 
-    Source: the package's own experiment; IITD-36.
+    Source: this project's experiment in chapter 8; IITD-36.
 
     >>> Setting(n_layers=4).lrs
     (0.03, 0.1, 0.3, 1.0, 3.0)
@@ -103,7 +103,7 @@ def examples(
         n: number of examples.
         generator: source of randomness.
 
-    Source: the package's own tasks; IITD-36.
+    Source: this project's experiment in chapter 8; IITD-36.
 
     >>> x, classes = examples("spirals", 5, torch.Generator().manual_seed(0))
     >>> tuple(x.shape), tuple(classes.shape)
@@ -404,7 +404,7 @@ def final_loss(losses: list[float]) -> float:
     Args:
         losses: the loss of each batch.
 
-    Source: the package's own experiment; IITD-36.
+    Source: this project's experiment in chapter 8; IITD-36.
 
     >>> final_loss([9.0, 9.0, 9.0, 9.0, 2.0])
     2.0

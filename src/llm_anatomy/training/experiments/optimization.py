@@ -131,7 +131,7 @@ def training_ids(n_stories: int) -> Int[Tensor, "corpus"]:
     Args:
         n_stories: number of stories.
 
-    Source: the package's own stories, seed 0; GT-37.
+    Source: the stories of :mod:`llm_anatomy.training.data.stories`, seed 0; GT-37.
 
     >>> len(training_ids(16))
     4821

@@ -114,7 +114,7 @@ def corpus() -> tuple[list[str], Int[Tensor, "training"], Int[Tensor, "held_out"
     The stories are long, about 820 tokens each. A token is a run of letters and digits, a single sign, or the empty
     line between two stories. The ids follow the frequency in the training text: id 0 is the most frequent token.
 
-    Source: the package's own stories, seeds 0 and 1; IITD-17.
+    Source: the stories of :mod:`llm_anatomy.training.data.stories`, seeds 0 and 1; IITD-17.
 
     >>> vocabulary, training, held_out = corpus()
     >>> len(vocabulary) < 1000 and len(training) > 800_000 and int(held_out.max()) < len(vocabulary)

@@ -43,7 +43,7 @@ class Tables:
     Raises:
         ValueError: if ``n_workers`` is below 1.
 
-    Source: the package's own experiments; IITD-17, UCL-14.
+    Source: this project's experiments, in ``training/experiments``; IITD-17, UCL-14.
 
     >>> Tables(Path("unused"), {"losses": ["seed", "loss"]}, n_workers=0)
     Traceback (most recent call last):
@@ -139,7 +139,7 @@ def rows_of(first: list, values: Tensor, digits: int = 4) -> list[list]:
         values: the tensor, of any number of axes.
         digits: number of decimals of a value.
 
-    Source: the package's own experiments; CMU-24.
+    Source: this project's experiments, in ``training/experiments``; CMU-24.
 
     >>> rows_of(["rope"], torch.tensor([0.5, 0.25]))
     [['rope', 0, '0.5000'], ['rope', 1, '0.2500']]
@@ -178,7 +178,7 @@ def best_max_lrs(tuning: list[list]) -> dict[str, float]:
     Args:
         tuning: rows of method, maximum learning rate and loss.
 
-    Source: the package's own experiments; IITD-17, UCL-14.
+    Source: this project's experiments, in ``training/experiments``; IITD-17, UCL-14.
 
     >>> best_max_lrs([["rope", 0.01, "1.5"], ["rope", 0.02, "1.25"], ["alibi", 0.01, "inf"]])
     {'rope': 0.02, 'alibi': 0.01}
@@ -195,7 +195,7 @@ def means_over_seeds(tuning: list[list]) -> list[list]:
     Args:
         tuning: rows of method, maximum learning rate, seed and loss.
 
-    Source: the package's own experiments; CMU-07, CMU-15.
+    Source: this project's experiments, in ``training/experiments``; CMU-07, CMU-15.
 
     >>> means_over_seeds([["relu", 0.01, 5, "1.5"], ["gelu", 0.01, 5, "1.0"], ["relu", 0.01, 6, "2.5"]])
     [['relu', 0.01, 2.0], ['gelu', 0.01, 1.0]]
@@ -217,7 +217,7 @@ def results(name: str, column: str = "loss", **wanted: str | int | float | None)
     Raises:
         ValueError: if there is no such table, or no row has these values.
 
-    Source: the package's own experiments; IITD-17, CMU-33, UCL-14.
+    Source: this project's experiments, in ``training/experiments``; IITD-17, CMU-33, UCL-14.
 
     >>> results("position_losses", scheme="sinusoidal", n_tokens=64).shape  # the seeds
     torch.Size([5])

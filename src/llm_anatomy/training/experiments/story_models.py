@@ -57,7 +57,7 @@ COLUMNS = {
 class Corpus(NamedTuple):
     """What the story models read.
 
-    Source: the package's own stories, seeds 0 and 1; UCL-02.
+    Source: the stories of :mod:`llm_anatomy.training.data.stories`, seeds 0 and 1; UCL-02.
 
     >>> Corpus("", BPE.train([""], 256), torch.tensor([1, 2]), torch.tensor([[3]])).training
     tensor([1, 2])
@@ -80,7 +80,7 @@ class Corpus(NamedTuple):
 def corpus() -> Corpus:
     """Generate the stories of the experiment, and train the tokenizer. An empty line follows each story.
 
-    Source: the package's own stories, seeds 0 and 1; UCL-02, UCL-07.
+    Source: the stories of :mod:`llm_anatomy.training.data.stories`, seeds 0 and 1; UCL-02, UCL-07.
 
     >>> corpus().tokenizer.n_vocab, corpus().held_out.shape[1]
     (480, 97)

@@ -71,7 +71,7 @@ def sentences(seed: int, n_clauses: int, n: int) -> list[Pair]:
         n_clauses: number of clauses, which *and* joins.
         n: number of sentences.
 
-    Source: the package's own corpus; UCL-30.
+    Source: the sentences of :mod:`llm_anatomy.training.data.translation`; UCL-30.
 
     >>> [len(sentences(HELD_OUT, n_clauses, 1)[0].english) for n_clauses in CLAUSES]
     [8, 14, 28]

@@ -78,7 +78,7 @@ def options(cls: type[Config]) -> Iterator[tuple[dataclasses.Field, str, type[Co
     Args:
         cls: the class of the config, whose docstring explains its fields.
 
-    Source: the package's own configs.
+    Source: :mod:`llm_anatomy.training.lab.config`, whose classes it reads.
 
     >>> [name for _, name, _, _ in options(TrainConfig)][:3]
     ['out', 'n_steps', 'seed']

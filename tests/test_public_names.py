@@ -2,12 +2,19 @@
 
 import ast
 import importlib
+import os
 import pkgutil
+import re
 import subprocess
 import sys
+import tomllib
+import zipfile
+from contextlib import chdir
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
+from flit_core import buildapi
 
 import llm_anatomy as la
 
@@ -58,23 +65,73 @@ def test_what_could_be_imported_still_can_be(package):
     assert not missing
 
 
-def test_the_core_needs_no_figures_and_what_does_says_so():
-    """Every module but those of notebooks is imported without the packages of the extra ``notebook``."""
-    script = """
-import importlib, pkgutil, sys
-for name in ("matplotlib", "IPython", "ipywidgets", "anywidget", "traitlets", "jupyter_client"):
-    sys.modules[name] = None
-import llm_anatomy
-for module in pkgutil.walk_packages(llm_anatomy.__path__, "llm_anatomy.", onerror=lambda name: None):
-    if not module.name.startswith("llm_anatomy.notebook."):
+NEEDS_AN_EXTRA = {"llm_anatomy.arena.app", "llm_anatomy.arena.votes", "llm_anatomy.data_generation.server"}
+"""With the modules of ``llm_anatomy.notebook``: what cannot be imported without the packages of an extra."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A folder with the wheel and the packages that it requires, and no others."""
+    folder = tmp_path_factory.mktemp("wheel")
+    with chdir(HERE.parent):
+        wheel = buildapi.build_wheel(os.fspath(folder))
+    with zipfile.ZipFile(folder / wheel) as file:
+        file.extractall(folder / "site")
+    project = tomllib.loads((HERE.parent / "pyproject.toml").read_text("utf-8"))["project"]
+    required, done = [*project["dependencies"]], set()
+    while required:
+        name = re.match(r"[\w.-]+", required.pop())[0]
+        if name in done:
+            continue
+        done.add(name)
+        try:
+            found = distribution(name)
+        except PackageNotFoundError:  # for another system
+            continue
+        for top in {file.parts[0] for file in found.files or []} - {"..", "__pycache__"}:
+            if not (folder / "site" / top).exists():
+                (folder / "site" / top).symlink_to(found.locate_file(top))
+        required += [name for name in found.requires or [] if "extra ==" not in name]
+    return folder / "site"
+
+
+def alone(site, script):
+    """Run a script with the wheel and what it requires; the packages of this environment are not there."""
+    script = f"import sys\nsys.path.insert(0, {os.fspath(site)!r})\n{script}"
+    found = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    return found.stdout
+
+
+def test_the_wheel_works_with_the_packages_of_the_core(site):
+    printed = alone(
+        site,
+        """
+import importlib, pkgutil
+import llm_anatomy as la
+for module in pkgutil.walk_packages(la.__path__, "llm_anatomy.", onerror=lambda name: None):
+    try:
         importlib.import_module(module.name)
+    except ImportError:
+        print(module.name)
+print(la.load("story_rope").generate("One day, the", max_new_tokens=5))
+""",
+    )
+    *failed, text = printed.splitlines()
+    others = {name for name in failed if not name.startswith("llm_anatomy.notebook.")}
+    assert others == NEEDS_AN_EXTRA and len(failed) > len(others) and text == " gardener gave"
+
+
+def test_what_needs_figures_says_so(site):
+    printed = alone(
+        site,
+        """
 from llm_anatomy import notebook as nb
 for use in (nb.setup, lambda: nb.figure, lambda: nb.Roofline):
     try:
         use()
     except ImportError as error:
         print(error)
-"""
-    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert found.returncode == 0, found.stderr
-    assert found.stdout.count("pip install 'llm_anatomy[notebook]'") == 3
+""",
+    )
+    assert printed.count("pip install 'llm_anatomy[notebook]'") == 3

@@ -11,8 +11,10 @@ import sys
 
 import pytest
 import torch
+from models.test_module_calls import built, check_sharded, counted, ids_for, one_process
 from models.test_transformer import BATCH, TOKENS, VARIETIES, build, ids
 from randomness import randn
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from training.lab.small_runs import N_STEPS, metrics, run_small, small_config, write_corpus
 
 from llm_anatomy.layers.attention import SelfAttention
@@ -150,6 +152,42 @@ for name in ("rope, qk-norm", "t5")[: 1 if device == "cpu" else 2]:
 
 def test_a_compiled_model_and_its_gradients_are_those_of_the_model(device, run_without_shape_checks):
     run_without_shape_checks(COMPILED.format(device=device, path=sys.path))
+
+
+def test_hooks_fire_wrapped_attention_is_recomputed_and_sharding_changes_nothing(device):
+    model = built("llama-2-7b").to(device)
+    calls = counted(model)
+    expected = generate(model, ids_for(model), max_new_tokens=3).ids
+    assert calls[""] == calls["stack.blocks.0.attention"] == 3
+    for block in model.stack.blocks:
+        block.attention = checkpoint_wrapper(block.attention)
+    assert generate(model, ids_for(model), max_new_tokens=3).ids == expected
+    model = built("llama-2-7b").to(device)
+    with one_process("gloo" if device == "cpu" else "nccl"):
+        check_sharded(model, device)
+
+
+GENERATED = """
+import sys, torch
+sys.path[:] = {path!r}
+from llm_anatomy.models.generation import generate
+from llm_anatomy.models.presets import tiny
+from llm_anatomy.models.transformer import Transformer
+from torch._dynamo.utils import counters
+torch.manual_seed(0)
+model = Transformer(tiny("llama-2-7b")).to({device!r}).eval()
+options = {{"backend": "aot_eager"}} if {device!r} == "cpu" else {{}}
+compiled = torch.compile(model, dynamic=True, fullgraph=True, **options)
+prompts = [[1, 2, 3], [4]]
+found, expected = (generate(m, prompts, max_new_tokens=6, log_probs=True) for m in (compiled, model))
+for one, other in zip(found.log_probs, expected.log_probs):
+    torch.testing.assert_close(one[:2], other[:2], rtol=0, atol=1e-3)
+assert 1 <= counters["stats"]["unique_graphs"] <= 4, counters["stats"]
+"""
+
+
+def test_generation_uses_a_compiled_model(device, run_without_shape_checks):
+    run_without_shape_checks(GENERATED.format(device=device, path=sys.path))
 
 
 STATIC = """

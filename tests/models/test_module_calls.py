@@ -1,6 +1,7 @@
 """Whatever wraps or watches modules works: hooks fire, and wrappers of PyTorch take effect, in every kind of model."""
 
 from collections import Counter
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -149,22 +150,28 @@ def test_a_parametrized_weight_and_one_given_for_a_call_are_used(name):
     assert not torch.allclose(model(ids), by_call)
 
 
-@pytest.fixture
-def one_process():
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
+@contextmanager
+def one_process(backend):
+    dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
 
 
 # Not T5: its layers share a table of positions, which then belongs to the group of the first of them.
 @pytest.mark.parametrize("name", ["llama-2-7b", "transformer-base"])
-def test_a_sharded_model_computes_and_generates_the_same(name, one_process):
-    model = built(name)
-    ids = ids_for(model)
+def test_a_sharded_model_computes_and_generates_the_same(name):
+    with one_process("gloo"):
+        check_sharded(built(name), "cpu")
+
+
+def check_sharded(model, device):
+    ids = ids_for(model).to(device)
     source = {"source": ids} if model.config.kind == "encoder-decoder" else {}
     sources = {"sources": ids} if source else {}
     expected, expected_ids = model(ids, **source), generate(model, ids, max_new_tokens=3, **sources).ids
-    mesh = dist.device_mesh.init_device_mesh("cpu", (1,))
+    mesh = dist.device_mesh.init_device_mesh(device, (1,))
     for block in model.stack.blocks:
         fully_shard(block, mesh=mesh)
     fully_shard(model, mesh=mesh)

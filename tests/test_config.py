@@ -114,6 +114,7 @@ def test_parts_are_named_and_unknown_names_refused_with_those_allowed(field):
         ({"position": "rope", "rope.layers": (False,)}, "rope.layers=.False,. must hold True for at least one layer"),
         ({"position": "rope", "rope.layers": (True,) * 3}, "rope.layers=.* must hold at most n_layers=2 values"),
         (LATENT | {"rope.layers": (True, False)}, "rope.layers=.* must be left out with attention='latent'"),
+        (LATENT | {"rope.fraction": 0.5}, "rope.fraction=0.5 must be 1.0 with attention='latent', whose d_rotary says"),
         (dict(residual_multiplier=0.0), "residual_multiplier=0.0 must be above 0"),
         (
             dict(residual_multiplier=0.5, norm_placement="post"),

@@ -601,6 +601,8 @@ class ModelConfig(Config):
         if self.rope:
             has_window = any(self.window_of(layer) for layer in range(self.n_layers))
             self.rope._require(has_window or not self.rope.local_base, "local_base", "be left out without window")
+            fits = not self.latent or self.rope.fraction == 1
+            self.rope._require(fits, "fraction", f"be 1.0 {latent}, whose d_rotary says how much of a head is rotated")
             scaling = self.rope.scaling
             if scaling and self.latent:
                 is_fixed = not PARTS["rope.scaling.type"][scaling.type].by_length

@@ -4,6 +4,7 @@ import ast
 import importlib
 import os
 import pkgutil
+import pydoc
 import re
 import subprocess
 import sys
@@ -27,7 +28,7 @@ def test_the_names_are_known_before_anything_is_imported():
     script = """
 import sys
 import llm_anatomy as la
-assert {*la.__all__} <= {*dir(la)}
+assert {*la._HOMES} <= {*dir(la)}
 assert not {"torch", "numpy", "llm_anatomy.models"} & {*sys.modules}, "something is imported"
 assert la.Temperature.__name__ == "Temperature" and "matplotlib" not in sys.modules
 assert la.registry.PARTS["norm"]["rmsnorm"] is la.RMSNorm
@@ -40,7 +41,7 @@ def test_a_name_is_not_its_module():
     for module in pkgutil.walk_packages(la.__path__, "llm_anatomy."):
         if module.name.split(".")[1] in ("config", "data", "layers", "models", "registry", "tokenizers"):
             importlib.import_module(module.name)
-    for name in la.__all__:
+    for name in la._HOMES:
         assert callable(getattr(la, name)) and getattr(la, name).__name__ == name, name
     with pytest.raises(AttributeError, match="module 'llm_anatomy' has no attribute 'Transfomer'"):
         la.Transfomer  # noqa: B018
@@ -49,10 +50,12 @@ def test_a_name_is_not_its_module():
 def test_editors_see_the_same_names_and_help_begins_with_them():
     tree = ast.parse(Path(la.__file__).read_text("utf-8"))
     (seen,) = (node for node in tree.body if isinstance(node, ast.If))
-    found = {alias.name: node.module for node in seen.body for alias in node.names}
+    *imported, everything = seen.body
+    found = {alias.name: node.module for node in imported for alias in node.names}
     assert found == {name: f"llm_anatomy.{module}" for name, module in la._HOMES.items()}
-    assert sorted(found) == la.__all__
-    assert all(f"``{name}``" in la.__doc__ for name in la.__all__)
+    assert sorted(found) == ast.literal_eval(everything.value)
+    assert all(f"``{name}``" in la.__doc__ for name in found)
+    assert len(pydoc.plain(pydoc.render_doc(la)).splitlines()) < 200
 
 
 @pytest.mark.parametrize("package", sorted({name.split(".")[1] for name in BEFORE if "." in name}))

@@ -4,18 +4,22 @@ This is the one place where names and parts meet. ``config`` asks it which names
 them, ``models.parts`` builds the classes, and costs and diagrams ask these in turn. So a new part touches its own
 module and this table, to which a program may also add parts of its own:
 
->>> class HalfALiBi(ALiBi):
-...     label = "half of ALiBi"
+>>> class Distance(PositionScheme):
+...     label = "distance"
+...     slope = 0.1
 ...
-...     def bias(self, query, key, context):
-...         return super().bias(query, key, context) / 2
->>> PARTS["position"]["half_alibi"] = HalfALiBi
+...     def bias(self, query, key, context):  # added to the scores (batch, heads, queries, keys)
+...         return -self.slope * context.offsets[:, None].abs()  # the offsets are (batch, queries, keys)
+>>> PARTS["position"]["distance"] = Distance
 >>> from llm_anatomy.config import ModelConfig
 >>> from llm_anatomy.models.transformer import Transformer
->>> model = Transformer(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5, position="half_alibi"))
+>>> model = Transformer(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=5, position="distance"))
 >>> type(model.stack.blocks[0].attention.position)
-<class 'llm_anatomy.registry.HalfALiBi'>
->>> del PARTS["position"]["half_alibi"]
+<class 'llm_anatomy.registry.Distance'>
+>>> del PARTS["position"]["distance"]
+
+A program that loads the model again registers the scheme first. A number such as ``slope`` is an attribute of the
+class, and another value of it a subclass with a name of its own: configs have options for this package's parts only.
 """
 
 from inspect import signature

@@ -37,6 +37,7 @@ def test_a_model_of_the_package_is_loaded_by_its_name_and_by_its_file(tmp_path, 
 def test_folders_runs_and_names_are_told_apart(tmp_path):
     model = Transformer(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=256))
     save(model, tmp_path / "run/model", tokenizer=ByteTokenizer())
+    (tmp_path / "run/config.json").write_text('{"seed": 0}')  # of the run
     store(model, tmp_path / "small.safetensors")
     for path in (tmp_path / "run", tmp_path / "run/model"):
         torch.testing.assert_close(load(path).model(IDS), model(IDS), rtol=0, atol=0)

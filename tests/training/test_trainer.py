@@ -100,3 +100,11 @@ def test_a_loss_that_is_not_finite_stops_the_run_before_the_step():
     with pytest.raises(FloatingPointError, match="the loss of step 2 is nan, not finite; max_lr=0.003 may be too high"):
         train(model, batches(3), n_steps=3)
     assert model.table.weight.isfinite().all()
+
+
+@pytest.mark.parametrize("batch", ["a text", [1, 2], torch.arange(9), torch.rand(2, 9)])
+def test_a_batch_that_holds_no_windows_is_one_sentence(batch):
+    with pytest.raises(
+        ValueError, match="batches yielded .*; a batch must be ids .batch, tokens . 1., such as those of"
+    ):
+        train(nn.Sequential(nn.Embedding(9, 8), nn.Linear(8, 9)), [batch], n_steps=1)

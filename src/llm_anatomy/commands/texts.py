@@ -15,7 +15,7 @@ from llm_anatomy.models.checkpoints import storage
 from llm_anatomy.models.checkpoints.conversation import Conversation
 from llm_anatomy.models.checkpoints.engine import Checkpoint
 from llm_anatomy.models.loading import load
-from llm_anatomy.models.sampling import LogitsProcessor, Sampler, Temperature, TopK, TopP, greedy
+from llm_anatomy.models.sampling import make_sampler
 
 
 def add_generate(command: argparse.ArgumentParser) -> None:
@@ -155,19 +155,13 @@ class _Timed:
 
 def _ready_to_write(args: argparse.Namespace) -> tuple[Checkpoint, dict[str, Any]]:
     """Check the options for generated texts, load the model, and return it with the settings."""
-    if args.seed is not None and not 0 <= args.seed < 2**63:
-        raise ValueError(f"seed={args.seed} must be from 0 to below 2**63")
     if args.max_new_tokens < 1:
         raise ValueError(f"max_new_tokens={args.max_new_tokens} must be at least 1")
-    processors: list[LogitsProcessor] = [Temperature(args.temperature)]
-    processors += [TopK(args.top_k)] if args.top_k is not None else []
-    processors += [TopP(args.top_p)] if args.top_p is not None else []
+    sampler = make_sampler(args.temperature, top_k=args.top_k, top_p=args.top_p, seed=args.seed, device=args.device)
     checkpoint = load(args.name, dtype=args.dtype, device=args.device).for_inference(quantize=args.quantize)
-    generator = torch.Generator(args.device)
-    generator = generator.manual_seed(generator.seed() if args.seed is None else args.seed)
     return checkpoint, {
         "max_new_tokens": args.max_new_tokens,
-        "sampler": _Timed(greedy if args.temperature == 0 else Sampler(*processors, generator=generator)),
+        "sampler": _Timed(sampler),
         "overflow": args.overflow,
         "allowed_special": "all" if "all" in args.allowed_special else args.allowed_special,
     }

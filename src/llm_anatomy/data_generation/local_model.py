@@ -5,15 +5,13 @@ import threading
 from collections.abc import Collection, Generator, Iterator, Sequence
 from typing import Any
 
-import torch
-
 from llm_anatomy.data_generation.generators import Completion
 from llm_anatomy.deprecation import renamed_arguments
 from llm_anatomy.models.checkpoints.texts import Texts
 from llm_anatomy.models.checkpoints.writing import UNFINISHED, Written, in_batches, in_pieces
 from llm_anatomy.models.generation import GenerativeModel, Step, stream
 from llm_anatomy.models.loading import load
-from llm_anatomy.models.sampling import Sampler, Temperature, TopP, greedy
+from llm_anatomy.models.sampling import make_sampler
 
 __all__ = ["UNFINISHED", "LocalModel"]
 
@@ -154,11 +152,7 @@ class LocalModel:
             yield step
 
     def _sampler(self, temperature: float, top_p: float, seed: int | None):
-        if temperature == 0:
-            return greedy
-        generator = torch.Generator(next(self.model.parameters()).device)
-        generator = generator.manual_seed(generator.seed() if seed is None else seed)
-        return Sampler(Temperature(temperature), TopP(top_p), generator=generator)
+        return make_sampler(temperature, top_p=top_p, seed=seed, device=next(self.model.parameters()).device)
 
 
 def _completion(n_prompt_tokens: int, written: Written) -> Completion:

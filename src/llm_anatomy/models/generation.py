@@ -366,7 +366,7 @@ def _stream(
                 logits = model.prefill(texts, n_more)
             else:
                 logits = model.step(chosen)
-            chosen = sampler(logits, seen)  # (batch,)
+            chosen = _checked_choice(sampler(logits, seen), len(texts))  # (batch,)
             seen.scatter_(1, chosen[:, None], True)
             ids, log_probs = chosen.tolist(), None
             if return_log_probs:
@@ -380,6 +380,16 @@ def _stream(
         yield Step(_where(unfinished, ids), list(finish_reason), log_probs)
         if None not in finish_reason:
             return
+
+
+def _checked_choice(chosen: Any, batch: int) -> Int[Tensor, "batch"]:
+    if not isinstance(chosen, Tensor) or chosen.shape != (batch,) or chosen.is_floating_point():
+        what = f"{chosen.dtype} {tuple(chosen.shape)}" if isinstance(chosen, Tensor) else type(chosen).__name__
+        raise ValueError(
+            f"sampler returned {what}; it must return the id of one token for each of {batch} rows, as "
+            "Sampler(Temperature(0.7)) does"
+        )
+    return chosen
 
 
 def _where(condition: list[bool], values: list[T]) -> list[T | None]:

@@ -92,9 +92,10 @@ def is_stored(name_or_path: str | os.PathLike[str]) -> bool:
 
 
 def _of_a_run(path: Path) -> Path | None:
-    """The folder of the model at the end of a training run; None if the path is no run."""
+    """The folder of the model at the end of a training run; None if the path is no run. Its own config.json is that of
+    the run, and beside it lie no weights."""
     model = path / "model"
-    return model if model.is_dir() and not (path / "config.json").exists() else None
+    return model if (model / "config.json").is_file() and not any(path.glob(f"*{SUFFIX}")) else None
 
 
 def describe(name_or_path: str | os.PathLike[str]) -> dict[str, Any]:

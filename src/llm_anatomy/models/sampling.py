@@ -279,3 +279,40 @@ class Sampler:
         for process in self.logits_processors:
             logits = process(logits, seen)
         return torch.multinomial(logits.softmax(-1), 1, generator=self.generator)[:, 0]
+
+
+def make_sampler(
+    temperature: float | int = 1.0,
+    *,
+    top_k: int | None = None,
+    top_p: float | int | None = None,
+    seed: int | None = None,
+    device: torch.device | str = "cpu",
+) -> Callable[[Tensor, Tensor], Tensor]:
+    """Make the sampler that these four numbers describe.
+
+    Args:
+        temperature: 0 is greedy decoding.
+        top_k, top_p: of :class:`TopK` and :class:`TopP`; by default, no token is removed.
+        seed: reproduces what is drawn, from 0 to below 2**63; by default, each sampler draws something else.
+        device: of the model.
+
+    Raises:
+        ValueError: for a number that is out of range.
+
+    Source: Holtzman et al. (2020), section 3.
+
+    >>> make_sampler(0.0) is greedy
+    True
+    >>> [type(process).__name__ for process in make_sampler(0.7, top_k=5).logits_processors]
+    ['Temperature', 'TopK']
+    """
+    if seed is not None and not 0 <= seed < 2**63:
+        raise ValueError(f"{seed=} must be from 0 to below 2**63")
+    processors: list[LogitsProcessor] = [Temperature(float(temperature))]
+    processors += [TopK(top_k)] if top_k is not None else []
+    processors += [TopP(float(top_p))] if top_p is not None else []
+    if temperature == 0:
+        return greedy
+    generator = torch.Generator(device)
+    return Sampler(*processors, generator=generator.manual_seed(generator.seed() if seed is None else seed))

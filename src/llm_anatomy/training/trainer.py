@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -32,6 +32,15 @@ def next_token_cross_entropy(model: nn.Module, window: Int[Tensor, "batch window
     window = window.to(next(model.parameters()).device)
     logits = model(window[:, :-1])
     return F.cross_entropy(rearrange(logits, "batch tokens n_vocab -> (batch tokens) n_vocab"), window[:, 1:].flatten())
+
+
+def _check_windows(batch: Any) -> None:
+    if not isinstance(batch, Tensor) or batch.ndim != 2 or batch.is_floating_point():
+        what = f"{batch.dtype} {tuple(batch.shape)}" if isinstance(batch, Tensor) else f"a {type(batch).__name__}"
+        raise ValueError(
+            f"batches yielded {what}; a batch must be ids (batch, tokens + 1), such as those of "
+            "llm_anatomy.training.data.windows.random_windows"
+        )
 
 
 def train(
@@ -90,6 +99,8 @@ def train(
         batch = next(batches, None)
         if batch is None:
             raise ValueError(f"batches ended after {step - 1}; there must be at least n_steps={n_steps}")
+        if batch_loss is next_token_cross_entropy:
+            _check_windows(batch)
         loss = batch_loss(model, batch)
         losses.append(loss.item())
         if not math.isfinite(losses[-1]):

@@ -10,6 +10,7 @@ from llm_anatomy.models.checkpoints import Checkpoint, save
 from llm_anatomy.models.checkpoints.texts import Texts
 from llm_anatomy.models.checkpoints.writing import in_pieces
 from llm_anatomy.models.generation import Step
+from llm_anatomy.models.sampling import Sampler, Temperature, TopK
 from llm_anatomy.tokenizers.base import BYTE_NAMES
 from llm_anatomy.tokenizers.hugging_face import HuggingFaceTokenizer
 from llm_anatomy.tokenizers.simple import ByteTokenizer
@@ -127,3 +128,47 @@ def test_a_checkpoint_optimized_for_inference_writes_and_scores_the_same_and_is_
     assert found.log_prob == pytest.approx(expected.log_prob, rel=1e-5)
     with pytest.raises(ValueError, match="optimized for inference cannot be saved"):
         save(optimized, tmp_path / "model")
+
+
+def test_numbers_describe_a_sampler_and_what_is_no_setting_is_named():
+    checkpoint = Checkpoint(model=a_model(), texts=Texts(tokenizer=ByteTokenizer(["<|end|>"]), before=(256,)))
+    drawn = [checkpoint.generate("A", max_new_tokens=9, temperature=1.5, top_k=50, seed=seed) for seed in (1, 1, 2)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    sampler = Sampler(Temperature(1.5), TopK(50), generator=torch.Generator().manual_seed(1))
+    assert drawn[0] == checkpoint.generate("A", max_new_tokens=9, sampler=sampler)
+    assert checkpoint.generate("A", temperature=0, max_new_tokens=9) == checkpoint.generate("A", max_new_tokens=9)
+    with pytest.raises(TypeError, match="do_sample is no setting of generated texts; there are .*, temperature, "):
+        checkpoint.generate("A", do_sample=True)
+    with pytest.raises(TypeError, match="sampler and top_p must not both be given"):
+        checkpoint.stream("A", sampler=sampler, top_p=0.5)
+    with pytest.raises(ValueError, match="sampler returned torch.float32 .*; it must return the id of one token"):
+        checkpoint.generate("A", sampler=Temperature(0.5))
+
+
+def test_messages_are_answered_and_count_once_the_answer_begins():
+    checkpoint = Checkpoint(model=a_model(), texts=chatty())
+    messages = [{"role": "user", "content": "Hi"}]
+    assert "".join(checkpoint.stream(messages, max_new_tokens=5)) == checkpoint.chat("Hi", max_new_tokens=5)
+    conversation = checkpoint.conversation(max_new_tokens=5)
+    conversation.ask("never taken")
+    assert conversation.messages == []
+    assert conversation.answer("Hi") == checkpoint.chat("Hi", max_new_tokens=5)
+    assert [message["content"] for message in conversation.messages][0] == "Hi"
+
+
+def test_a_tokenizer_with_more_tokens_than_the_model_knows_is_not_saved(tmp_path):
+    with pytest.raises(ValueError, match="the tokenizer has 300 tokens; the model knows n_vocab=260"):
+        save(a_model(), tmp_path / "model", tokenizer=ByteTokenizer([f"<{n}>" for n in range(44)]))
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_list_of_texts_is_not_streamed(run_without_shape_checks):
+    run_without_shape_checks("""
+import llm_anatomy as la
+try:
+    la.load("story_rope").stream(["A", "B"])
+except ValueError as error:
+    assert str(error).startswith("prompt must be a text, or the messages of a conversation"), error
+else:
+    raise AssertionError("it was accepted")
+""")

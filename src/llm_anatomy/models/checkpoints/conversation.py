@@ -40,7 +40,7 @@ class Conversation:
     >>> template = ChatTemplate(templates={"default": "{% for m in messages %}{{ m.content }}\\n{% endfor %}"})
     >>> model = Transformer(ModelConfig(d_model=8, n_layers=1, n_heads=2, d_ff=9, n_vocab=256, position="alibi"))
     >>> conversation = Conversation(model, Texts(tokenizer=ByteTokenizer(), chat_template=template), max_new_tokens=3)
-    >>> answer = "".join(conversation.ask("Hi"))
+    >>> answer = conversation.answer("Hi")
     >>> [message["role"] for message in conversation.messages], conversation.messages[1]["content"] == answer
     (['user', 'assistant'], True)
     """
@@ -75,7 +75,8 @@ class Conversation:
     def ask(self, content: str) -> Generator[str, None, None]:
         """Say something to the model, and yield its answer piece by piece.
 
-        If the caller leaves the answer, the conversation goes on with what was generated before.
+        The message counts once the first piece is taken. If the caller leaves the answer, the conversation goes on
+        with what was generated before.
 
         Raises:
             ValueError: if the message is refused, with which the conversation is as before.
@@ -89,11 +90,15 @@ class Conversation:
             allowed_special=self.allowed_special,
             **self.settings,
         )
-        self.messages, self.n_left_out = messages, n_left_out
-        return self._answer(pieces)
+        self.n_left_out = n_left_out
+        return self._answer(messages, pieces)
 
-    def _answer(self, pieces: Generator[str, None, Written]) -> Generator[str, None, None]:
-        answer, self.finish_reason = [], None
+    def answer(self, content: str) -> str:
+        """Say something to the model, and return its whole answer; as :meth:`ask`."""
+        return "".join(self.ask(content))
+
+    def _answer(self, messages: list[Message], pieces: Generator[str, None, Written]) -> Generator[str, None, None]:
+        answer, self.messages, self.finish_reason = [], messages, None
         try:
             while True:
                 answer.append(next(pieces))

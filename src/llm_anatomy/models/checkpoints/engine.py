@@ -33,12 +33,17 @@ from llm_anatomy.models.checkpoints.texts import Texts
 from llm_anatomy.models.checkpoints.writing import in_batches
 from llm_anatomy.models.generation import GenerativeModel
 from llm_anatomy.models.inference import InferenceTransformer, fastest_inference_model
+from llm_anatomy.models.sampling import make_sampler
 from llm_anatomy.models.transformer import Transformer
 from llm_anatomy.shapes import Float, Tensor
 from llm_anatomy.tokenizers.base import Tokenizer
 
 HEAD = "unembedding.embedding.weight"
 SHARD = 5_000_000_000
+SAMPLING = frozenset({"temperature", "top_k", "top_p", "seed"})
+SETTINGS = frozenset({"sampler", "overflow", "stop_strings", "stop_token_ids", "allowed_special", "log_probs", "step"})
+SETTINGS |= {"decode", "variables"}
+"""What generated texts can be given: numbers for a sampler, and further settings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,21 +98,45 @@ class Checkpoint:
             raise ValueError("the model comes from no folder, which would say how hidden states become a vector")
         return read_pooling(self.folder)
 
-    def stream(self, prompt: str, *, max_new_tokens: int = 50, **settings: Any) -> Iterator[str]:
-        """Generate the continuation of a text piece by piece, or the target of an encoder-decoder.
+    def stream(self, prompt: str | Sequence[Message], *, max_new_tokens: int = 50, **settings: Any) -> Iterator[str]:
+        """Generate the continuation of a text piece by piece, the target of an encoder-decoder, or an answer.
 
         Args:
-            prompt: any text.
+            prompt: any text; or the messages of a conversation, each with its ``role`` and its ``content``, of which
+                the last one is answered.
             max_new_tokens: number of tokens after which the text ends, if no stop token comes before.
-            settings: of :func:`~llm_anatomy.models.generation.stream`, such as ``sampler=Sampler(Temperature(0.8))``;
-                without a sampler, each token is the most likely one, and a full context ends the text unless
-                ``overflow`` says something else.
+            settings: ``temperature``, ``top_k``, ``top_p`` and ``seed`` as for
+                :func:`~llm_anatomy.models.sampling.make_sampler`, without which each token is the most likely one;
+                or those of :func:`~llm_anatomy.models.generation.stream`, such as ``sampler``. A full context ends
+                the text unless ``overflow`` says something else.
 
         Raises:
-            ValueError: for a model that generates nothing, if there is no tokenizer, and as ``stream`` does.
+            ValueError: for a model that generates nothing, if there is no tokenizer or, for messages, no chat template,
+                and as ``stream`` does.
+            TypeError: for a setting that does not exist.
+
+        >>> from llm_anatomy.models.loading import load
+        >>> for piece in load("story_rope").stream("One day, the", max_new_tokens=2, temperature=0.5, seed=1):
+        ...     print(piece, end="|")
         """
-        settings = {"overflow": "stop", "max_new_tokens": max_new_tokens} | settings
-        return self.texts.write(self._generative, prompt, **settings)
+        settings = self._settings(max_new_tokens, settings)
+        if isinstance(prompt, str):
+            return self.texts.write(self._generative, prompt, **settings)
+        if not all(isinstance(message, Mapping) for message in prompt):
+            raise ValueError("prompt must be a text, or the messages of a conversation; generate takes several texts")
+        return self.texts.reply(self._generative, prompt, **settings)
+
+    def _settings(self, max_new_tokens: int, settings: dict[str, Any]) -> dict[str, Any]:
+        """All settings of a text, with the sampler that some of them describe."""
+        drawn = {name: settings.pop(name) for name in SAMPLING & settings.keys()}
+        for name in settings.keys() - SETTINGS:
+            among = ", ".join(sorted(SAMPLING | SETTINGS | {"max_new_tokens"}))
+            raise TypeError(f"{name} is no setting of generated texts; there are {among}")
+        if drawn:
+            if "sampler" in settings:
+                raise TypeError(f"sampler and {min(drawn)} must not both be given")
+            settings["sampler"] = make_sampler(**drawn, device=next(self._generative.parameters()).device)
+        return {"overflow": "stop", "max_new_tokens": max_new_tokens} | settings
 
     @overload
     def generate(self, prompt: str, *, max_new_tokens: int = 50, batch_size: int = 32, **settings: Any) -> str: ...
@@ -139,7 +168,7 @@ class Checkpoint:
         model, tokenizer = self._generative, self.texts.tokenizer
         if model.config.kind != "decoder" or tokenizer is None:
             return [self.generate(text, max_new_tokens=max_new_tokens, **settings) for text in prompt]
-        settings = {"overflow": "stop", "max_new_tokens": max_new_tokens, "stop_token_ids": self.texts.stop} | settings
+        settings = {"stop_token_ids": self.texts.stop} | self._settings(max_new_tokens, settings)
         allowed = settings.pop("allowed_special", ())
         ids = [self.texts.encode_prompt(text, allowed_special=allowed) for text in prompt]
         return [written.text for _, written in in_batches(model, tokenizer, ids, batch_size=batch_size, **settings)]
@@ -156,8 +185,7 @@ class Checkpoint:
         """
         if isinstance(messages, str):
             messages = [{"role": "user", "content": messages}]
-        settings = {"overflow": "stop", "max_new_tokens": max_new_tokens} | settings
-        return "".join(self.texts.reply(self._generative, messages, **settings))
+        return "".join(self.stream(messages, max_new_tokens=max_new_tokens, **settings))
 
     def for_inference(self, *, quantize: str | None = None) -> "Checkpoint":
         """Optimize the model for inference if that is possible; without ``quantize``, its texts are the same.
@@ -181,12 +209,20 @@ class Checkpoint:
         Args:
             system: what the model is told before the first message.
             max_new_tokens: of an answer.
-            settings: of :class:`~llm_anatomy.models.checkpoints.conversation.Conversation`.
+            settings: as for :meth:`stream`, but a full context leaves out the oldest messages.
 
         Raises:
             ValueError: as :meth:`chat` does.
+
+        >>> from llm_anatomy.models.loading import load
+        >>> conversation = load("story_instructed").conversation(max_new_tokens=9)
+        >>> answer = conversation.answer("Tell me a story.")
+        >>> [message["role"] for message in conversation.messages]
+        ['user', 'assistant']
         """
-        return Conversation(self._generative, self.texts, system=system, max_new_tokens=max_new_tokens, **settings)
+        settings = {"overflow": "slide"} | settings
+        settings = self._settings(max_new_tokens, settings)
+        return Conversation(self._generative, self.texts, system=system, **settings)
 
     def score(
         self,
@@ -657,6 +693,9 @@ def save(
     if isinstance(language_model, InferenceTransformer):
         raise ValueError("a model that is optimized for inference cannot be saved; save the one it was made from")
     if tokenizer is not None:
+        n_vocab = getattr(checkpoint.config, "n_vocab", tokenizer.n_vocab)
+        if tokenizer.n_vocab > n_vocab:
+            raise ValueError(f"the tokenizer has {tokenizer.n_vocab} tokens; the model knows n_vocab={n_vocab}")
         checkpoint = replace(checkpoint, texts=replace(checkpoint.texts, tokenizer=tokenizer, note=""))
     if shard < 1:
         raise ValueError(f"{shard=} must be at least 1")

@@ -9,10 +9,13 @@ import sys
 import zipfile
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from itertools import islice
 from pathlib import Path
 
 import pytest
 import torch
+
+from llm_anatomy.training.data.stories import stories
 
 ROOT = Path(__file__).resolve().parents[1]
 SRC = ROOT / "src"
@@ -193,6 +196,8 @@ OPTIONAL = {
     "llm_anatomy.arena.app": {"jinja2", "markupsafe", "sqlalchemy", "starlette"},  # only the command imports the two
     "llm_anatomy.arena.votes": {"sqlalchemy"},
     "llm_anatomy.arena.command": {"jinja2", "starlette", "uvicorn"},
+    "llm_anatomy.data_generation.client": {"openai"},
+    "llm_anatomy.data_generation.server": {"anyio", "h11", "jsonschema", "starlette", "uvicorn"},  # as for arena.app
     "llm_anatomy.training.lab.metrics": {"wandb"},
     "llm_anatomy.tokenizers.bpe": {"tiktoken"},
     "llm_anatomy.models.checkpoints.hub": {"huggingface_hub"},
@@ -286,12 +291,21 @@ def test_examples_in_docstrings_run(name):
 
 def test_the_example_of_the_readme_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (example,) = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    example, _ = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     exec(example, names := {})
     torch.testing.assert_close(names["logits"], names["checkpoint"].model(torch.tensor([[1, 2, 3, 4]]))[:, :3])
     assert names["logits"].shape[:2] == (1, 3) and (tmp_path / "my-gpt2/model.safetensors").is_file()
     assert names["output"].shape == (2, 5, 24) and names["weights"].shape == (2, 6, 5, 5)
     torch.testing.assert_close(names["last"], names["output"][:, 4:].detach())
+
+
+def test_the_example_of_the_readme_trains(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "stories.txt").write_text("\n\n".join(islice(stories(3), 40)), encoding="utf-8")
+    _, example = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    exec(example.replace("n_steps=400", "n_steps=40"), names := {})
+    assert names["losses"][-1] < 0.9 * names["losses"][0] and (tmp_path / "small/model.safetensors").is_file()
+    assert capsys.readouterr().out.endswith("torch.Size([1, 4, 20, 20])\n")
 
 
 def public_parts(path):

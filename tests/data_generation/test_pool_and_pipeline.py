@@ -181,18 +181,6 @@ def test_a_pool_is_read_as_it_was_written(tmp_path):
         assert again.refused == {"length": 2} and again.generated[0].instances[0].input == "ü"
 
 
-def test_whatever_was_written_of_a_round_at_a_kill_is_removed(tmp_path):
-    path = filled(tmp_path / "pool.jsonl").path
-    whole = path.read_bytes()
-    line = json.dumps({"round": 2, "tasks": [{"instruction": "ä"}], "refused": {}, "usage": {}}, ensure_ascii=False)
-    for n in range(1, len(line.encode()) + 1):
-        path.write_bytes(whole + line.encode()[:n])
-        pool = Pool.read(path)
-        assert pool.rounds == ROUNDS and path.read_bytes() == whole
-    pool.append(Round(()))
-    assert len(Pool.read(path).rounds) == 3
-
-
 def test_two_programs_do_not_write_to_one_pool(tmp_path):
     pool = filled(tmp_path / "pool.jsonl")
     other = Pool.read(pool.path)
@@ -234,6 +222,14 @@ def test_a_file_that_is_no_pool_is_refused_with_the_line(tmp_path, line, content
     path.write_bytes(b"".join([*lines[:line], content, *lines[line + 1 :]]))
     with pytest.raises(ValueError, match=sentence):
         Pool.read(path)
+
+
+def test_a_file_of_another_kind_stays_as_it_is(tmp_path):
+    for text in ("", "my notes"):
+        (tmp_path / "a.txt").write_text(text)
+        with pytest.raises(ValueError, match="a.txt, line 1: this is no pool of tasks"):
+            Pool(SEEDS, tmp_path / "a.txt")
+        assert (tmp_path / "a.txt").read_text() == text
 
 
 # --- Tasks in files ---

@@ -23,7 +23,7 @@ def add_tokenize(command: argparse.ArgumentParser) -> None:
         "source",
         metavar="SOURCE",
         help="a folder with .txt, .md, .jsonl or .parquet files, such a file, the name of a data set on the Hugging "
-        "Face hub, or stories:N for so many of the package's own stories; a text file may hold several documents, "
+        "Face hub, or stories:N for so many generated stories; a text file may hold several documents, "
         f"divided by {END_OF_TEXT}",
     )
     command.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="for the shards")

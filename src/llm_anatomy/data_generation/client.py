@@ -1,32 +1,24 @@
-"""A model behind an OpenAI-compatible server: its answers are asked for again where that helps, and never paid twice.
-
-Only the standard library is used.
-"""
+"""A model behind an OpenAI-compatible server: a request is sent again where that helps, and no answer is paid twice."""
 
 import hashlib
-import http.client
 import json
 import os
-import random
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from email.utils import parsedate_to_datetime
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from llm_anatomy.data_generation.generators import Completion
+from llm_anatomy.files import JsonLines
 
-TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
+TRANSIENT = frozenset({408, 409, 429, *range(500, 600)})
 """The HTTP statuses after which the same request may succeed later."""
 
-LONGEST_WAIT = 60.0
-"""Seconds; backoff does not grow beyond, but a server may ask for more."""
+LONGEST_WAIT = 8.0
+"""Seconds; the library ``openai`` waits no longer before it tries again, unless the server asks it to."""
 
 
 class Journal:
@@ -45,23 +37,15 @@ class Journal:
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Journal(Path(folder, "a.jsonl")).add("key", Completion("Hi", 3, 1, "stop"))
-    ...     Journal(Path(folder, "a.jsonl")).find("key")
+    ...     Journal(f"{folder}/a.jsonl").add("key", Completion("Hi", 3, 1, "stop"))
+    ...     Journal(f"{folder}/a.jsonl").find("key")
     Completion(text='Hi', n_prompt_tokens=3, n_tokens=1, finish_reason='stop')
     """
 
     def __init__(self, path: str | os.PathLike[str]):
-        self._path, self._lock, self._found = Path(path), threading.Lock(), dict[str, Completion]()
-        content = self._path.read_bytes() if self._path.exists() else b""
-        whole = content[: content.rfind(b"\n") + 1]  # a line without its end was being written at a kill
-        for number, line in enumerate(whole.splitlines(), start=1):
-            try:
-                key, *answer = json.loads(line)
-                self._found[key] = Completion(*answer)
-            except (ValueError, TypeError):
-                raise ValueError(f"{self._path.name}, line {number}: this is no entry of a journal") from None
-        if len(whole) < len(content):
-            os.truncate(self._path, len(whole))
+        self._lines = JsonLines(path, sync=True)
+        exists, problem = self._lines.path.exists(), "this is no entry of a journal"
+        self._found = dict(self._lines.read(_entry, problem=problem)) if exists else {}
 
     def __len__(self) -> int:
         return len(self._found)
@@ -72,12 +56,12 @@ class Journal:
 
     def add(self, key: str, completion: Completion) -> None:
         """Write down a completion."""
-        line = json.dumps([key, *completion], ensure_ascii=False).encode() + b"\n"
-        with self._lock, self._path.open("ab") as file:
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
-            self._found[key] = completion
+        self._lines.append([key, *completion])
+        self._found[key] = completion
+
+
+def _entry(line: Any) -> tuple[str, Completion]:
+    return line[0], Completion(*line[1:])
 
 
 class RateLimit:
@@ -122,19 +106,22 @@ class OpenAIServer:
     r"""A generator behind a server with OpenAI's API for completions or chats, such as vLLM's, Ollama's, or that of
     ``python -m llm_anatomy serve``.
 
-    A request that fails for a reason that may pass is sent again: when the connection breaks, when no answer comes in
-    time, and after the statuses 408, 409, 425, 429, 500, 502, 503 and 504. Before attempt :math:`k + 1` it waits for as
-    long as the header ``Retry-After`` says, or for a random time of
+    The library ``openai`` sends the requests. One that fails for a reason that may pass is sent again: when the
+    connection breaks, when no answer comes in time, and after the statuses 408, 409, 429 and those from 500 on, unless
+    the header ``x-should-retry`` says otherwise. Before attempt :math:`k + 1` the library waits for as long as the
+    header ``Retry-After`` says, or for a random time of
 
-    .. math:: U(\tfrac{1}{2}, 1) \cdot \min(60, 2^{k}) \text{ seconds},
+    .. math:: U(\tfrac{3}{4}, 1) \cdot \min(8, 2^{k - 2}) \text{ seconds},
 
-    so that the requests of many programs do not come back at the same time.
+    so that the requests of many programs do not come back at the same time. If a server asks to wait for longer than
+    two minutes, the request fails. A redirect counts as a refusal, so that no other host receives the key.
 
     Args:
         url: the address of the API, with its version, such as ``http://127.0.0.1:8000/v1``.
         model: the name of the model there.
         chat: whether the model is asked through ``chat/completions``, with each prompt as a message of the user.
         api_key: sent as a bearer token, and never written down; by default the environment variable ``OPENAI_API_KEY``.
+            With an empty key, as local servers allow it, no header ``Authorization`` is sent.
         journal: a file in which each answer is written down. A request that is made again after a restart is answered
             from it: the n-th request with the same content has the n-th answer.
         concurrency: the most requests that are under way at once.
@@ -143,14 +130,16 @@ class OpenAIServer:
         timeout: seconds without an answer, after which a connection is given up.
         max_retries: how often a request is sent again.
         more: further fields of each request, such as ``{"presence_penalty": 2}``, the paper's setting.
+        sleep: waits for the limits, in seconds.
 
     Raises:
-        ValueError: for an address that is not one of HTTP, and for arguments out of range; from :meth:`complete`, if
-            the server refuses a request or answers in another form.
+        ValueError: if ``openai`` is not installed, for an address that is not one of HTTP, for a key that no header can
+            have, and for arguments out of range; from :meth:`complete`, if the server refuses a request or answers in
+            another form.
         ConnectionError: from :meth:`complete`, if a request fails again and again.
 
-    Source: the reference of OpenAI's API; the appendix of Wang et al. (2022) on querying the model; Brooker (2015),
-    "Exponential backoff and jitter"; GT-46.
+    Source: the reference of OpenAI's API, and version 3 of its library for Python; the appendix of Wang et al. (2022)
+    on querying the model; Brooker (2015), "Exponential backoff and jitter"; GT-46.
 
     >>> server = OpenAIServer("http://127.0.0.1:8000/v1", "story-model", api_key="")
     >>> server.model
@@ -183,11 +172,13 @@ class OpenAIServer:
         self.url, self.model, self.chat, self.more = url.rstrip("/"), model, chat, dict(more or {})
         self._key = os.environ.get("OPENAI_API_KEY", "") if api_key is None else api_key
         self._journal = None if journal is None else Journal(journal)
-        self._concurrency, self._timeout, self._max_retries, self._sleep = concurrency, timeout, max_retries, sleep
+        if not (self._key.isascii() and self._key.isprintable()):
+            raise ValueError("the API key must be printable ASCII; perhaps it ends with a line break")
+        self._openai = _import_openai()
+        self._concurrency, self._timeout, self._max_retries = concurrency, timeout, max_retries
         self._requests = None if requests_per_minute is None else RateLimit(requests_per_minute, sleep=sleep)
         self._tokens = None if tokens_per_minute is None else RateLimit(tokens_per_minute, sleep=sleep)
         self._n_times = Counter[str]()
-        self._opener = urllib.request.build_opener(_NoRedirects)
 
     def complete(
         self,
@@ -211,8 +202,8 @@ class OpenAIServer:
             bodies.append(body | self.more)
         keys = [self._key_of(body) for body in bodies]
         stopped = threading.Event()
-        with ThreadPoolExecutor(self._concurrency) as threads:
-            asked = [threads.submit(self._answer, key, body, stopped) for key, body in zip(keys, bodies, strict=True)]
+        with self._client(stopped) as client, ThreadPoolExecutor(self._concurrency) as threads:
+            asked = [threads.submit(self._answer, key, body, client) for key, body in zip(keys, bodies, strict=True)]
             try:
                 return [answer.result() for answer in asked]
             except BaseException:  # answers that are under way are waited for, since they will be paid
@@ -231,41 +222,54 @@ class OpenAIServer:
         self._n_times[digest] += 1
         return f"{digest} {self._n_times[digest]}"
 
-    def _answer(self, key: str, body: Mapping[str, Any], stopped: threading.Event) -> Completion:
+    def _client(self, stopped: threading.Event) -> Any:
+        """A client of the library ``openai``, each attempt of which waits for the limits."""
+
+        def before_an_attempt(request: Any) -> None:
+            if self._requests is not None:
+                self._requests.wait(1)
+            if self._tokens is not None:
+                self._tokens.wait(len(request.content) / 4 + json.loads(request.content)["max_tokens"])
+            if stopped.is_set():
+                raise _Stopped
+            if not self._key:
+                request.headers.pop("Authorization", None)
+
+        return self._openai.OpenAI(
+            base_url=self.url,
+            api_key=self._key or "none",  # the library insists on one
+            timeout=self._timeout,
+            max_retries=self._max_retries,
+            http_client=self._openai.DefaultHttpxClient(
+                follow_redirects=False, event_hooks={"request": [before_an_attempt]}
+            ),
+        )
+
+    def _answer(self, key: str, body: Mapping[str, Any], client: Any) -> Completion:
         found = None if self._journal is None else self._journal.find(key)
         if found is None:
-            found = self._completion(self._send(body, stopped))
+            found = self._completion(self._send(body, client))
             if self._journal is not None:
                 self._journal.add(key, found)
         return found
 
-    def _send(self, body: Mapping[str, Any], stopped: threading.Event) -> bytes:
+    def _send(self, body: Mapping[str, Any], client: Any) -> bytes:
         """The server's answer to a request, which is sent until there is one."""
-        content = json.dumps(body).encode()
-        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self._key}"} if self._key else {})
-        for attempt in range(self._max_retries + 1):
-            if self._requests is not None:
-                self._requests.wait(1)
-            if self._tokens is not None:
-                self._tokens.wait(len(content) / 4 + body["max_tokens"])
-            asked, seconds = None, random.uniform(0.5, 1) * min(LONGEST_WAIT, 2.0**attempt)
-            try:
-                request = urllib.request.Request(f"{self.url}/{self._path}", content, headers)
-                with self._opener.open(request, timeout=self._timeout) as response:
-                    return response.read()
-            except urllib.error.HTTPError as error:
-                message, code = _message(error)
-                problem = f"{error.code} {error.reason}: {message}".rstrip(": ")
-                if error.code not in TRANSIENT or code == "insufficient_quota":
-                    raise ValueError(f"{self.url} refuses the request ({problem})") from None
-                asked = _retry_after(error.headers.get("Retry-After"))
-            except (OSError, http.client.HTTPException) as error:  # URLError and timeouts are OSErrors
-                problem = str(getattr(error, "reason", "") or error) or type(error).__name__
-            if stopped.is_set():
-                break
-            if attempt < self._max_retries:
-                self._sleep(seconds if asked is None else asked)
-        raise ConnectionError(f"{self.url} gave no answer in {attempt + 1} attempts ({problem})")
+        api, asked = (client.chat.completions, "messages") if self.chat else (client.completions, "prompt")
+        required = {name: body[name] for name in ("model", asked)}
+        try:
+            return api.with_raw_response.create(**required, extra_body=body).http_response.content
+        except self._openai.APIStatusError as error:
+            problem = f"{error.status_code} {error.response.reason_phrase}: {_message(error)}".rstrip(": ")
+            failed, refused = error, error.status_code not in TRANSIENT or error.code == "insufficient_quota"
+        except self._openai.APIConnectionError as error:
+            problem = str(error.__cause__ or error) or type(error.__cause__).__name__
+            failed, refused = error, False
+        problem = problem.replace(self._key, "…") if self._key else problem
+        if refused:
+            raise ValueError(f"{self.url} refuses the request ({problem})")
+        n = int(failed.request.headers.get("x-stainless-retry-count", self._max_retries)) + 1
+        raise ConnectionError(f"{self.url} gave no answer in {n} attempt{'s' * (n > 1)} ({problem})")
 
     def _completion(self, content: bytes) -> Completion:
         try:
@@ -278,33 +282,19 @@ class OpenAIServer:
             raise ValueError(f"{self.url} answers in another form than OpenAI's API: {content[:80]!r}") from None
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Another address does not get the key."""
-
-    def redirect_request(self, req, fp, code, msg, headers, newurl):
-        return None
+class _Stopped(BaseException):
+    """Another request has failed. Before its version 3, the library tries again after every other exception."""
 
 
-def _message(error: urllib.error.HTTPError) -> tuple[str, str | None]:
-    """What the server says about an error, in one line, and its code."""
-    content = b""
+def _message(error: Any) -> str:
+    """What the server says about an error, in one line."""
+    said = error.body.get("message") if isinstance(error.body, dict) else None
+    return " ".join(str(said or error.response.text).split())[:500]
+
+
+def _import_openai() -> Any:
     try:
-        content = error.read(10_000)
-        found = json.loads(content)["error"]
-        return " ".join(str(found["message"]).split()), found.get("code")
-    except (ValueError, KeyError, TypeError, AttributeError, OSError, http.client.HTTPException):
-        return " ".join(content.decode(errors="replace").split())[:200], None
-
-
-def _retry_after(value: str | None) -> float | None:
-    """The seconds that a server asks to wait, which it says as a number or as a date."""
-    if value is None:
-        return None
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except ValueError:
-        return None
+        import openai
+    except ImportError:
+        raise ValueError("models behind a server need openai (pip install 'llm_anatomy[data]')") from None
+    return openai

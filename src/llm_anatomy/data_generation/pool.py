@@ -3,14 +3,13 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from llm_anatomy.data_generation.cost import Usage
-from llm_anatomy.files import write_atomically
+from llm_anatomy.files import JsonLines, write_atomically
 
 
 class Instance(NamedTuple):
@@ -103,8 +102,7 @@ def read_tasks(path: str | os.PathLike[str]) -> list[Task]:
     ...     read_tasks(Path(folder, "seeds.jsonl"))
     [Task(instruction='Name a bird.', instances=(), is_classification=None)]
     """
-    path = Path(path)
-    return [_from_line(path.name, number, line, Task.from_json) for number, line in _lines(path) if line.strip()]
+    return JsonLines(path).read(Task.from_json, by_hand=True)
 
 
 def write_conversations(tasks: Iterable[Task], path: str | os.PathLike[str]) -> int:
@@ -173,8 +171,8 @@ class Pool:
     """Seed tasks, and the tasks that rounds of the pipeline have added; with a path, a file holds them too.
 
     The first line of the file says what the seeds and the settings are, and each further line holds one round. A round
-    is added by one write of one line, which is on the disk before :meth:`append` returns: whenever the program is
-    killed, the file holds whole rounds, and at most the beginning of another, which is removed when it is opened again.
+    is added as one line, which is on the disk before :meth:`append` returns: whenever the program is
+    killed, the file holds whole rounds, and at most the beginning of another, which the next round replaces.
 
     Args:
         seeds: the tasks that people wrote; they must differ from each other.
@@ -205,8 +203,7 @@ class Pool:
             raise ValueError(f"the seed task {twice[0]!r:.60} is there twice")
         self.seeds, self.path, self.rounds = tuple(seeds), None if path is None else Path(path), list[Round]()
         self.settings = json.loads(json.dumps(dict(settings or {})))
-        if self.path is not None:
-            self._open(self.path)
+        self._lines = None if self.path is None else self._open(self.path)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Pool":
@@ -216,9 +213,7 @@ class Pool:
             ValueError: if it is no pool.
             OSError: if there is no such file.
         """
-        path = Path(path)
-        _, first = next(_lines(path), (1, b""))
-        head = _from_line(path.name, 1, first, _head)
+        head, _ = _read(JsonLines(path))
         return cls([Task.from_json(seed) for seed in head["seeds"]], path, head["settings"])
 
     def append(self, added: Round) -> None:
@@ -227,9 +222,8 @@ class Pool:
         Raises:
             ValueError: if another program has written to the file in the meantime.
         """
-        if self.path is not None:
-            line = _round_to_json(len(self.rounds), added)
-            self._n_bytes += _append(self.path, f"{json.dumps(line, ensure_ascii=False)}\n", self._n_bytes)
+        if self._lines is not None:
+            self._lines.append(_round_to_json(len(self.rounds), added))
         self.rounds.append(added)
 
     @property
@@ -257,31 +251,44 @@ class Pool:
     def __len__(self) -> int:
         return len(self.seeds) + sum(len(added.tasks) for added in self.rounds)
 
-    def _open(self, path: Path) -> None:
+    def _open(self, path: Path) -> JsonLines:
         head = {"pool": VERSION, "settings": self.settings, "seeds": [task.to_json() for task in self.seeds]}
         if not path.exists():
             write_atomically(path, f"{json.dumps(head, ensure_ascii=False)}\n")
-        lines = list(_lines(path)) or [(1, b"")]
-        found = _from_line(path.name, 1, lines[0][1], _head)
+        lines = JsonLines(path, sync=True, exclusive=True)
+        found, self.rounds = _read(lines)
         for key in sorted(found["settings"].keys() | self.settings.keys()):
             there, here = found["settings"].get(key), self.settings.get(key)
             if there != here:
                 raise ValueError(f"{path.name} was made with {key}={there!r:.60}, and cannot go on with {here!r:.60}")
         if found["seeds"] != head["seeds"]:
             raise ValueError(f"{path.name} was made with other seed tasks")
-        if not lines[-1][1].endswith(b"\n"):  # the program was killed while it wrote this line
-            os.truncate(path, path.stat().st_size - len(lines.pop()[1]))
-        for number, line in lines[1:]:
-            self.rounds.append(_from_line(path.name, number, line, partial(_round_from_json, number - 2)))
-        self._n_bytes = path.stat().st_size
+        return lines
 
 
 VERSION = 1
+_NO_POOL = "this is no pool of tasks that this package has written"
+
+
+def _read(lines: JsonLines) -> tuple[dict[str, Any], list[Round]]:
+    """The first line of the file of a pool, and its rounds."""
+    heads, rounds = list[dict[str, Any]](), list[Round]()
+
+    def parse(fields: Any) -> None:
+        if heads:
+            rounds.append(_round_from_json(len(rounds), fields))
+        else:
+            heads.append(_head(fields))
+
+    lines.read(parse)
+    if not heads:
+        raise ValueError(f"{lines.path.name}, line 1: {_NO_POOL}")
+    return heads[0], rounds
 
 
 def _head(fields: Any) -> dict[str, Any]:
     if not isinstance(fields, dict) or fields.get("pool") != VERSION:
-        raise ValueError("this is no pool of tasks that this package has written")
+        raise ValueError(_NO_POOL)
     if not isinstance(fields.get("seeds"), list) or not isinstance(fields.get("settings"), dict):
         raise ValueError("the keys 'seeds' and 'settings' must be there")
     return fields
@@ -300,43 +307,3 @@ def _round_from_json(number: int, fields: Any) -> Round:
         return Round(tasks, dict(fields["refused"]), Usage(**fields["usage"]))
     except (KeyError, TypeError) as error:
         raise ValueError(f"this is no round of a pool ({error!r:.60})") from None
-
-
-def _append(path: Path, line: str, n_expected: int) -> int:
-    """Add a line by one write and wait until it is on the disk; returns its number of bytes."""
-    content = line.encode()
-    file = os.open(path, os.O_WRONLY | os.O_APPEND)
-    try:
-        if os.fstat(file).st_size != n_expected:
-            raise ValueError(f"{path.name} was changed by another program; only one at a time can continue it")
-        if os.write(file, content) < len(content):
-            os.ftruncate(file, n_expected)
-            raise OSError(f"{path.name}: there is no space left for another round")
-        os.fsync(file)
-    finally:
-        os.close(file)
-    return len(content)
-
-
-# --- Lines of JSON ---
-
-
-T = TypeVar("T")
-
-
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file with their numbers, each with the line break at its end if it has one."""
-    with path.open("rb") as file:
-        yield from enumerate(file, start=1)
-
-
-def _from_line(name: str, number: int, line: bytes, read: Callable[[Any], T]) -> T:
-    """What a line of JSON holds; each error names the file and the line."""
-    try:
-        fields = json.loads(line)
-    except (ValueError, RecursionError):  # JSON that is malformed, or not in UTF-8
-        raise ValueError(f"{name}, line {number}: it is not JSON") from None
-    try:
-        return read(fields)
-    except ValueError as error:
-        raise ValueError(f"{name}, line {number}: {error}") from None

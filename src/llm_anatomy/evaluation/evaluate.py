@@ -16,7 +16,7 @@ from tqdm import tqdm
 from llm_anatomy.evaluation.intervals import Interval
 from llm_anatomy.evaluation.tasks import ItemResult, Task
 from llm_anatomy.evaluation.text_model import TextModel
-from llm_anatomy.files import write_atomically
+from llm_anatomy.files import JsonLines, write_atomically
 from llm_anatomy.models.checkpoints.engine import Checkpoint
 
 
@@ -124,21 +124,22 @@ def evaluate(
     }
     versions = {"torch": torch.__version__, "python": platform.python_version()}
     path = None if out is None else Path(out)
-    journal = None if path is None else _Journal(path, settings)
+    journal = None if path is None else _open(path, settings)
+    known = {} if path is None else read_results(path)
     results: dict[str, list[ItemResult]] = {}
     wanted = {task.name: range(min(limit or len(task.items), len(task.items))) for task in tasks}
     with tqdm(total=sum(map(len, wanted.values())), disable=None) as bar:
         for task in tasks:
             bar.set_description(task.name)
-            known = {} if journal is None else journal.results(task.name)
-            found = {i: known[i] for i in wanted[task.name] if i in known}
+            there = known.get(task.name, {})
+            found = {i: there[i] for i in wanted[task.name] if i in there}
             bar.update(len(found))
             left = [i for i in wanted[task.name] if i not in found]
             for i, result in task.run(model, left, few_shot, seed) if left else ():
                 found[i] = result
                 bar.update()
                 if journal is not None:
-                    journal.append(task.name, i, result)
+                    journal.append([task.name, i, result])
             results[task.name] = [found[i] for i in wanted[task.name]]
     metrics = {task.name: task.metrics(wanted[task.name], results[task.name]) for task in tasks}
     more = {
@@ -153,29 +154,18 @@ def evaluate(
     return report
 
 
-class _Journal:
+def _open(out: Path, settings: dict[str, Any]) -> JsonLines:
     """The results of single items in a file, of which the first line says to which evaluation they belong."""
-
-    def __init__(self, out: Path, settings: dict[str, Any]):
-        if out.suffix != ".json":
-            raise ValueError(f"out={str(out)!r} must end in .json")
-        self.path, head = items_file(out), json.dumps(settings, ensure_ascii=False) + "\n"
-        out.parent.mkdir(parents=True, exist_ok=True)
-        lines = self.path.read_text("utf-8").splitlines(keepends=True) if self.path.exists() else []
-        if lines and lines[0] != head and lines[0].endswith("\n"):
-            raise ValueError(f"{self.path} has the results of another evaluation: remove it, or choose another --out")
-        whole = [line for line in lines[1:] if line.endswith("\n")]  # the last line breaks off after a kill
-        write_atomically(self.path, head + "".join(whole))
-        self._known: dict[str, dict[int, ItemResult]] = {}
-        for task, i, result in map(json.loads, whole):
-            self._known.setdefault(task, {})[i] = result
-
-    def results(self, task: str) -> dict[int, ItemResult]:
-        return self._known.get(task, {})
-
-    def append(self, task: str, i: int, result: ItemResult) -> None:
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps([task, i, result], ensure_ascii=False) + "\n")
+    if out.suffix != ".json":
+        raise ValueError(f"out={str(out)!r} must end in .json")
+    path = items_file(out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        write_atomically(path, json.dumps(settings, ensure_ascii=False) + "\n")
+    lines = JsonLines(path)
+    if lines.read()[:1] != [settings]:
+        raise ValueError(f"{path} has the results of another evaluation: remove it, or choose another --out")
+    return lines
 
 
 def items_file(out: str | os.PathLike[str]) -> Path:
@@ -213,8 +203,7 @@ def read_results(out: str | os.PathLike[str]) -> dict[str, dict[int, ItemResult]
     if not path.is_file():
         raise ValueError(f"there is no {path}; evaluate(…, out={os.fspath(out)!r}) writes it")
     found: dict[str, dict[int, ItemResult]] = {}
-    for line in path.read_text("utf-8").splitlines()[1:]:
-        task, i, result = json.loads(line)
+    for task, i, result in JsonLines(path).read()[1:]:
         found.setdefault(task, {})[i] = result
     return found
 

@@ -6,6 +6,7 @@ import re
 import sys
 import time
 from datetime import UTC, datetime
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tqdm import tqdm
 
 from llm_anatomy.config import ModelConfig
 from llm_anatomy.data import table
-from llm_anatomy.files import write_atomically
+from llm_anatomy.files import JsonLines, write_atomically
 from llm_anatomy.models.costs import costs
 
 # --- Throughput ---
@@ -158,8 +159,8 @@ class Metrics:
         if wandb:
             self._wandb = _import_wandb().init(dir=str(self.folder), name=self.folder.name)
             self._wandb.define_metric("*", step_metric="step")  # its own count of steps cannot go back
-        self._metrics = _open(self.folder / "metrics.jsonl")
-        self._events = _open(self.folder / "events.jsonl")
+        self._metrics = JsonLines(self.folder / "metrics.jsonl")
+        self._events = JsonLines(self.folder / "events.jsonl")
         self._open_tensorboard()
         self._bar = tqdm(total=n_steps, desc="training", unit="step", disable=True if quiet else None)
 
@@ -179,7 +180,8 @@ class Metrics:
         if not self.is_writing:
             return
         numbers = {name: float(value) for name, value in numbers.items()}
-        _append(self._metrics, {"step": step} | {name: v if math.isfinite(v) else None for name, v in numbers.items()})
+        finite = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
+        self._metrics.append({"step": step} | finite)
         if self._tensorboard is not None:
             for name, value in numbers.items():
                 self._tensorboard.add_scalar(name, value, step)
@@ -200,7 +202,7 @@ class Metrics:
         if not self.is_writing:
             return
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        _append(self._events, {"time": now, "step": step, "kind": kind, "message": message})
+        self._events.append({"time": now, "step": step, "kind": kind, "message": message})
         if not self.quiet:
             tqdm.write(f"step {step}, {kind}: {message}", file=sys.stderr)
 
@@ -212,20 +214,17 @@ class Metrics:
         """
         if not self.is_writing:
             return
-        path = self.folder / "metrics.jsonl"
-        self._metrics.close()
-        lines = path.read_bytes().splitlines(keepends=True)
-        steps = [_step(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
-        write_atomically(path, b"".join(line for line, of_line in zip(lines, steps, strict=True) if of_line <= step))
-        self._metrics = _open(path)
+        if self._metrics.path.exists():
+            problem = "it must be the metrics of a step; remove the line, and the same command goes on"
+            lines = self._metrics.read(lambda fields: (index(fields["step"]), fields), problem=problem)
+            kept = [json.dumps(fields, ensure_ascii=False) for of_line, fields in lines if of_line <= step]
+            write_atomically(self._metrics.path, "".join(f"{line}\n" for line in kept))
         self._open_tensorboard(purge_step=step + 1)
         self._show(step, {})
 
     def close(self) -> None:
         """Close all files."""
         if self.is_writing:
-            self._metrics.close()
-            self._events.close()
             self._bar.close()
             if self._tensorboard is not None:
                 self._tensorboard.close()
@@ -243,30 +242,6 @@ class Metrics:
             if self._tensorboard is not None:
                 self._tensorboard.close()
             self._tensorboard = self._summary_writer(str(self.folder / "tensorboard"), purge_step=purge_step)
-
-
-def _open(path: Path) -> Any:
-    """The file, to append lines to. What a kill has left of a line is cut off."""
-    if path.exists():
-        content = path.read_bytes()
-        whole = content[: content.rfind(b"\n") + 1]
-        if whole != content:
-            write_atomically(path, whole)
-    return path.open("a", encoding="utf-8")
-
-
-def _step(line: bytes, where: str) -> int:
-    """The step of a line of metrics."""
-    try:
-        return int(json.loads(line)["step"])
-    except (ValueError, TypeError, KeyError):
-        what = "it must be the metrics of a step; remove the line, and the same command goes on"
-        raise ValueError(f"{where}: {what}") from None
-
-
-def _append(file: Any, fields: dict[str, Any]) -> None:
-    file.write(json.dumps(fields, ensure_ascii=False, allow_nan=False) + "\n")
-    file.flush()
 
 
 def _summary_writer() -> Any:

@@ -223,3 +223,32 @@ def test_a_stored_model_is_read_by_its_name_and_by_its_path(tmp_path):
     assert read_checkpoint(tmp_path / "copy").config == one.config
     with pytest.raises(ValueError, match="no model of the package .*or of the hub"):
         read_checkpoint("story_rop")
+
+
+LONG = {"rope.scaling.type": "longrope", "rope.scaling.original_max_position_embeddings": 8}
+LONG |= {"rope.scaling.factor": 4.0, "rope.scaling.short_factor": (1.0,) * 4, "rope.scaling.long_factor": (4.0,) * 4}
+DYNAMIC = {
+    "rope.scaling.type": "dynamic",
+    "rope.scaling.original_max_position_embeddings": 8,
+    "rope.scaling.factor": 4.0,
+}
+
+
+@pytest.mark.parametrize("scaling", [LONG, DYNAMIC], ids=["longrope", "dynamic"])
+def test_where_rope_depends_on_the_length_a_likelihood_does_not_depend_on_its_neighbours(scaling):
+    config = {"d_model": 24, "n_layers": 2, "n_heads": 3, "d_ff": 40, "n_vocab": N_VOCAB, "position": "rope"}
+    torch.manual_seed(0)
+    model = Transformer(ModelConfig.of(config | scaling)).eval()
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.3)
+    pairs = pairs_of((3, 2), (9, 4), (20, 3), (2, 4), (12, 9))
+    found = dict(likelihoods(model, pairs, batch_size=5))
+    for index, (log_prob, _) in enumerate(one_by_one(model, pairs)):
+        assert found[index].log_prob == pytest.approx(log_prob, rel=1e-5)
+
+
+def test_after_an_empty_context_a_text_begins_as_the_tokenizer_says():
+    named = text_model_of(bos=5, stop=(N_VOCAB - 1,))
+    added, ended = text_model_of(before=(7,), stop=(9,)), text_model_of(stop=(9,))
+    assert [model.first_id for model in (named, added, ended, text_model_of())] == [5, 7, 9, None]
+    assert named.encode_pair("", "a") == ([5], [97]) and named.encode("a") == [97]

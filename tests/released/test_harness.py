@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import tokenizers
 import torch
 from released.installed import RELEASED, released
 
@@ -16,6 +17,7 @@ from llm_anatomy.models.checkpoints import Checkpoint, load, save
 from llm_anatomy.models.checkpoints.chat import ChatTemplate
 from llm_anatomy.models.checkpoints.texts import Texts
 from llm_anatomy.models.transformer import Transformer
+from llm_anatomy.tokenizers.base import BYTE_NAMES
 from llm_anatomy.training.data.sources import END_OF_TEXT
 from llm_anatomy.training.data.tokenization import with_special_token
 from llm_anatomy.training.experiments import story_tasks
@@ -154,3 +156,110 @@ def test_the_command_of_the_harness_knows_our_models(folder, tmp_path, tasks, lm
     module = "llm_anatomy.evaluation.harness"
     done = subprocess.run([sys.executable, "-c", script, str(RELEASED), module, *words], capture_output=True, text=True)
     assert done.returncode == 0 and "|choices|" in done.stdout and "acc_norm" in done.stdout, done.stderr[-2000:]
+
+
+def byte_fallback(adds_bos):
+    """As Llama 2's: characters, and bytes for what is no character of the vocabulary."""
+    vocab = {"<unk>": 0, "<s>": 1, "</s>": 2} | {name: 3 + byte for byte, name in enumerate(BYTE_NAMES)}
+    vocab |= {letter: len(vocab) + i for i, letter in enumerate("▁abcdefghijklmnopqrstuvwxyz:")}
+    merges = [("▁", "t"), ("h", "e"), ("▁t", "he")]
+    vocab |= {first + second: len(vocab) + i for i, (first, second) in enumerate(merges)}
+    model = tokenizers.models.BPE(vocab=vocab, merges=merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True)
+    tokenizer = tokenizers.Tokenizer(model)
+    steps = [tokenizers.normalizers.Prepend("▁"), tokenizers.normalizers.Replace(" ", "▁")]
+    tokenizer.normalizer = tokenizers.normalizers.Sequence(steps)
+    spaces = [tokenizers.decoders.Replace("▁", " "), tokenizers.decoders.ByteFallback(), tokenizers.decoders.Fuse()]
+    tokenizer.decoder = tokenizers.decoders.Sequence([*spaces, tokenizers.decoders.Strip(" ", 1, 0)])
+    tokenizer.add_special_tokens([tokenizers.AddedToken(name, normalized=False) for name in ("<unk>", "<s>", "</s>")])
+    if adds_bos:
+        tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
+            single="<s> $A", pair="<s> $A $B", special_tokens=[("<s>", 1)]
+        )
+    return tokenizer
+
+
+def words():
+    names = ["<unk>", "<s>", "</s>", *(f"w{i}" for i in range(30))]
+    tokenizer = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel({w: i for i, w in enumerate(names)}, unk_token="<unk>")
+    )
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    return tokenizer
+
+
+TURNS = "{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content }}</s>{% endfor %}"
+TURNS += "{% if add_generation_prompt %}[assistant]{% endif %}"
+STRICT = "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}" + TURNS
+MODELS = {
+    "bos added": lambda: (byte_fallback(True), "<s>", TURNS),
+    "bos named": lambda: (byte_fallback(False), "<s>", STRICT),
+    "no bos": lambda: (byte_fallback(False), None, TURNS.replace("{{ bos_token }}", "")),
+    "words": lambda: (words(), "<s>", "{% for m in messages %}{{ m.content | trim }} w1 {% endfor %}"),
+}
+CHATS = [
+    ([("user", "q")], True),
+    ([("system", "s"), ("user", "q")], True),
+    ([("user", "q"), ("assistant", "the answer is")], False),
+    ([("system", "s"), ("user", "q"), ("assistant", "so "), ("user", "r"), ("assistant", "then")], False),
+]
+PAIRS = [("", " the cat"), ("the", " cat"), ("the ", "cat"), ("w1 w2", " w3"), ("ab " * 70, "the end"), ("ü", "é")]
+ANSWERS = [
+    {"until": ["e"], "max_gen_toks": 6},
+    {"until": "zz", "max_tokens": 5, "do_sample": False, "temperature": 0.7},
+    {"until": [], "max_completion_tokens": 4, "repetition_penalty": 1.7, "do_sample": False},
+]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_each_request_has_the_answer_of_its_own_model(lm_eval, tmp_path, name):
+    import transformers
+    from lm_eval.api.instance import Instance
+    from lm_eval.models.huggingface import HFLM
+
+    tokenizer, bos, template = MODELS[name]()
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        max_position_embeddings=128,
+        bos_token_id=1,
+        eos_token_id=2,
+        tie_word_embeddings=False,
+    )
+    model = transformers.LlamaForCausalLM(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(8 if parameter.ndim > 1 else 1)
+    model.save_pretrained(tmp_path)
+    named = {"eos_token": "</s>", "unk_token": "<unk>"} | ({"bos_token": bos} if bos else {})
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **named)
+    fast.chat_template = template
+    fast.save_pretrained(tmp_path)
+    theirs = HFLM(pretrained=str(tmp_path), device="cpu", batch_size=1, dtype="float32")
+    ours = harness_model(load(tmp_path), batch_size="auto")
+
+    def asked(kind, arguments):
+        requests = [Instance(request_type=kind, doc={}, arguments=each, idx=0) for each in arguments]
+        return [getattr(each, kind)(requests, disable_tqdm=True) for each in (ours, theirs)]
+
+    for turns, begins in CHATS:
+        messages = [{"role": role, "content": content} for role, content in turns]
+        texts = [each.apply_chat_template(messages, add_generation_prompt=begins) for each in (ours, theirs)]
+        assert texts[0] == texts[1]
+    # of a continuation that has no token of its own, such as the second half of an unknown word, hf says 0
+    pairs = PAIRS[:-1] if name == "words" else PAIRS
+    for mine, other in zip(*asked("loglikelihood", pairs), strict=True):
+        assert mine == (pytest.approx(other[0], abs=1e-3), other[1])
+    whole = [("the cat",), ("w1 w2 w3",), ("ab c " * 60,)]
+    if name == "bos added":  # which hf counts, and we do not
+        with pytest.warns(UserWarning, match="does not count the token that the tokenizer adds"):
+            assert ours.loglikelihood_rolling([Instance("loglikelihood_rolling", {}, whole[0], 0)])
+    else:
+        mine, other = asked("loglikelihood_rolling", whole)
+        assert mine == pytest.approx(other, abs=1e-3)
+    for settings in ANSWERS:
+        mine, other = asked("generate_until", [("the", settings), ("w1 w2 w3", settings), ("ab " * 70, settings)])
+        assert mine == other

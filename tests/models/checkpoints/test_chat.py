@@ -67,6 +67,23 @@ def test_rendered_texts_equal_hugging_faces(name, hugging_face):
     assert len(written) > 12 and (n_refused > 4) == (name in ("llama 2", "gemma", "mistral"))
 
 
+@pytest.mark.parametrize("last", ["The answer is", "The answer is ", " so", "so\n"])
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_begun_answer_is_continued_as_hugging_face_does(name, last, hugging_face):
+    messages = [*HI, {"role": "assistant", "content": last}]
+    expected = hugging_face.apply_chat_template(
+        messages, chat_template=TEMPLATES[name], tokenize=False, continue_final_message=True
+    )
+    assert render(TEMPLATES[name], messages, **SPECIAL, continue_final_message=True) == expected
+
+
+def test_an_answer_that_nobody_can_continue_is_refused():
+    with pytest.raises(ValueError, match="does not write the last message"):
+        render("{{ messages[0].content }}", [*HI, {"role": "assistant", "content": "A"}], continue_final_message=True)
+    with pytest.raises(ValueError, match="a last message whose content is a text"):
+        render("{{ messages }}", [{"role": "assistant", "content": None}], continue_final_message=True)
+
+
 def without(given, *names):
     return {name: value for name, value in given.items() if name not in names}
 

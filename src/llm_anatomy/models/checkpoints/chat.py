@@ -28,11 +28,16 @@ Message = Mapping[str, Any]
 # --- Rendering ---
 
 
+# that of transformers, since a template may count its letters; the space shows whether the template strips messages
+END_OF_MESSAGE = "CONTINUE_FINAL_MESSAGE_TAG "
+
+
 def render(
     template: str,
     messages: Sequence[Message],
     *,
     add_generation_prompt: bool = True,
+    continue_final_message: bool = False,
     tools: Sequence[Mapping[str, Any]] | None = None,
     **variables: Any,
 ) -> str:
@@ -46,6 +51,7 @@ def render(
         template: the program, in the language of Jinja2.
         messages: at least one. They, the tools and the variables consist of JSON's types.
         add_generation_prompt: whether the text ends with the beginning of the assistant's answer.
+        continue_final_message: whether the text ends where the last message ends, so that the model continues it.
         tools: descriptions of functions, as JSON schemas.
         variables: what else the template uses, such as ``bos_token`` or ``enable_thinking``.
 
@@ -64,6 +70,8 @@ def render(
     """
     if not messages:
         raise ValueError("messages holds no message; it must hold at least one")
+    if continue_final_message:
+        return _up_to_the_last_word(template, messages, tools=tools, **variables)
     given = {
         "messages": [_message(f"messages[{i}]", message) for i, message in enumerate(messages)],
         "tools": _plain("tools", tools),
@@ -79,6 +87,19 @@ def render(
     except Exception as error:  # a template can raise whatever Python can
         says = f"{type(error).__name__}: {_reason(error)}"
         raise ValueError(f"the chat template cannot be rendered: {says}") from None
+
+
+def _up_to_the_last_word(template: str, messages: Sequence[Message], **settings: Any) -> str:
+    """A conversation without what the template writes after the last message."""
+    last = messages[-1].get("content")
+    if not isinstance(last, str):
+        raise ValueError("continue_final_message needs a last message whose content is a text")
+    marked = [*messages[:-1], {**messages[-1], "content": last + END_OF_MESSAGE}]
+    text = render(template, marked, add_generation_prompt=False, **settings)
+    before, found, after = text.rpartition(END_OF_MESSAGE.strip())
+    if not found or last.strip() not in text:
+        raise ValueError("the chat template does not write the last message, so nobody can continue it")
+    return before if after.startswith(" ") else before.rstrip()  # as transformers does if the template strips messages
 
 
 def _reason(error: Exception) -> str:
@@ -288,7 +309,7 @@ def read_chat_template(folder: Path, settings: Mapping[str, Any]) -> ChatTemplat
     files = {"default": folder / FILE} | {file.stem: file for file in sorted((folder / FOLDER).glob("*.jinja"))}
     templates = {name: file.read_text(encoding="utf-8") for name, file in files.items() if file.is_file()}
     templates = templates or _named(settings.get("chat_template"))
-    return ChatTemplate(templates=templates, variables=_special_tokens(folder, settings)) if templates else None
+    return ChatTemplate(templates=templates, variables=special_tokens(folder, settings)) if templates else None
 
 
 def _named(value: Any) -> dict[str, str]:
@@ -304,8 +325,18 @@ def _named(value: Any) -> dict[str, str]:
     )
 
 
-def _special_tokens(folder: Path, settings: Mapping[str, Any]) -> dict[str, str]:
-    """The special tokens that have a name; files before transformers 4.34 have them in a file of their own."""
+def special_tokens(folder: Path, settings: Mapping[str, Any]) -> dict[str, str]:
+    """The special tokens that have a name; files before transformers 4.34 have them in a file of their own.
+
+    Args:
+        folder: of the checkpoint.
+        settings: the fields of ``tokenizer_config.json``.
+
+    Source: the layout of Hugging Face's tokenizers.
+
+    >>> special_tokens(Path("no such folder"), {"bos_token": {"content": "<s>"}, "add_bos_token": True})
+    {'bos_token': '<s>'}
+    """
     older = folder / "special_tokens_map.json"
     if "added_tokens_decoder" not in settings and older.is_file():
         settings = {**settings, **Record.read(older).fields}

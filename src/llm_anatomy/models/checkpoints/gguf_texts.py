@@ -79,7 +79,8 @@ def read_gguf_texts(file: GGUFFile) -> Texts:
     except ValueError as error:
         note = f"{file.path.name}: {str(error).removeprefix(f'{file.path.name}: ')}"
         return Texts(note=note, stop=stop, chat_template=template)
-    return Texts(tokenizer=tokenizer, before=before, after=after, stop=stop, chat_template=template)
+    around = {"before": before, "after": after, "bos": ids.get("bos")}
+    return Texts(tokenizer=tokenizer, **around, stop=stop, chat_template=template)
 
 
 def tokenizer_fields(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import nn
@@ -48,7 +48,8 @@ def likelihoods(
     .. math:: \log p(c \mid q) = \sum_t \log p_\theta(c_t \mid q, c_{<t})
 
     The longest texts come first, so that a batch that does not fit into memory fails at once. A batch is padded on the
-    right, where a causal model does not look. Continuations that differ in their last token alone, such as the letters
+    right, where a causal model does not look, and holds only texts that the model reads as it would read each alone.
+    Continuations that differ in their last token alone, such as the letters
     of four choices, share one row of a batch. Logits are computed for the tokens of the continuations only.
 
     Args:
@@ -85,8 +86,18 @@ def likelihoods(
         row = (*context, *continuation)[:-1]
         rows.setdefault(row if n_ctx is None else row[-n_ctx:], []).append(index)
     longest_first = sorted(rows.items(), key=lambda row: -len(row[0]))
-    batches = [longest_first[i : i + batch_size] for i in range(0, len(longest_first), batch_size)]
+    batches: list[list[tuple[tuple[int, ...], list[int]]]] = []
+    for row in longest_first:
+        if batches and len(batches[-1]) < batch_size and _read_alike(model, len(row[0]), len(batches[-1][0][0])):
+            batches[-1].append(row)
+        else:
+            batches.append([row])
     return (found for batch in batches for found in _likelihoods_of(model, batch, pairs))
+
+
+def _read_alike(model: nn.Module, n: int, n_longest: int) -> bool:
+    """Whether a text is read beside a longer one as it is alone, which scalings of RoPE by length do not grant."""
+    return n == n_longest or getattr(model, "cache_stays_valid", lambda *_: True)(n, n_longest)
 
 
 @torch.inference_mode()
@@ -170,8 +181,8 @@ class _Loaded(Protocol):
 class TextModel:
     """A checkpoint that answers what evaluations ask, in texts.
 
-    A text becomes ids with the token before it, if the checkpoint has one. After an empty context, this is the token
-    before a text or, without one, that which ends a text.
+    A text becomes ids with the token before it, if the checkpoint has one. An empty context is the token that begins a
+    text, whether or not it is added before others, or without one that which ends a text.
 
     Args:
         checkpoint: a decoder with its tokenizer.
@@ -216,7 +227,8 @@ class TextModel:
     @property
     def first_id(self) -> int | None:
         """The id after which a text without a context begins; None if there is none."""
-        return next(iter([*self.texts.before[-1:], *self.texts.stop]), None)
+        named = () if self.texts.bos is None else (self.texts.bos,)
+        return next(iter([*named, *self.texts.before[-1:], *self.texts.stop]), None)
 
     def encode(self, text: str) -> list[int]:
         """Encode a text with the ids before it, unless it begins with them.
@@ -308,14 +320,16 @@ class TextModel:
                 yield owner, found, n_bytes[owner]
 
     def stream_continuations(
-        self, prompts: Sequence[str], *, max_new_tokens: int = 64, stop: Sequence[str] = ()
+        self, prompts: Sequence[str], *, max_new_tokens: int = 64, stop: Sequence[str] = (), **settings: Any
     ) -> Iterator[tuple[int, str]]:
-        """Continue each prompt greedily, up to a stop string, which is cut off, or a token that ends a text.
+        """Continue each prompt up to a stop string, which is cut off, or a token that ends a text; greedily, unless
+        the settings say otherwise.
 
         Args:
             prompts: any texts. One that is too long for the context loses its beginning.
             max_new_tokens: the most new tokens of each.
             stop: strings that end a continuation.
+            settings: of :func:`~llm_anatomy.models.generation.stream`, such as ``sampler``.
 
         Returns:
             An iterator over the index of a prompt and its continuation, the longest prompts first.
@@ -344,5 +358,6 @@ class TextModel:
             stop_strings=stop,
             max_new_tokens=max_new_tokens,
             stop_token_ids=self.texts.stop,
+            **settings,
         )
         return ((order[number], written.text) for number, written in found)

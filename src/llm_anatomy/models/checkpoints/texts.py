@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from llm_anatomy.files import Record, write_atomically
 from llm_anatomy.models.checkpoints import chat
-from llm_anatomy.models.checkpoints.chat import ChatTemplate, Message, read_chat_template
+from llm_anatomy.models.checkpoints.chat import ChatTemplate, Message, read_chat_template, special_tokens
 from llm_anatomy.models.checkpoints.layouts import LAYOUTS, around, read_layout, template_around, with_added_tokens
 from llm_anatomy.models.checkpoints.writing import Written, in_pieces
 from llm_anatomy.models.generation import GenerativeModel, stream
@@ -45,6 +45,7 @@ class Texts:
         note: why there is no tokenizer.
         before, after: ids that the model expects before and after a text.
         start: the first id of the target of an encoder-decoder.
+        bos: the id that begins a text, whether or not it is added before each; None if the tokenizer names none.
         stop: ids that end a text.
         stop_strings: what ends an answer in a conversation besides; it is not part of the answer.
         chat_template: how a conversation becomes one text; None if the model was not made for conversations.
@@ -61,6 +62,7 @@ class Texts:
     before: tuple[int, ...] = ()
     after: tuple[int, ...] = ()
     start: int | None = None
+    bos: int | None = None
     stop: tuple[int, ...] = ()
     stop_strings: tuple[str, ...] = ()
     chat_template: ChatTemplate | None = None
@@ -235,8 +237,16 @@ def read_texts(folder: str | os.PathLike, fields: dict) -> Texts:
     start = fields.get("pad_token_id") if start is None else start  # as in T5
     stop = tuple(stop) if isinstance(stop, list) else () if stop is None else (stop,)
     template = read_chat_template(folder, settings)
+    bos = special_tokens(folder, settings).get("bos_token")
     texts = Texts(
-        tokenizer=tokenizer, note=note, before=before, after=after, start=start, stop=stop, chat_template=template
+        tokenizer=tokenizer,
+        note=note,
+        before=before,
+        after=after,
+        start=start,
+        bos=None if tokenizer is None or bos is None else tokenizer.added_tokens.get(bos),
+        stop=stop,
+        chat_template=template,
     )
     object.__setattr__(texts, "_folder", folder)
     return texts
@@ -337,6 +347,8 @@ def write_texts(texts: Texts, folder: str | os.PathLike, *, ours: bool = False) 
     if ours and isinstance(texts.tokenizer, PieceTokenizer):
         texts.tokenizer.save(folder / OURS)
         settings = {"before": list(texts.before), "after": list(texts.after)}
+        first = [text for text, i in texts.tokenizer.added_tokens.items() if i == texts.bos]
+        settings |= {"bos_token": first[0]} if first else {}
         _write_json(folder / "tokenizer_config.json", settings | _write_chat_template(texts.chat_template, folder))
     elif texts.tokenizer:
         _write_for_hugging_face(texts, texts.tokenizer, folder)
@@ -372,7 +384,8 @@ def _write_for_hugging_face(texts: Texts, tokenizer: Tokenizer, folder: Path) ->
     names = {i: text for text, i in tokenizer.special_tokens.items()}
     _write_tokenizer(tokenizer, (texts.before, texts.after), names, folder / HUGGING_FACE)
     settings = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
-    for name, ids in {"bos_token": texts.before, "eos_token": texts.stop}.items():
+    first = texts.before if texts.bos is None else (texts.bos,)
+    for name, ids in {"bos_token": first, "eos_token": texts.stop}.items():
         settings |= {name: names[ids[0]]} if ids and ids[0] in names else {}
     variables = _write_chat_template(texts.chat_template, folder)
     settings |= {name: text for name, text in variables.items() if text in names.values()}  # others would be added

@@ -90,7 +90,7 @@ def test_the_example_of_the_readme_says_so_too(path, tmp_path, monkeypatch):
     text = (Path(__file__).resolve().parents[2] / "README.md").read_text()
     (example,) = re.findall(r"^```pycon\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     test = doctest.DocTestParser().get_doctest(example, {}, "README.md", None, None)
-    assert doctest.DocTestRunner().run(test) == doctest.TestResults(failed=0, attempted=6)
+    assert doctest.DocTestRunner().run(test) == doctest.TestResults(failed=0, attempted=9)
 
 
 def test_a_chat_is_theirs(ours, theirs):

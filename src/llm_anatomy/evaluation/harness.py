@@ -4,10 +4,10 @@
 
 This is the command of lm-evaluation-harness, which also knows our models. In Python, :func:`register` gives it their
 name, and :func:`harness_model` makes a model for its ``simple_evaluate``. On the same weights, its numbers are those of
-its own ``hf`` model, with two differences. If a tokenizer adds a token before each text, ``hf`` counts this token in the
-likelihood of a whole text, and we count the text alone; a warning says so. If a continuation merges into the last token
-of its context, so that it has no token of its own, ``hf`` calls it certain, and we predict it as a text of its own. What
-we do not support, such as random answers and beam search, is refused.
+its own ``hf`` model, with two differences. If a tokenizer adds a token before each text, ``hf`` counts this token in
+the likelihood of a whole text, and we count the text alone; a warning says so. If a continuation merges into the last
+token of its context, so that it has no token of its own, ``hf`` calls it certain, and we predict it as a text of its
+own. What we do not support, such as random answers and beam search, is refused.
 """
 
 import hashlib
@@ -137,7 +137,7 @@ def _harness_class() -> Any:
             with tqdm(total=len(requests), desc="answers", disable=disable_tqdm or None) as bar:
                 for (stop, max_new_tokens, penalty), indices in alike.items():
                     prompts = [requests[i].args[0] for i in indices]
-                    settings = {"max_new_tokens": max_new_tokens, "stop": stop}
+                    settings = {"max_new_tokens": max_new_tokens, "stop": stop, "alone": True}  # as hf decodes
                     if penalty != 1:
                         settings["sampler"] = Sampler(RepetitionPenalty(penalty), Temperature(0.0))
                     answers = self._model.stream_continuations(prompts, **settings)

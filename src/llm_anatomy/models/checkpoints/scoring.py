@@ -329,7 +329,8 @@ class TextModel:
             prompts: any texts. One that is too long for the context loses its beginning.
             max_new_tokens: the most new tokens of each.
             stop: strings that end a continuation.
-            settings: of :func:`~llm_anatomy.models.generation.stream`, such as ``sampler``.
+            settings: ``alone``, as for :func:`~llm_anatomy.models.checkpoints.writing.in_batches`, and those of
+                :func:`~llm_anatomy.models.generation.stream`, such as ``sampler``.
 
         Returns:
             An iterator over the index of a prompt and its continuation, the longest prompts first.

@@ -86,6 +86,7 @@ def in_batches(
     batch_size: int,
     skipped: Collection[int] = (),
     stop_strings: Collection[str] = (),
+    alone: bool = False,
     **settings: Any,
 ) -> Iterator[tuple[int, Written]]:
     """Continue prompts in batches, in their order, and yield the number of each with what was written after it.
@@ -96,6 +97,7 @@ def in_batches(
         prompts: the ids of each, at least one.
         batch_size: number of prompts in a batch.
         skipped, stop_strings: as for :func:`in_pieces`.
+        alone: whether new ids are decoded without the prompt, which may drop a space at their beginning.
         settings: of :func:`~llm_anatomy.models.generation.stream`; ``max_new_tokens`` must be among them.
 
     Raises:
@@ -115,7 +117,8 @@ def in_batches(
         batch = prompts[start : start + batch_size]
         found = generate(model, batch, stop_strings=stop_strings, decode=tokenizer.decode, **settings)
         for i, (known, ids, reason) in enumerate(zip(batch, found.ids, found.finish_reason, strict=True)):
-            text = _added(tokenizer, known, ids[:-1] if reason == "stop_token" else ids, skipped)
+            kept = ids[:-1] if reason == "stop_token" else ids
+            text = _added(tokenizer, [] if alone else known, kept, skipped)
             text, is_cut = _before_stop(text, stop_strings)
             yield start + i, Written(text, ids, "stop_string" if is_cut else reason)
 

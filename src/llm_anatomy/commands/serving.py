@@ -4,16 +4,16 @@ import argparse
 from pathlib import Path
 
 from llm_anatomy.commands.options import NAMED, add_quantize
+from llm_anatomy.data_generation.api_fields import help_text
 from llm_anatomy.data_generation.local_model import LocalModel
-from llm_anatomy.data_generation.server import CompletionServer
 
 
 def add_serve(command: argparse.ArgumentParser) -> None:
     command.epilog = (
         "examples: serve ./my-model --port 8000; serve story_rope; then the clients' base_url is "
         "http://127.0.0.1:8000/v1, and any text is a key. It answers /v1/models, /v1/completions and "
-        "/v1/chat/completions, also as a stream. There are no accounts: --host 0.0.0.0 opens it to everybody in the "
-        "network."
+        "/v1/chat/completions, also as a stream, and describes them in /openapi.json. There are no accounts: --host "
+        f"0.0.0.0 opens it to everybody in the network. Fields of requests. {help_text()}"
     )
     command.add_argument("checkpoint", metavar="CHECKPOINT", help=NAMED)
     command.add_argument("--name", help="of the model, for its clients; default: the last part of CHECKPOINT")
@@ -27,6 +27,12 @@ def add_serve(command: argparse.ArgumentParser) -> None:
 
 
 def serve(args: argparse.Namespace) -> None:
+    try:
+        from llm_anatomy.data_generation.server import CompletionServer
+    except ImportError as error:
+        raise ValueError(
+            f"the server needs {error.name}, which is not installed; run pip install 'llm_anatomy[serving]'"
+        ) from None
     name = args.name or Path(args.checkpoint).name
     model = LocalModel.open(args.checkpoint, dtype=args.dtype, device=args.device, quantize=args.quantize)
     with CompletionServer(model, name, host=args.host, port=args.port, quiet=args.quiet) as server:

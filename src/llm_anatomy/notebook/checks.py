@@ -6,6 +6,7 @@ and the source of the properties and, where many answers are right, of the funct
 the answer. The notebooks of other courses contain the same text: see :func:`use_checks`.
 """
 
+import ast
 import base64
 import contextlib
 import contextvars
@@ -19,7 +20,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from types import FrameType
@@ -109,7 +110,28 @@ def check(exercise_id: object, answer: object) -> Result:
         return Result("failed", f"Not yet: {function} must take {wanted}.")
     limit = max(TIME_LIMIT, exercise.get("seconds", TIME_LIMIT))
     result = _within(limit, _Trial(exercise, answer).result)
-    return result if isinstance(result, Result) else Result("failed", f"Not yet: {function} has not finished {result}")
+    if not isinstance(result, Result):
+        result = Result("failed", f"Not yet: {function} has not finished {result}")
+    noted = result.status != "not attempted" and _asks_for_cuda(answer)
+    return replace(result, message=f"{result.message} {CPU_NOTE}") if noted else result
+
+
+CPU_NOTE = (
+    "Note that this code asks for 'cuda', so it will fail where it is graded, on a CPU: use the device of the "
+    "arguments, such as x.device."
+)
+
+
+def _asks_for_cuda(answer: Callable) -> bool:
+    """Return whether the source of an answer names the device "cuda" or calls ``.cuda()`` without asking for a GPU."""
+    try:
+        nodes = list(ast.walk(ast.parse(textwrap.dedent(inspect.getsource(answer)))))
+    except Exception:  # there is no source, or it is only a part of a statement
+        return False
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    called = [node.func.attr for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
+    names_it = "cuda" in called or any(text == "cuda" or text.startswith("cuda:") for text in texts)
+    return names_it and "is_available" not in called
 
 
 # The data of the checks

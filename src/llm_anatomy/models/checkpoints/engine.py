@@ -116,8 +116,8 @@ class Checkpoint:
             TypeError: for a setting that does not exist.
 
         >>> from llm_anatomy.models.loading import load
-        >>> for piece in load("story_rope").stream("One day, the", max_new_tokens=2, temperature=0.5, seed=1):
-        ...     print(piece, end="|")
+        >>> list(load("story_rope").stream("One day, the", max_new_tokens=5, stop_strings=[" gave"]))
+        [' gard', 'en', 'er']
         """
         settings = self._settings(max_new_tokens, settings)
         if isinstance(prompt, str):
@@ -198,8 +198,8 @@ class Checkpoint:
             ValueError: for a ``quantize`` that the model cannot have.
 
         >>> from llm_anatomy.models.loading import load
-        >>> load("story_rope").for_inference(quantize="int8").generate("One day, the", max_new_tokens=2)
-        ' gardener'
+        >>> load("story_rope").for_inference().generate("One day, the", max_new_tokens=5)
+        ' gardener gave'
         """
         return replace(self, model=fastest_inference_model(self.model, quantize=quantize))
 

@@ -171,7 +171,9 @@ MAY_IMPORT = {
     "groundwork": set(),
     "bookbinder": {"groundwork", "bookbinder", "llm_anatomy.notebook"},
     "llm_grader": {"groundwork", "llm_grader", "llm_grader.key", "llm_grader.wire", "llm_grader.sandbox"},
-    "llm_grader.__main__": {"groundwork", "llm_grader", "llm_grader.key", "llm_grader.sandbox", "llm_grader.importers"},
+    "llm_grader.__main__": {"groundwork", "llm_grader", "llm_grader.key", "llm_grader.sandbox", "llm_grader.importers"}
+    | {"llm_grader.building"},
+    "llm_grader.building": {"groundwork", "llm_grader", "llm_grader.worker"},  # runs the course's own code
     "llm_grader.key": {"groundwork", "llm_grader", "bookbinder"},  # the one part that knows what a master is
     "llm_grader.importers": {"llm_grader", "llm_grader.key", "llm_grader.importers", "llm_grader.worker", "bookbinder"}
     | {"groundwork"},  # nothing that grades imports them
@@ -186,7 +188,7 @@ THIRD_PARTY |= {"safetensors", "anywidget", "traitlets"}  # the last comes with 
 
 # What marks knows neither PyTorch nor the package; these come only into the sandbox.
 IMPORTERS = {"nbformat", "numpy", "torch", "yaml"}
-GRADERS = {"numpy", "safetensors", "nbformat", "tqdm", "jinja2", "psutil", "sandlock"}
+GRADERS = {"numpy", "safetensors", "nbformat", "tqdm", "jinja2", "psutil", "sandlock", "packaging"}
 WORKERS = {"numpy", "torch", "IPython", "traitlets", "pyseccomp"}
 
 # Imported only where somebody asks for it, inside a function.
@@ -206,6 +208,7 @@ OPTIONAL = {
     "llm_anatomy.tokenizers.hugging_face": {"tokenizers"},
     "llm_anatomy.training.lab.command": {"jsonargparse", "yaml"},
     "llm_anatomy.training.data.sources": {"datasets", "pyarrow"},
+    "llm_grader.layouts": {"yaml"},
 }
 
 

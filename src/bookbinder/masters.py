@@ -574,6 +574,8 @@ def load_chapter(folder: Path, private: bool = False) -> tuple[str, list[Master]
     found = sorted(
         child.name for child in folder.iterdir() if child.is_dir() and not child.name.startswith((".", "__"))
     )
+    if "data" in found and not (folder / "data" / "exercise.md").exists():
+        found.remove("data")  # files for students' code, see llm_grader.provisions
     optional = header.get("optional", [])
     core = header.get("core") or [name for name in found if name not in optional]
     if sorted(order := [*core, *optional]) != found:

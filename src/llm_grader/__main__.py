@@ -17,9 +17,17 @@ M_MMAP_THRESHOLD = -3  # from malloc.h
 
 def build(args: argparse.Namespace) -> None:
     """Run the command build."""
-    from llm_grader import key
+    from llm_grader import building, key, records
 
-    print(*key.build(args.exercises, args.out, args.install_from), sep="\n")
+    def check(assignment: records.Key, folder: Path) -> None:
+        building.check_folder(args.out, assignment)
+        for sentence in building.check_questions(assignment, folder):
+            print(sentence)
+
+    paths = key.build(args.exercises, args.out, args.install_from, check)
+    if warning := building.address_warning(paths[0]):
+        print(warning, file=sys.stderr)
+    print(*paths, sep="\n")
 
 
 def import_(args: argparse.Namespace) -> None:
@@ -32,7 +40,8 @@ def import_(args: argparse.Namespace) -> None:
 
 def grade(args: argparse.Namespace) -> None:
     """Run the command grade."""
-    from llm_grader import classrun, key, sandbox, shares, students, submissions
+    from llm_grader import building, classrun, key, sandbox, shares, students, submissions
+    from llm_grader.journal import Journal
 
     share = shares.parse(args.task) if args.task else None
     assignment = key.load(args.exercises)
@@ -47,12 +56,16 @@ def grade(args: argparse.Namespace) -> None:
         raise Refusal(f"--seconds is {args.seconds:g}; it must be from 1 to 3600.")
     # raises an error if there is nothing to grade, or if the list does not fit the submissions
     students.identify(submissions.find(folder, assignment.name), args.students)
+    building.check_folder(out, assignment)
     out.mkdir(mode=0o700, parents=True, exist_ok=True)
     run_folder, seed = shares.prepare(out, share) if share else (out, shares.shared_seed(out))
     private = [folder, out, *_private_folders([Path(args.exercises), *([args.students] if args.students else [])])]
     chosen, findings = sandbox.choose(private, args.sandbox, args.unsafe_no_sandbox)
     print(f"Sandbox: {chosen.name}, {sum(f.blocked for f in findings)} of {len(findings)} attacks blocked.")
     command = shlex.join(sys.orig_argv)
+    with Journal(run_folder / "journal.sqlite", classrun.grader_version(), seed) as journal:
+        if n_marks := journal.give_more_time(args.seconds):
+            print(f"Marks that were short of time in an earlier run, and are made again: {n_marks}.")
     graded = classrun.grade(
         folder,
         assignment,
@@ -96,7 +109,11 @@ def gradescope(args: argparse.Namespace) -> None:
     """Run the command gradescope."""
     from llm_grader import gradescope
 
-    print(gradescope.write_zip(args.exercises, args.out, args.torch_index))
+    seed = gradescope.read_seed(args.seed) if args.seed is not None else ""
+    minutes = gradescope.MINUTES if args.minutes is None else args.minutes
+    if not 1 <= minutes <= gradescope.MAX_MINUTES:
+        raise Refusal(f"--minutes is {minutes:g}; it must be from 1 to {gradescope.MAX_MINUTES:g}.")
+    print(gradescope.write_zip(args.exercises, args.out, args.torch_index, seed, minutes))
 
 
 def rehearse(args: argparse.Namespace) -> None:
@@ -110,7 +127,8 @@ def autograde(args: argparse.Namespace) -> None:
     """Run the command autograde."""
     from llm_grader import gradescope
 
-    gradescope.autograde(args.root)
+    if not gradescope.autograde(args.root):
+        raise Refusal("There is no results.json, so that no score is recorded.")
 
 
 def probe(args: argparse.Namespace) -> None:
@@ -229,6 +247,18 @@ def parser() -> argparse.ArgumentParser:
     subparser.add_argument("exercises", metavar="EXERCISES", help=key_help)
     subparser.add_argument("-o", "--out", type=Path, required=True, metavar="ZIP", help="path of the zip")
     subparser.add_argument("--torch-index", metavar="URL", help="package index with the CPU build of PyTorch")
+    subparser.add_argument(
+        "--seed",
+        metavar="SEED",
+        help="seed of the hidden inputs: an earlier zip, to keep its inputs, or 64 hexadecimal digits (default: a new "
+        "seed)",
+    )
+    subparser.add_argument(
+        "--minutes",
+        type=float,
+        metavar="M",
+        help="time limit that you have set for the assignment on Gradescope, in minutes (default: 10, as there)",
+    )
     subparser = command(rehearse, "run an autograder zip on a notebook, in the folder layout of Gradescope")
     subparser.add_argument("archive", type=Path, metavar="ZIP", help="a zip that the command gradescope wrote")
     subparser.add_argument("notebook", type=Path, metavar="NOTEBOOK", help="the notebook to grade")

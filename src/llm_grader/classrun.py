@@ -13,9 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from groundwork import Refusal, write_whole
-from llm_grader import attempts, reading, reports, students, submissions
+from llm_grader import attempts, missing_modules, provisions, reading, reports, students, submissions
 from llm_grader.context import GradingContext
 from llm_grader.journal import Journal, key_version
+from llm_grader.layouts import printable
 from llm_grader.preflight import preflight
 from llm_grader.records import (
     GRADED,
@@ -28,6 +29,7 @@ from llm_grader.records import (
 )
 from llm_grader.reference_worker import ReferenceWorker
 from llm_grader.sandbox import Finding, Limits, Sandbox, workers_that_fit
+from llm_grader.sandbox.workdir import provide
 from llm_grader.session import WorkerPool
 from llm_grader.shares import Share
 
@@ -83,7 +85,7 @@ def grade(
     started, start = datetime.now(UTC).astimezone(), time.monotonic()
     everyone, layout = submissions.find_with_layout(folder, key.name)
     who, absent = students.identify(everyone, student_list)
-    files = [each for each in everyone if not share or share.holds(each.student)]
+    files = [submissions.choose(each, key) for each in everyone if not share or share.holds(each.student)]
     versions = {question.id: question.version for question in key.questions}
     workers = workers or workers_that_fit(LIMITS)
     out.mkdir(parents=True, exist_ok=True)
@@ -97,13 +99,15 @@ def grade(
         if len(todo) < len(plan):
             log(f"{len(plan) - len(todo)} of {len(plan)} submissions are already graded; {len(todo)} are left.")
         if todo:
-            n_workers = PREPARING_WORKERS + len(todo)
+            provisions.check_installed(key.requirements)
+            provide(key.data)
+            n_workers = PREPARING_WORKERS + bool(key.requirements) + len(todo)
             with WorkerPool(sandbox, LIMITS, workers, n_workers) as pool, ReferenceWorker(pool) as reference_worker:
                 log("Drawing hidden inputs, and checking that the reference earns full marks and a stub earns none.")
                 prepared = reference_worker.prepare(key, journal.seed)
                 context = GradingContext(prepared, pool, reference_worker, seconds)
                 uncounted = preflight(context)
-                for sentence in uncounted:
+                for sentence in [*uncounted, *missing_modules.check_imports(context, key.requirements)]:
                     log(sentence)
                 log(f"Grading {len(todo)} submissions, {workers} at a time.")
                 with ThreadPoolExecutor(workers) as threads, tqdm(total=len(todo), unit=" submissions") as bar:
@@ -192,18 +196,19 @@ def grade_submission(
         The record.
     """
     start, (data, problem) = time.monotonic(), _read_file(file)
-    path = str(file.path.relative_to(folder)) if file.path else ""
+    path = "/".join(filter(None, (str(file.path.relative_to(folder)), printable(file.member)))) if file.path else ""
     record = SubmissionResult(file.student, path, _digest(data, problem), NOT_GRADED, notes=list(file.notes))
     if known is not None and known.digest != record.digest:
         known = None
     marks = {mark.question: mark for mark in known.marks} if known else {}
+    watching, submission = missing_modules.WatchingContext.of(context), None
     try:
         if problem:
             raise NeedsAttention(problem)
         attempts.keep(out, data)
         submission = reading.read(data, key)
         record = replace(record, notes=[*file.notes, *submission.notes], flags=submission.flags)
-        record = replace(record, notes=[*record.notes, *context.complete(submission, marks)], status=GRADED)
+        record = replace(record, notes=[*record.notes, *watching.complete(submission, marks)], status=GRADED)
     except NeedsAttention as e:
         record = replace(record, status=NEEDS_ATTENTION, reason=str(e))
     except Exception as e:  # an error of the grader: the class goes on, and the next run tries again
@@ -211,4 +216,8 @@ def grade_submission(
         record = replace(record, reason=f"The grader failed: {error}")
     if record.status != NEEDS_ATTENTION:
         record = replace(record, marks=[marks[question.id] for question in key.questions if question.id in marks])
+    if submission is not None:
+        notes, flags = watching.remarks(submission, record.marks)
+        earlier = [flag for flag in known.flags if flag.startswith(missing_modules.FLAG)] if known else []
+        record = replace(record, notes=[*record.notes, *notes], flags=[*record.flags, *(flags or earlier)])
     return replace(record, seconds=time.monotonic() - start)

@@ -32,6 +32,7 @@ def collect(
     started, start = datetime.now(UTC).astimezone(), time.monotonic()
     files, layout = submissions.find_with_layout(folder, key.name)
     who, absent = students.identify(files, student_list)
+    files = [submissions.choose(each, key) for each in files]
     versions = {question.id: question.version for question in key.questions}
     if not (found := shares.present(out)):
         raise Refusal(f"{out} holds no tasks; grade them first, with the option --task.")

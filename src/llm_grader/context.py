@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from groundwork import Refusal
-from llm_grader import marking
+from llm_grader import marking, source
 from llm_grader.records import Mark, Outcome, PreparedQuestion, Question, Submission
 from llm_grader.reference_worker import ReferenceWorker
 from llm_grader.session import UNSURE, Session, WorkerPool, WorkerStartError, question_seconds
 
-CHANGED_LATER = "A later cell changes something that this answer uses, so it was called just after its own cell."
+CHANGED_LATER = "A later cell may change something that this answer uses, so it was called just after its own cell."
+MAX_LENGTH = 200_000  # characters of a notebook that is searched for names that later cells bind again
 RUN_AGAIN = "It was run again while no other submission ran."
 
 
@@ -59,16 +60,18 @@ class GradingContext:
         with self.session(submission) as session:
             for mark in self.marks(session, todo, alone):
                 before = marks.get(mark.question)
-                marks[mark.question] = better_mark(before, mark) if before else mark
+                marks[mark.question] = mark_that_counts(before, mark) if before else mark
                 on_mark()
             return session.notes
 
     def marks(self, session: Session, questions: list[Question], alone: bool) -> Iterator[Mark]:
         """Yield the mark of each of these questions as soon as it is known.
 
-        An answer that does not earn all its points after all cells have run is called again just after its own cell,
-        since a later cell may have changed something that it uses. The better mark counts. With an unsure mark, this
-        waits for the run in which no other submission runs.
+        An answer is called after all cells have run, and just after its own cell, since a later cell may have changed
+        something that it uses. The first of these readings in which it returns all values counts, right or wrong, so
+        that nobody gains from guessing twice; if there is none, the one in which it returns more. Where a later cell
+        binds a name again that the answer uses, the reading just after its own cell comes first. With an unsure mark,
+        this waits for the run in which no other submission runs.
 
         Args:
             session: a session of the submission.
@@ -81,38 +84,47 @@ class GradingContext:
         """
         submission = session.submission
         asked = [each for each in self.prepared if each.question in questions]
-        first: dict[str, Mark] = {}
         attempted = [each for each in asked if (a := submission.answers.get(each.question.id)) and a.attempted]
         for each in asked:
             if each not in attempted:
                 yield marking.mark(None, each, each.question.id in submission.answers)
-        again, failed = [], []
-        for each, outcome in session.run(attempted):
-            try:
-                found = self._mark(each, outcome, session)
-            except ComparisonError as e:
-                failed.append(str(e))
-                continue
-            is_last = submission.answers[each.question.id].cell == len(submission.cells) - 1
-            is_right, waits = found.points == found.possible, found.unsure and not alone
-            if is_right or waits or is_last or found.category == "not attempted":
-                yield found
-            else:
-                first[found.question] = found
-                again.append(each)
-        for each, outcome in session.run(again, after_own_cell=True):
-            before = first[each.question.id]
-            with contextlib.suppress(ComparisonError):
-                found = self._mark(each, outcome, session)
-                if found.points > before.points:
-                    before = replace(found, feedback=f"{found.feedback} {CHANGED_LATER}")
+        early = rebound_later(submission)
+        readings = [
+            (False, [each for each in attempted if each.question.id not in early]),
+            (True, [each for each in attempted if each.question.id in early]),
+        ]
+        first: dict[str, Mark] = {}
+        second: dict[bool, list[PreparedQuestion]] = {True: [], False: []}
+        failed = []
+        for after_own_cell, now in readings:
+            for each, outcome in session.run(now, after_own_cell):
+                try:
+                    found = self._mark(each, outcome, session, after_own_cell)
+                except ComparisonError as e:
+                    failed.append(str(e))
+                    continue
+                is_last = submission.answers[each.question.id].cell == len(submission.cells) - 1
+                is_over = found.points == found.possible or marking.is_complete(outcome.messages, each)
+                untouched = found.category == "not attempted" and not after_own_cell  # and not what it calls
+                if is_over or found.unsure and not alone or is_last or untouched:
+                    yield found
                 else:
-                    before = replace(before, unsure=before.unsure or found.unsure)
-            yield before
+                    first[found.question] = found
+                    second[not after_own_cell].append(each)
+        for after_own_cell, now in second.items():
+            for each, outcome in session.run(now, after_own_cell):
+                counts = first[each.question.id]
+                with contextlib.suppress(ComparisonError):
+                    found = self._mark(each, outcome, session, after_own_cell)
+                    counts, other = (found, counts) if found.n_returned > counts.n_returned else (counts, found)
+                    counts = replace(counts, unsure=counts.unsure or other.unsure)
+                yield counts
         if failed:
             raise Refusal(f"{', '.join(failed)}; the marks of the other questions are kept.")
 
-    def _mark(self, each: PreparedQuestion, outcome: Outcome, session: Session) -> Mark:
+    def _mark(self, each: PreparedQuestion, outcome: Outcome, session: Session, after_own_cell: bool) -> Mark:
+        n_returned, is_complete = (f(outcome.messages, each) for f in (marking.n_returned, marking.is_complete))
+        out_of_time = session.out_of_time or outcome.status == "timed out"
         try:
             with self._reference_lock:
                 outcome = self.reference_worker.observe(outcome, each)
@@ -121,16 +133,48 @@ class GradingContext:
             raise
         except Exception as e:  # an error of ours, which must not cost the other questions
             raise ComparisonError(f"{each.question.id} cannot be compared ({type(e).__name__}: {e})") from e
-        return replace(found, unsure=found.points < found.possible and (session.unsure or outcome.status in UNSURE))
+        is_right = found.points == found.possible
+        return replace(
+            found,
+            feedback=f"{found.feedback} {CHANGED_LATER}" if after_own_cell else found.feedback,
+            unsure=not is_right and not is_complete and (session.unsure or outcome.status in UNSURE),
+            n_returned=n_returned,
+            seconds=self.seconds if out_of_time and not is_right else 0.0,
+        )
+
+
+def rebound_later(submission: Submission) -> set[str]:
+    """Return the questions whose answer uses a name that is bound above it and again in a later cell.
+
+    The answers' own names do not count: the last attempt is the answer, also where another answer calls it.
+    """
+    if sum(map(len, submission.cells)) > MAX_LENGTH:
+        return set()
+    parsed = [source.read(cell, []) for cell in submission.cells]
+    answering = {answer.name for answer in submission.answers.values()}
+    found = set()
+    for name, answer in submission.answers.items():
+        above: dict[str, source.Binding] = {}
+        for each in parsed[: answer.cell + 1]:
+            above |= each.bindings
+        below = set().union(*(each.bindings.keys() - each.imported for each in parsed[answer.cell + 1 :]))
+        used = [answer.name]
+        for helper in used:  # which grows meanwhile
+            if helper in above:
+                used.extend(sorted(above[helper].global_names.intersection(above).difference(used)))
+        if below.intersection(used) - answering:
+            found.add(name)
+    return found
 
 
 class ComparisonError(Exception):
     """Raised if the results of an answer cannot be compared, which is a failure of the grader."""
 
 
-def better_mark(before: Mark, alone: Mark) -> Mark:
-    """Return the mark that counts, of an unsure one and the one of the run in which no other submission ran."""
-    if alone.points > before.points:
-        return replace(alone, unsure=False)
-    counts = alone if alone.points == before.points else before
+def mark_that_counts(before: Mark, alone: Mark) -> Mark:
+    """Return the mark that counts, of an unsure one and the one of the run in which no other submission ran.
+
+    The second counts, right or wrong, unless the answer returned fewer values than before.
+    """
+    counts = before if alone.n_returned < before.n_returned else alone
     return replace(counts, unsure=False, feedback=f"{counts.feedback} {RUN_AGAIN}")

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -12,28 +13,36 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import groundwork
 from groundwork import Refusal, write_whole
-from llm_grader import key, reading, sandbox, submissions
+from llm_grader import key, provisions, reading, sandbox, submissions
 from llm_grader.classrun import LIMITS, SECONDS
 from llm_grader.context import GradingContext
+from llm_grader.missing_modules import WatchingContext
 from llm_grader.preflight import preflight
 from llm_grader.records import Key, Mark, NeedsAttention, Question
 from llm_grader.reference_worker import ReferenceWorker
 from llm_grader.sandbox.cgroups import memory_for_this_process
 from llm_grader.sandbox.environment import student_package_folder
+from llm_grader.sandbox.workdir import provide
 from llm_grader.session import WorkerPool
 
 PACKAGE = Path(__file__).parent
 SCRIPTS = PACKAGE / "gradescope_files"
 EXCLUDED_NAMES = {"gradescope_files", "importers", "templates", "__pycache__"}
 REQUIREMENTS = PACKAGE / "requirements.txt"
+SEED = "seed"
+MINUTES, MAX_MINUTES = 10.0, 40.0  # Gradescope's time limit for a submission: by default, and at most
+SECONDS_LEFT = 30  # before it, for what Gradescope does before and after the run
 ZIP_DATE = (1980, 1, 1, 0, 0, 0)  # a fixed date, so that the same content makes the same file
 RESERVED_MEMORY = 160 * 2**20  # bytes of a container's memory that the grader itself needs
 
 
-def write_zip(exercises: str | Path, out: Path, torch_index: str | None = None) -> Path:
+def write_zip(
+    exercises: str | Path, out: Path, torch_index: str | None = None, seed: str = "", minutes: float = MINUTES
+) -> Path:
     """Write the autograder zip of an assignment.
 
     Args:
@@ -41,13 +50,23 @@ def write_zip(exercises: str | Path, out: Path, torch_index: str | None = None) 
         out: path of the zip.
         torch_index: URL of a package index with the CPU build of PyTorch; without it, the image gets the CUDA build,
             which is ten times as large.
+        seed: seed of the hidden inputs, see :func:`read_seed`; by default, a new one is drawn.
+        minutes: Gradescope's time limit for a submission. The autograder stops itself before it, since Gradescope gives
+            no points to a submission that it stops.
 
     Returns:
         The path of the zip.
     """
-    index_option = f"--extra-index-url {torch_index}\n" if torch_index else ""
-    requirements = index_option + REQUIREMENTS.read_text(encoding="utf-8")
-    files = {"key.json": key.to_json(key.load(exercises)).encode(), "requirements.txt": requirements.encode()}
+    assignment = key.load(exercises)
+    requirements = f"--extra-index-url {torch_index}\n" if torch_index else ""
+    requirements += REQUIREMENTS.read_text(encoding="utf-8")
+    if assignment.requirements:
+        requirements += "\n".join(
+            ["# What this assignment lets students import besides.", *assignment.requirements, ""]
+        )
+    files = {"key.json": key.to_json(assignment).encode(), "requirements.txt": requirements.encode()}
+    files[SEED] = (seed or secrets.token_hex(32)).encode()
+    files["seconds"] = str(int(60 * minutes) - SECONDS_LEFT).encode()
     files |= {path.name: path.read_bytes() for path in SCRIPTS.iterdir()}
     files["src/groundwork.py"] = Path(groundwork.__file__).read_bytes()
     for package in (PACKAGE, student_package_folder()):
@@ -66,84 +85,100 @@ def write_zip(exercises: str | Path, out: Path, torch_index: str | None = None) 
     return out
 
 
+def read_seed(text: str) -> str:
+    """Return the seed that the command line names: 64 hexadecimal digits, or the path of a zip that has one.
+
+    Raises:
+        Refusal: it is neither.
+    """
+    if (path := Path(text)).is_file() and zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            text = archive.read(SEED).decode(errors="replace") if SEED in archive.namelist() else ""
+        if not re.fullmatch("[0-9a-f]{64}", text):
+            raise Refusal(f"{path} holds no seed; name a zip that this version of the grader wrote.")
+    if not re.fullmatch("[0-9a-f]{64}", text):
+        raise Refusal(f"--seed is {text}; it must be an earlier autograder zip, or 64 hexadecimal digits.")
+    return text
+
+
 # On Gradescope
 
 
-def autograde(root: Path) -> None:
-    """Grade the submission in Gradescope's folders, and keep ``results/results.json`` up to date meanwhile.
+def autograde(root: Path) -> bool:
+    """Grade the submission in Gradescope's folders, and write ``results/results.json`` if it has points.
+
+    Gradescope knows no state without points: it takes a file without scores for a malformed one or for a zero. Without
+    a file it says that the autograder failed, and records nothing. The reason is printed, for the instructor.
 
     Args:
         root: Gradescope's folder, with the folders source, submission and results.
+
+    Returns:
+        Whether the submission was graded.
     """
-    result = ResultsFile(root / "results" / "results.json", [])
+    path = root / "results" / "results.json"
+    path.unlink(missing_ok=True)
     try:
         assignment = key.load(root / "source" / "key.json")
-        result.questions = assignment.questions
-        result.write("Not graded yet: the autograder is running.")
-        _autograde(root, assignment, result)
+        result = _autograde(root, assignment)
+        write_whole(path, json.dumps(result, indent=1).encode())
     except NeedsAttention as e:
-        result.write(f"Needs attention: {e}")
+        print(f"Needs attention: {e}")
     except Exception as e:  # an error of the grader
-        print(f"{type(e).__name__}: {e}", file=sys.stderr)  # only the instructor sees this output
-        result.write("Not graded: the autograder failed. This is not a zero; please tell your instructor.")
+        print(f"Not graded: {e if isinstance(e, Refusal) else f'{type(e).__name__}: {e}'}")
+    else:
+        return True
+    return False
 
 
-def _autograde(root: Path, assignment: Key, result: "ResultsFile") -> None:
-    found = submissions.find_in_folder(root / "submission", assignment.name)
+def _autograde(root: Path, assignment: Key) -> dict[str, Any]:
+    """Grade the submission and return the content of results.json.
+
+    Raises:
+        NeedsAttention: it cannot be read.
+        Exception: the grader failed.
+    """
+    found = submissions.choose(submissions.find_in_folder(root / "submission"), assignment)
     submission = reading.read(submissions.load(found, reading.SIZE_LIMIT), assignment)
     chosen, findings = sandbox.choose([root / "source", root / "submission", root / "results"])
     print(*findings, sep="\n")
+    provisions.check_installed(assignment.requirements)
+    provide(assignment.data)
     # The smallest container has half a CPU and 768 MB. Without spare workers, PyTorch is loaded by one process at a
     # time, or by two while ``observe`` is called on what a student's worker returned.
     with (
         WorkerPool(chosen, replace(LIMITS, memory=_memory_limit()), n_spares=0) as pool,
         ReferenceWorker(pool) as reference_worker,
     ):
-        prepared = reference_worker.prepare(assignment, secrets.token_hex(16))
+        prepared = reference_worker.prepare(assignment, (root / "source" / SEED).read_text(encoding="utf-8"))
         reference_worker.stop()
-        context = GradingContext(prepared, pool, reference_worker, SECONDS)
+        context = WatchingContext.of(GradingContext(prepared, pool, reference_worker, SECONDS))
         print(*preflight(context), sep="\n")
         reference_worker.stop()
-
-        def write() -> None:
-            result.write("Not graded yet: the autograder is running.")
-
-        notes = context.complete(submission, result.marks, write)
-        if any(mark.unsure for mark in result.marks.values()):
-            notes = context.complete(submission, result.marks, write)
-    print(*submission.flags, sep="\n")
-    result.write("\n".join(["Your notebook was read.", *found.notes, *submission.notes, *notes]), done=True)
-
-
-class ResultsFile:
-    """The file results.json. It is replaced at each change, and holds points only when all questions are graded.
-
-    Args:
-        path: path of the file.
-        questions: questions of the assignment.
-    """
-
-    def __init__(self, path: Path, questions: list[Question]) -> None:
-        self.path, self.questions = path, questions
-        self.marks: dict[str, Mark] = {}
-
-    def write(self, text: str, done: bool = False) -> None:
-        """Write a text and the marks so far, with points only if ``done``: an interrupted run must not look graded."""
-        tests = [
-            _test_entry(question, self.marks[question.id], done)
-            for question in self.questions
-            if question.id in self.marks
-        ]
-        content = {"output": text, "stdout_visibility": "hidden", "visibility": "visible", "tests": tests}
-        write_whole(self.path, json.dumps(content, indent=1).encode())
+        context.names.clear()
+        marks: dict[str, Mark] = {}
+        notes = context.complete(submission, marks)
+        if any(mark.unsure for mark in marks.values()):
+            notes = context.complete(submission, marks)
+    remarks, flags = context.remarks(submission, marks.values())
+    print(*submission.flags, *flags, sep="\n")
+    return {
+        "output": "\n".join(["Your notebook was read.", *found.notes, *submission.notes, *notes, *remarks]),
+        "stdout_visibility": "hidden",
+        "visibility": "visible",
+        "tests": [_test_entry(question, marks[question.id]) for question in assignment.questions],
+    }
 
 
-def _test_entry(question: Question, mark: Mark, done: bool) -> dict:
-    entry = {"name": question.title, "output": mark.feedback, "visibility": "after_published"}
-    if not done:
-        return entry
-    status = "passed" if mark.points == mark.possible else "failed"
-    return entry | {"score": mark.points, "max_score": mark.possible, "status": status}
+def _test_entry(question: Question, mark: Mark) -> dict:
+    return {
+        "name": question.title,
+        "output": mark.feedback,
+        "visibility": "after_published",
+        "score": mark.points,
+        "max_score": mark.possible,
+        "status": "passed" if mark.points == mark.possible else "failed",
+    }
 
 
 def _memory_limit() -> int:
@@ -164,6 +199,9 @@ def rehearse(archive: Path, notebook: Path, set_up: bool = False) -> dict:
 
     Returns:
         The content of results.json.
+
+    Raises:
+        Refusal: the run has left none, since it cannot give the notebook points. The message says why.
     """
     if not zipfile.is_zipfile(archive):
         raise Refusal(f"{archive} is not a zip; write one with `python -m llm_grader gradescope`.")
@@ -183,5 +221,10 @@ def rehearse(archive: Path, notebook: Path, set_up: bool = False) -> dict:
         else:
             environment["AUTOGRADER_PYTHON"] = sys.executable
         shutil.copy(root / "source" / "run_autograder", root / "run_autograder")
-        subprocess.run(["bash", root / "run_autograder"], env=environment, cwd=root, check=True)
-        return json.loads((root / "results" / "results.json").read_text(encoding="utf-8"))
+        run = subprocess.run(["bash", root / "run_autograder"], env=environment, cwd=root, stdout=subprocess.PIPE)
+        said = run.stdout.decode(errors="replace").strip()
+        if not (path := root / "results" / "results.json").exists():
+            reason = said.rpartition("\n")[2] or f"The autograder ended with code {run.returncode}."
+            raise Refusal(f"{reason}\nGradescope will say that the autograder failed, and record no score.")
+        print(said, file=sys.stderr)
+        return json.loads(path.read_text(encoding="utf-8"))

@@ -11,16 +11,17 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from groundwork import Refusal
-from llm_grader.records import GRADED, NEEDS_ATTENTION, NOT_GRADED, SubmissionResult
+from llm_grader.records import GRADED, NEEDS_ATTENTION, NOT_GRADED, Mark, SubmissionResult
 
 APPLICATION_ID = 0x4C4C4D47  # tells this SQLite file apart from those of other programs
+EARLIER_SECONDS = 10.0  # the default, for marks that do not say what they had
 FORMAT_VERSION = 2  # rows of format 1 have no time
 # Names of students are stored as JSON, since they may hold what is not valid Unicode, and SQLite's text may not.
 TABLES = """
@@ -55,6 +56,16 @@ class Entry:
 def key_version(versions: dict[str, str]) -> str:
     """Return the version of a key, which is a hash of the versions of its questions."""
     return hashlib.sha256(repr(sorted(versions.items())).encode()).hexdigest()[:16]
+
+
+def graded_questions(path: Path) -> set[str]:
+    """Return the ids of all questions in a journal, which may be in use; none of a file that cannot be read."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+            rows = db.execute("SELECT DISTINCT versions FROM records").fetchall()
+        return {name for (versions,) in rows for name in json.loads(versions)}
+    except (sqlite3.Error, ValueError, TypeError):  # Journal says what is wrong, or creates the file
+        return set()
 
 
 class Journal:
@@ -139,7 +150,7 @@ class Journal:
         A mark is valid as long as the file and the version of the question are unchanged; if the journal was opened
         with ``regrade``, it must also come from this version of the grader. The status "needs attention" is valid as
         long as the file, the grader and all versions are unchanged. Questions without a mark of a file that was "not
-        graded" are always graded again, as are those with an unsure mark.
+        graded" are always graded again, as are those whose newest mark is unsure.
 
         Args:
             student: name of the student.
@@ -156,16 +167,37 @@ class Journal:
         newest, reader = seen[0][0].record, seen[0][1]
         if newest.status == NEEDS_ATTENTION:
             return newest if seen[0][0].versions == versions and reader == self.grader_version else None
-        marks = {}
+        marks, unsure = {}, set()
         for entry, _ in seen:
             for mark in entry.record.marks:
-                if mark.unsure or self.regrade and mark.grader != self.grader_version:
+                if not versions.get(mark.question) == entry.versions.get(mark.question) is not None:
                     continue
-                if versions.get(mark.question) == entry.versions.get(mark.question) is not None:
+                if mark.unsure and mark.question not in marks:
+                    unsure.add(mark.question)
+                elif mark.question not in unsure and not (self.regrade and mark.grader != self.grader_version):
                     marks.setdefault(mark.question, mark)
         if not marks:
             return None
         return replace(newest, status=GRADED, reason="", marks=[marks[name] for name in versions if name in marks])
+
+    def give_more_time(self, seconds: float) -> int:
+        """Make marks unsure that were short of time in a run with less of it, so that they are made again.
+
+        Args:
+            seconds: CPU time that a submission has now, see :mod:`llm_grader.session`.
+
+        Returns:
+            The number of these marks.
+        """
+        newest = {entry.record.student: entry for entry in self.history()}
+        n_marks = 0
+        for record, versions in [(entry.record, entry.versions) for entry in newest.values()]:
+            marks = [replace(mark, unsure=mark.unsure or 0 < _seconds(mark) < seconds) for mark in record.marks]
+            if n := sum(after.unsure > mark.unsure for after, mark in zip(marks, record.marks, strict=True)):
+                reason = record.reason or f"Time ran out; to be graded again with {seconds:g} seconds."
+                self.record(replace(record, marks=marks, reason=reason), versions)
+                n_marks += n
+        return n_marks
 
     def records(self, students: Iterable[str]) -> list[SubmissionResult]:
         """Return the newest record of each of these students, in their order, without those who have no record."""
@@ -242,6 +274,11 @@ class Journal:
             raise Refusal(
                 f"{self.path} is damaged or not a journal of the grader; move it away or choose another folder."
             ) from e
+
+
+def _seconds(mark: Mark) -> float:
+    """Return the CPU time that was not enough, or 0. Earlier versions of the grader stored only the category."""
+    return mark.seconds or EARLIER_SECONDS * (mark.category == "timed out")
 
 
 def _with_grader(record: SubmissionResult, grader: str) -> SubmissionResult:

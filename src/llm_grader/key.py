@@ -4,15 +4,17 @@
 course keeps masters of its own in a private folder. Reading a key file, as on Gradescope, needs no masters.
 """
 
+import contextlib
 import difflib
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
 
 from groundwork import Refusal, write_whole
-from llm_grader import source
+from llm_grader import provisions, source
 from llm_grader.records import Key, Question
 
 KEY_FORMAT = 3
@@ -37,7 +39,12 @@ def load(exercises: str | Path) -> Key:
     return _make_key(*_load_masters(exercises))
 
 
-def build(exercises: str | Path, out: Path, install_from: str | None = None) -> list[Path]:
+def build(
+    exercises: str | Path,
+    out: Path,
+    install_from: str | None = None,
+    check: Callable[[Key, Path], object] = lambda key, folder: None,
+) -> list[Path]:
     """Write the student's notebook to ``out/student`` and the private key to ``out/private``.
 
     The notebook of masters outside this repository contains their public checks, for which the masters are run.
@@ -47,9 +54,10 @@ def build(exercises: str | Path, out: Path, install_from: str | None = None) -> 
         out: the folder.
         install_from: from where the notebook of masters outside this repository installs the package; by default the
             address of the book, see :func:`bookbinder.address.requirement`.
+        check: called with the key and the folder of the masters before anything is written.
 
     Returns:
-        The paths of the two files.
+        The paths of the two files, and of the folder with the data files for students if there are any.
     """
     folder, title, masters = _load_masters(exercises)
     key = _make_key(folder, title, masters)
@@ -58,7 +66,8 @@ def build(exercises: str | Path, out: Path, install_from: str | None = None) -> 
             raise Refusal(f"{folder.name} is a chapter of the book, whose notebook says itself from where it installs.")
         notebook = _book_notebook(folder.name).read_bytes()
     else:
-        notebook = _make_notebook(folder, title, masters, install_from)
+        notebook = _make_notebook(folder, title, masters, install_from, key)
+    check(key, folder)
     student, private = out / "student", out / "private"
     student.mkdir(parents=True, exist_ok=True)
     private.mkdir(mode=0o700, exist_ok=True)
@@ -66,13 +75,17 @@ def build(exercises: str | Path, out: Path, install_from: str | None = None) -> 
     paths = [student / f"{key.name}.ipynb", private / f"{key.name}.key.json"]
     write_whole(paths[0], notebook)
     write_whole(paths[1], to_json(key).encode(), 0o600)
-    return paths
+    for name, content in key.data.items():
+        (path := student / "data" / name).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, content)
+    return paths + ([student / "data"] if key.data else [])
 
 
 def to_json(key: Key) -> str:
     """Return a key as the text of a key file."""
     questions = [{name: value for name, value in asdict(q).items() if name != "version"} for q in key.questions]
     content = {"keyed": KEY_FORMAT, "name": key.name, "title": key.title, "questions": questions}
+    content |= provisions.to_key(key.requirements, key.data)
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
 
@@ -92,8 +105,8 @@ def _read_key_file(path: Path) -> Key:
         )
     try:
         questions = [_with_version(Question(**question, version="")) for question in content["questions"]]
-        return Key(content["name"], content["title"], questions)
-    except (KeyError, TypeError, ValueError) as e:
+        return _provided(Key(content["name"], content["title"], questions), *provisions.from_key(content))
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
         raise Refusal(f"{path} is not a complete key; build it again.") from e
 
 
@@ -103,6 +116,12 @@ def _with_version(question: Question) -> Question:
     about = {name: value for name, value in asdict(question).items() if name not in ("title", "version")}
     digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
     return replace(question, version=digest[:16])
+
+
+def _provided(key: Key, requirements: list[str], data: dict[str, bytes]) -> Key:
+    """Return the key with packages and data files, on which the versions of its questions depend as well."""
+    questions = [replace(each, version=provisions.version(each.version, requirements, data)) for each in key.questions]
+    return replace(key, questions=questions, requirements=requirements, data=data)
 
 
 # Masters
@@ -138,7 +157,8 @@ def _make_key(folder: Path, title: str, masters: list) -> Key:
         cells = _book_cell_ids(folder.name, masters)
     else:
         cells = {master.tag: master.tag for master in masters}
-    return Key(folder.name, title, [_make_question(master, cells[master.tag]) for master in masters])
+    key = Key(folder.name, title, [_make_question(master, cells[master.tag]) for master in masters])
+    return _provided(key, provisions.read_requirements(folder), provisions.read_data(folder))
 
 
 def _make_question(master: Any, cell: str) -> Question:
@@ -200,15 +220,17 @@ def _book_cell_ids(chapter: str, masters: list) -> dict[str, str]:
     return {master.tag: found[master.tag]["id"] for master in masters}
 
 
-def _make_notebook(folder: Path, title: str, masters: list, install_from: str | None) -> bytes:
+def _make_notebook(folder: Path, title: str, masters: list, install_from: str | None, key: Key) -> bytes:
     """Return a notebook with everything that a student needs: statements, stubs and public checks."""
     import nbformat
 
     from bookbinder import ROOT, address, exercises, myst, notebooks
     from bookbinder.plain import Book, plain
 
-    for master in masters:
-        exercises.encoded_cases(master, "hidden_cases")
+    with contextlib.chdir(folder):  # where masters find the folder data, as students' code does
+        for master in masters:
+            exercises.encoded_cases(master, "hidden_cases")
+        checks = _public_checks_cell(checked) if (checked := [each for each in masters if each.checked]) else ""
     cells = []
 
     def add(kind: str, source: str, metadata: dict[str, Any] | None = None, cell_id: str = "") -> None:
@@ -227,9 +249,15 @@ def _make_notebook(folder: Path, title: str, masters: list, install_from: str | 
             add("code", cell.source, {"tags": tags}, tags[0] if tags[0].startswith("exercise-") else "")
         else:
             add("code", cell.source)
-    if checked := [master for master in masters if master.checked]:
-        add("code", _public_checks_cell(checked), HIDDEN_CELL_METADATA, "public-checks")
+    if checks:
+        add("code", checks, HIDDEN_CELL_METADATA, "public-checks")
         cells.insert(3, cells.pop())  # below the cell that installs the package, the introduction and the set-up
+    if key.requirements or key.data:
+        add("markdown", provisions.statement(key.requirements, key.data), cell_id="what-may-be-imported")
+        cells.insert(2, cells.pop())
+        if key.requirements:
+            add("code", provisions.install_cell(key.requirements), cell_id="install-packages")
+            cells.insert(3, cells.pop())
     notebook = {"cells": cells, "metadata": notebooks.METADATA, "nbformat": 4, "nbformat_minor": 5}
     return notebooks.written(cast(nbformat.NotebookNode, nbformat.from_dict(notebook))).encode()
 

@@ -24,6 +24,7 @@ CATEGORIES = {
     "not attempted": "Not attempted: the code still raises NotImplementedError.",
     "no answer": "There was no function to call after the cells had run.",
     "raised an error": "The code raises an error.",
+    "asks for a GPU": "The code asks for 'cuda', and it was graded on a CPU: use the device of the arguments instead.",
     "returned nothing": "The code returns nothing (None): a `return` may be missing.",
     "returned something else": "The code returns a value of the wrong type.",
     "wrong shape": "The returned value has the wrong shape.",
@@ -172,6 +173,20 @@ def messages_by_case(messages: list[Any], cases: list[dict]) -> dict[tuple[str, 
     return first
 
 
+def n_returned(messages: list[Any], prepared: PreparedQuestion) -> int:
+    """Return how many values an answer returned, right or wrong, of those that it is asked for; None is no value."""
+    nothing, first = {"type": "none"}, messages_by_case(messages, prepared.request["cases"])
+    pairs = [(first.get((each["pass"], each["case"]), {}), each["returned"]) for each in prepared.reference]
+    return sum(
+        found.get("returned", nothing) != nothing or found.get("returned") == expected for found, expected in pairs
+    )
+
+
+def is_complete(messages: list[Any], prepared: PreparedQuestion) -> bool:
+    """Return whether an answer returned all values, right or wrong, that it is asked for."""
+    return n_returned(messages, prepared) == len(prepared.reference)
+
+
 def arguments_changed(message: dict, case: dict) -> bool:
     """Return whether the call changed its arguments."""
     if "changed" in message and "arguments" not in message:  # from a known mistake, see worker/questions.py
@@ -312,6 +327,8 @@ def _category(outcome: Outcome, prepared: PreparedQuestion, right: list[bool]) -
     if "raised" in message:
         if message["raised"] == "NotImplementedError" and message.get("untouched") is True:
             return "not attempted", ""
+        if message.get("cuda") is True:
+            return "asks for a GPU", ""
         return "raised an error", message["raised"] if message["raised"] in list(REPORTABLE_ERRORS) else ""
     expected = messages_by_case(prepared.reference, cases)["values", i]["returned"]
     return _difference(message.get("returned"), expected, prepared.question.tolerance), ""

@@ -7,8 +7,9 @@ nothing. If one of these checks fails, students could be graded wrongly, so the 
 from dataclasses import replace
 
 from groundwork import Refusal
+from llm_grader import hidden_cases
 from llm_grader.context import GradingContext
-from llm_grader.marking import Agreement, agreements, informative_cases
+from llm_grader.marking import informative_cases
 from llm_grader.records import Answer, Mark, PreparedQuestion, Submission
 
 
@@ -33,22 +34,13 @@ def check_hidden_cases(prepared: list[PreparedQuestion]) -> list[str]:
     """Check that hidden cases tell right answers from wrong ones. This part of :func:`preflight` runs no code."""
     uncounted: list[str] = []
     for each in prepared:
-        informative = informative_cases(each)
-        if not any(informative):
-            names = ", ".join(
-                name for name, found in each.trivial.items() if any(a.values for a in agreements(found, each))
-            )
-            raise Refusal(
-                f"{each.question.id}: answers that know nothing ({names}) get every hidden case right; add other cases."
-            )
-        if not all(informative):
+        if fault := hidden_cases.fault(each):
+            raise Refusal(fault)
+        if not all(informative := informative_cases(each)):
             cases = ", ".join(str(i) for i, tell in enumerate(informative, 1) if not tell)
             uncounted.append(
                 f"{each.question.id}: hidden case {cases} earns nothing: an answer that knows nothing gets it right."
             )
-        for name, found in each.mistakes.items():
-            if set(agreements(found, each)) == {Agreement(True)} and not any(message["changed"] for message in found):
-                raise Refusal(f"{each.question.id}: the known mistake {name} would earn full marks; add other cases.")
     return uncounted
 
 

@@ -8,8 +8,9 @@ that they would take is estimated before they are parsed.
 import json
 import logging
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from llm_grader import source
@@ -18,7 +19,7 @@ from llm_grader.source import MAX_NAME_LENGTH, NOT_PYTHON, TOO_LONG, Binding, Pa
 
 SIZE_LIMIT = 10 * 2**20
 MAX_CELLS = 2_000
-MAX_PARSED_TOKENS = 200_000  # tokens of Python in a notebook; later cells are only searched
+MAX_PARSED_TOKENS = 100_000  # tokens of Python in a notebook; later cells are only searched
 MAX_JSON_MEMORY = 30 * 2**20  # bytes that the parsed values may take in addition to their text
 BYTES_PER_CONTAINER, BYTES_PER_VALUE = 250, 70  # a dictionary of one entry, a short string
 FILE_SIGNATURES = {
@@ -348,6 +349,11 @@ def _flags(cells: list[_Cell], key: Key, chosen: dict[str, _Candidate], index: d
     for i, cell in enumerate(cells):
         for name in cell.code.bindings.keys() - cell.code.imported.keys() | ({"*"} & cell.code.imported.keys()):
             definers.setdefault(name, set()).update({i} - answering if cell.is_code else ())
+    watched = [*SHORTCUTS, *(name for question in key.questions for name in question.forbidden)]
+    uses = cache(
+        lambda i: source.watched_uses(cells[i].source, watched, imported, own, {q.function for q in key.questions})
+    )
+    n_tokens = cache(lambda i: source.n_tokens(cells[i].source))
     for question in key.questions:
         answer = chosen.get(question.id)
         if not answer or not answer.attempted:
@@ -358,22 +364,24 @@ def _flags(cells: list[_Cell], key: Key, chosen: dict[str, _Candidate], index: d
             continue
         others = {other.function for other in key.questions} - {question.function}
         allowed = source.names_used(f"{question.solution}\n{question.given}", SHORTCUTS)
-        for i in _with_helpers(cells, answer.cell_index, definers):
-            names = [*question.forbidden, *SHORTCUTS]
-            used = source.find_uses(cells[i].source, names, imported, own, others, allowed)
+        for i in _with_helpers(cells, answer.cell_index, definers, n_tokens):
+            used = source.find_uses(uses(i), [*question.forbidden, *SHORTCUTS], others, allowed)
             where = f"in cell {index[i] + 1}, line"
             flags.extend(f"{question.function} uses {name.rstrip('.')} {where} {line}." for name, line in used.items())
     return flags
 
 
-def _with_helpers(cells: list[_Cell], cell_index: int, definers: dict[str, set[int]]) -> list[int]:
+def _with_helpers(
+    cells: list[_Cell], cell_index: int, definers: dict[str, set[int]], n_tokens: Callable[[int], int]
+) -> list[int]:
     """Return a cell and those that define what it uses, and so on, as far as they can be searched in a short time."""
-    found, n_tokens = [cell_index], 0
+    found, total, names_seen = [cell_index], 0, set()
     for i in found:  # which grows meanwhile
-        n_tokens += source.n_tokens(cells[i].source)
-        names = (definers.get(name, set()) for name in {*cells[i].code.used, "*"})
-        new = set().union(*names).difference(found) if n_tokens < source.MAX_TOKENS else set()
-        found.extend(sorted(new))
+        if (total := total + n_tokens(i)) >= source.MAX_TOKENS:
+            continue
+        names = {*cells[i].code.used, "*"} - names_seen
+        names_seen |= names
+        found.extend(sorted(set().union(*(definers.get(name, set()) for name in names)).difference(found)))
     return found
 
 

@@ -63,11 +63,21 @@ class Question:
 
 @dataclass(frozen=True)
 class Key:
-    """The private part of an assignment: its name, such as "attention", its title, and its questions in order."""
+    """The private part of an assignment.
+
+    Args:
+        name: its name, such as "attention".
+        title: its title.
+        questions: its questions in order.
+        requirements: packages that students' code may import besides the grader's own, as pip reads them.
+        data: path of a data file, which students' code finds below the folder ``data`` → its content.
+    """
 
     name: str
     title: str
     questions: list[Question]
+    requirements: list[str] = field(default_factory=list)
+    data: dict[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -156,6 +166,8 @@ class Mark:
         feedback: sentences for the student.
         grader: version of the grader that made the mark. The journal fills it in; it does not count in comparisons.
         unsure: whether what went wrong may be the machine's fault, so that the answer is to be run again alone.
+        n_returned: number of values that the answer returned: of each case, its gradients, and each probe.
+        seconds: CPU time of the submission if it was not enough for the answer or a cell, or 0.
     """
 
     question: str
@@ -167,6 +179,8 @@ class Mark:
     feedback: str = ""
     grader: str = field(default="", compare=False)
     unsure: bool = False
+    n_returned: int = field(default=0, compare=False)
+    seconds: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -222,9 +236,12 @@ class SubmissionFile:
         problem: a sentence that says why there is no file.
         notes: sentences for student and instructor about how the file was chosen.
         name: name of the student for people, or empty if it is ``student``.
-        platform: "Moodle", "Canvas" or "nbgrader" if the name of the folder or file has their form, or an empty string.
+        platform: such as "Moodle" if the name of the folder or file has its form, or an empty string.
         number: what this platform calls the student there, such as Canvas's user ID, or an empty string.
         entries: names of the student's files and folders in the folder of submissions.
+        member: name of the notebook in the zip archive ``path``, or an empty string if ``path`` is the notebook.
+        order: later uploads of the student have larger numbers; 0 if the platform does not say.
+        candidates: the notebooks of the student if there are several, of which one has to be chosen.
     """
 
     student: str
@@ -235,3 +252,6 @@ class SubmissionFile:
     platform: str = ""
     number: str = ""
     entries: list[str] = field(default_factory=list, compare=False)
+    member: str = ""
+    order: int = field(default=0, compare=False)
+    candidates: list["SubmissionFile"] = field(default_factory=list, compare=False)

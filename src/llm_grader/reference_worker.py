@@ -1,14 +1,14 @@
 """A worker that runs no students' code: it draws the hidden inputs and runs the reference on them."""
 
-import hashlib
 import time
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from groundwork import Refusal
-from llm_grader import wire
+from llm_grader import hidden_cases, wire
 from llm_grader.marking import messages_by_case
-from llm_grader.records import Key, Outcome, PreparedQuestion
+from llm_grader.records import Key, Outcome, PreparedQuestion, Question
 from llm_grader.sandbox import Worker
 from llm_grader.session import WorkerPool
 
@@ -34,25 +34,24 @@ class ReferenceWorker:
 
         Args:
             key: key of the assignment.
-            seed: seed of the hidden inputs.
+            seed: seed of the hidden inputs, see :func:`llm_grader.hidden_cases.draw`.
 
         Raises:
             Refusal: the reference or another part of the key fails.
         """
-        prepared = []
-        for question in key.questions:
-            digest = hashlib.sha256(f"{seed} {question.id}".encode()).digest()
-            request = {"command": "prepare", "question": asdict(question), "seed": int.from_bytes(digest[:7])}
-            try:
-                known = self._ask(request, PREPARE_SECONDS)
-            except wire.WireError as e:
-                why = self.stop() or str(e)
-                raise Refusal(f"{question.id}: the reference cannot be run: {why}.") from e
-            if "failed" in known:
-                raise Refusal(f"{question.id}: the key has an error: {known['failed']}.")
-            request = {name: known.pop(name) for name in ("cases", "cotangents", "probes")}
-            prepared.append(PreparedQuestion(question, request, **known))
-        return prepared
+        return [hidden_cases.draw(each.id, seed, partial(self._prepare, each)) for each in key.questions]
+
+    def _prepare(self, question: Question, seed: int) -> PreparedQuestion:
+        request = {"command": "prepare", "question": asdict(question), "seed": seed}
+        try:
+            known = self._ask(request, PREPARE_SECONDS)
+        except wire.WireError as e:
+            why = self.stop() or str(e)
+            raise Refusal(f"{question.id}: the reference cannot be run: {why}.") from e
+        if "failed" in known:
+            raise Refusal(f"{question.id}: the key has an error: {known['failed']}.")
+        request = {name: known.pop(name) for name in ("cases", "cotangents", "probes")}
+        return PreparedQuestion(question, request, **known)
 
     def observe(self, outcome: Outcome, prepared: PreparedQuestion) -> Outcome:
         """Return the outcome with the values that are compared: those of the key's ``observe`` where there is one."""

@@ -23,7 +23,7 @@ and ``WALL_SECONDS`` |
 answers |
 
 An outcome that may be the machine's fault ("timed out", "killed" or "memory") is unsure: the grader runs the submission
-again when no other runs.
+again when no other runs, unless the answer returned a value for everything that it was asked for: then that counts.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from groundwork import Refusal
-from llm_grader import wire
+from llm_grader import marking, wire
 from llm_grader.records import Outcome, PreparedQuestion, Question, Submission
 from llm_grader.sandbox import Limits, Sandbox, Worker
 
@@ -147,11 +147,12 @@ class Session:
 
     Attributes:
         unsure: whether cells lacked time or memory, which may be the machine's fault.
+        out_of_time: whether cells lacked time.
     """
 
     def __init__(self, submission: Submission, pool: WorkerPool, seconds: float, budgets: dict[str, float]) -> None:
         self.submission, self.pool, self.budgets = submission, pool, budgets
-        self.unsure = False
+        self.unsure = self.out_of_time = False
         self._cell_seconds = CELL_TIME_SHARE * seconds
         self._total_cell_seconds = MAX_CELL_TIME * self._cell_seconds
         self._wall_seconds = SUBMISSION_FACTOR * (self._cell_seconds + sum(budgets.values()))
@@ -210,6 +211,7 @@ class Session:
             except (RunnerEnded, wire.WireError) as e:
                 status = self._end(e)
                 self.unsure |= status in UNSURE
+                self.out_of_time |= status == "timed out"
                 continue
             each, messages = pending.popleft(), []
             try:
@@ -217,7 +219,8 @@ class Session:
                 status = self._run_question(each, messages)
             except (RunnerEnded, wire.WireError) as e:
                 others, status = self._n_asked > 1, self._end(e)
-                if status == "memory" and others:  # perhaps the previous answer used it, and was measured too late
+                # perhaps the previous answer used it, and was measured too late
+                if status == "memory" and others and not marking.is_complete(messages, each):
                     pending.appendleft(each)
                     continue
             yield each, Outcome(status, messages)
@@ -265,6 +268,7 @@ class Session:
         interrupted = {i for i in self._cell_modes if i in listed}
         self._interrupted |= interrupted
         self.unsure |= bool(interrupted)
+        self.out_of_time |= bool(interrupted)
         self._n_run = n_cells
 
     def _begin(self) -> None:

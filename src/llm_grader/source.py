@@ -47,6 +47,15 @@ class Binding:
     node: ast.FunctionDef | ast.AsyncFunctionDef | None = field(default=None, repr=False, compare=False)
     result: bool = False
 
+    @property
+    def global_names(self) -> set[str]:
+        """Names that the function uses and does not bind itself, and so looks up in the notebook."""
+        nodes = list(ast.walk(self.node)) if self.node else []
+        names = [node for node in nodes if isinstance(node, ast.Name)]
+        local = {node.arg for node in nodes if isinstance(node, ast.arg)}
+        local |= {node.id for node in names if not isinstance(node.ctx, ast.Load)}
+        return {node.id for node in names} - local
+
     def does_the_same_as(self, given: str) -> bool:
         """Return whether the body of the function is that of a given function, whatever its layout and comments."""
         if self.node is None or not given:
@@ -106,13 +115,62 @@ def search_definitions(source: str, functions: list[str]) -> dict[str, Binding]:
     return {name: Binding(name, function=True) for name in found}
 
 
+@dataclass(frozen=True)
+class Use:
+    """A use of a name that is watched.
+
+    Args:
+        full: full name, such as "torch.softmax".
+        line: the line, counted from 1.
+        inside: the functions of other answers in whose definitions it is.
+        packages_only: whether only the use of a forbidden package is reported, since this is an import.
+    """
+
+    full: str
+    line: int
+    inside: frozenset[str]
+    packages_only: bool
+
+
+def watched_uses(
+    source: str, watched: Sequence[str], imported: dict[str, str], own: set[str], functions: Set[str]
+) -> list[Use]:
+    """Return the uses of names that are watched for any question. This takes long, and is done once for each cell.
+
+    Args:
+        source: source of a cell.
+        watched: forbidden names and packages of all questions, see :func:`find_uses`.
+        imported: imports of the notebook: name → full name.
+        own: names that the notebook binds; they count only if they are imported.
+        functions: functions that answer questions.
+    """
+    tree = _parse_cell(source)
+    if tree is None:
+        return []
+    own = own.union(_assigned_names(tree), (node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)))
+    lasts, packages = {name.rsplit(".", 1)[-1] for name in watched}, tuple(n for n in watched if n.endswith("."))
+    found: dict[tuple, int] = {}
+    waiting: list[tuple[ast.AST, frozenset[str]]] = [(tree, frozenset())]
+    while waiting:
+        node, inside = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in functions:
+            inside |= {node.name}
+        waiting.extend((child, inside) for child in ast.iter_child_nodes(node))
+        line = getattr(node, "end_lineno", None) or 1
+        names = [(full, False) for full in _full_names(node, imported, own)]
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            # Imports above all functions may be those of the notebook's first cell: what matters is what is used.
+            inner = node not in tree.body
+            names += [(full, True) for full in _imported_names(node) if inner or full.endswith(".*")]
+        for full, packages_only in names:
+            if full.rsplit(".", 1)[-1] in lasts or f"{full}.".startswith(packages):
+                use = full, inside, packages_only
+                found[use] = min(line, found.get(use, line))
+    return [Use(full, line, inside, packages_only) for (full, inside, packages_only), line in found.items()]
+
+
 def find_uses(
-    source: str,
-    forbidden: Sequence[str],
-    imported: dict[str, str],
-    own: set[str],
-    others: set[str],
-    allowed: Set[str] = frozenset(),
+    uses: Sequence[Use], forbidden: Sequence[str], others: Set[str], allowed: Set[str] = frozenset()
 ) -> dict[str, int]:
     """Find uses of forbidden names, and return each name → the first line that uses it, counted from 1.
 
@@ -121,34 +179,17 @@ def find_uses(
     dot, everything is reported. A person looks at the result, so it is better to report too much.
 
     Args:
-        source: source of a cell.
+        uses: what a cell uses.
         forbidden: forbidden names, such as "torch.softmax" or "softmax", and packages, such as "llm_anatomy.layers.".
-        imported: imports of the notebook: name → full name.
-        own: names that the notebook binds; they are reported only if they are imported.
         others: functions that answer other questions, whose definitions are skipped.
         allowed: full names that are not reported, nor are their parts.
     """
-    tree = _parse_cell(source)
-    if tree is None:
-        return {}
-    own = own.union(_assigned_names(tree), (node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)))
+    packages = [name for name in forbidden if name.endswith(".")]
     found: dict[str, int] = {}
-    waiting: list[ast.AST] = [tree]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in others:
-            continue
-        waiting.extend(ast.iter_child_nodes(node))
-        line = getattr(node, "end_lineno", None) or 1
-        names = [(full, forbidden) for full in _full_names(node, imported, own)]
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            packages = [name for name in forbidden if name.endswith(".")]
-            # Imports above all functions may be those of the notebook's first cell: what matters is what is used.
-            inner = node not in tree.body
-            names += [(full, packages) for full in _imported_names(node) if inner or full.endswith(".*")]
-        for full, candidates in names:
-            if (name := _matching(full, candidates)) and not any(_overlap(full, other) for other in allowed):
-                found[name] = min(line, found.get(name, line))
+    for use in uses:
+        name = None if use.inside & others else _matching(use.full, packages if use.packages_only else forbidden)
+        if name and not any(_overlap(use.full, other) for other in allowed):
+            found[name] = min(use.line, found.get(name, use.line))
     return found
 
 

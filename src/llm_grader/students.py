@@ -102,9 +102,11 @@ def identify(files: Iterable[SubmissionFile], path: Path | None = None) -> tuple
         The students, and the folders of the list that are not among the submissions.
 
     Raises:
-        Refusal: the list cannot be used, see :func:`read_list`, or a submission is not in it, or two are the same row.
+        Refusal: the list cannot be used, see :func:`read_list`, or a submission is not in it, or two are the same row
+            there or on the platform.
     """
     files = list(files)
+    _check_rows(files)
     listed = read_list(path) if path else {}
     found = {file.student: _folder_in_list(file, listed) for file in files}
     if path and (missing := [student for student, folder in found.items() if folder is None]):
@@ -123,6 +125,20 @@ def identify(files: Iterable[SubmissionFile], path: Path | None = None) -> tuple
             name = f"{name} ({row.get('id') or file.number or file.student})"
         students[file.student] = Student(name, file.platform, file.number, row.get("id", ""), row.get("login", ""))
     return students, [folder for folder in listed if folder not in counts]
+
+
+def _check_rows(files: list[SubmissionFile]) -> None:
+    """Two submissions that claim one row of the platform would overwrite each other's marks there."""
+    claims: dict[tuple[str, str], list[str]] = {}
+    for file in files:
+        if file.platform and file.number:
+            claims.setdefault((file.platform, file.number), []).append(file.student)
+    for (platform, number), claimed in claims.items():
+        if len(claimed) > 1:
+            raise Refusal(
+                f"{len(claimed)} submissions claim the row of {platform}'s number {number}: {', '.join(claimed)}. "
+                "Remove those that are not this student's."
+            )
 
 
 def _folder_in_list(file: SubmissionFile, listed: dict[str, dict[str, str]]) -> str | None:

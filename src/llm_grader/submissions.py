@@ -1,58 +1,41 @@
-"""Find one file for each student in the folder that a learning platform gives.
+"""Find one notebook for each student in the folder that a learning platform gives.
 
-Students choose the names and the files, so links are not followed and only regular files are opened.
+Students choose the names and the files, so links are not followed and only regular files are opened. The platform's
+form of a name, see :mod:`llm_grader.layouts`, says who the student is; a name that has none is that of a student.
+A zip archive that a student has handed in is read without being unpacked.
 
-If all names in the folder are those of one platform, the name of each student and the platform's number are read from
-them:
-
-- Moodle: ``Ada Lovelace_123_assignsubmission_file_``, a folder or the beginning of a file's name; 123 is the number of
-  the participant in the assignment.
-- Canvas: ``lovelaceada_123_456_attention.ipynb`` or, if late, ``lovelaceada_LATE_123_456_attention.ipynb``; 123 is the
-  user ID and 456 the ID of the file, which grows with each upload. Anonymous: ``anon_x1Y2z_456_attention.ipynb``.
-- nbgrader: ``submitted/ada/attention/attention.ipynb``, where ``ada`` is the ID of the student.
-
-Otherwise the name of each folder or file is the name of a student.
+If a student has handed in several notebooks, the one with answers counts, and of several with answers the one that the
+platform received last. Names and times of files, which students can edit, decide nothing.
 """
 
+import io
 import os
 import re
 import stat
-import unicodedata
+import zipfile
+import zlib
 from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
 from groundwork import Refusal
+from llm_grader import reading
+from llm_grader.layouts import Owner, printable, recognise
 from llm_grader.reading import file_too_large
-from llm_grader.records import NeedsAttention, SubmissionFile
+from llm_grader.records import Key, NeedsAttention, SubmissionFile
 
 IGNORED = {"__macosx", "thumbs.db", "desktop.ini"}  # and hidden files, such as .ipynb_checkpoints
 MAX_DEPTH = 3  # levels of folders below a student's, such as an unpacked archive
+MAX_CANDIDATES = 20
+MAX_NAMED = 5
 NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$", re.IGNORECASE)  # some browsers append a suffix
-MOODLE = re.compile(r"(?P<name>.+)_(?P<number>\d+)_assignsubmission_(?:file|onlinetext)_.*", re.DOTALL)
-# Canvas leaves only letters, digits and underscores of a name
-CANVAS = re.compile(r"(?P<name>[^\s!-/:-@\[-^`{-~]+?)(?P<late>_LATE)?_(?P<number>\d+)_(?P<file>\d+)_.+", re.DOTALL)
-CANVAS_ANONYMOUS = re.compile(r"(?P<late>LATE_)?(?P<name>anon_[0-9A-Za-z]+)_(?P<file>\d+)_.+", re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Owner:
-    """What the name of a folder or file says about its student.
-
-    Args:
-        key: name under which the journal keeps the student; the same for all files of the student.
-        name: name of the student for people.
-        number: number or ID of the student on the platform, or an empty string.
-        order: later uploads of the student have larger numbers.
-        notes: sentences for student and instructor.
-    """
-
-    key: str
-    name: str
-    number: str
-    order: int = 0
-    notes: list[str] = field(default_factory=list)
+ARCHIVE = re.compile(r"\.zip$", re.IGNORECASE)
+MAX_ARCHIVE, MAX_FILES = 50 * 2**20, 10_000  # bytes and files of a zip archive
+ENTRY = b"PK\1\2"  # with which each entry in its list of files begins
+UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError)
+NO_NOTEBOOK = "The file is not a notebook: its name does not end in .ipynb."
 
 
 def find(folder: Path, name: str = "") -> list[SubmissionFile]:
@@ -61,14 +44,15 @@ def find(folder: Path, name: str = "") -> list[SubmissionFile]:
 
 
 def find_with_layout(folder: Path, name: str = "") -> tuple[list[SubmissionFile], str]:
-    """Find the file of each student.
+    """Find the notebooks of each student.
 
     Args:
         folder: folder with a folder or a file for each student.
-        name: name of the assignment; of several notebooks of a student, the one with this name is preferred.
+        name: name of the assignment, for nbgrader's folders.
 
     Returns:
-        The files sorted by the names of the students, and a sentence that says how the folder was read.
+        The files sorted by the names of the students, where :func:`choose` has to choose among several notebooks, and
+        sentences that say how the folder was read.
 
     Raises:
         Refusal: there is no such folder, it cannot be read, it is empty, or it holds several assignments of nbgrader
@@ -86,109 +70,159 @@ def find_with_layout(folder: Path, name: str = "") -> tuple[list[SubmissionFile]
     if not entries:
         raise Refusal(f"The folder {folder} holds no submissions.")
     if assignment := _nbgrader_assignment(folder, entries, name):
-        files = [_nbgrader_file(entry, assignment, name) for entry in entries]
+        files = [_nbgrader_file(entry, assignment) for entry in entries]
         layout = f"The folder has nbgrader's layout: the ID of each student and the folder {assignment} were read."
         return _with_unique_names(files), layout
-    layout = AS_THEY_ARE
-    for platform, (read_owner, what) in PLATFORMS.items():
-        owners = [read_owner(entry.name) for entry in entries]
-        if known := [owner for owner in owners if owner]:
-            if len(known) == len(owners):
-                layout = f"The names in the folder are those of {platform}: {what} were read from them."
-                files = _files_by_owner(entries, known, name)
-                return _with_unique_names([replace(file, platform=platform) for file in files]), layout
-            other = _student_name(entries[owners.index(None)].name)
-            layout += f" {len(known)} of {len(owners)} names look like those of {platform}, but {other} does not."
-    return _with_unique_names([_submission_file(entry, name) for entry in entries]), layout
+    platform, owners, sentence = recognise(folder, [entry.name for entry in entries])
+    groups, own, left = defaultdict(list), [], []
+    for entry in entries:
+        owner = owners.get(entry.name)
+        if owner:
+            groups[owner.key].append((owner, entry))
+        elif not platform or entry.is_dir(follow_symlinks=False) or _may_hold_one(entry.name):
+            own.append(entry)
+        else:
+            left.append(entry)
+    groups.pop("", None)  # the platform's own files
+    files = [replace(_file_of_owner(members), platform=platform) for members in groups.values()]
+    files += [replace(_submission_file(entry), platform=platform) for entry in own]
+    if platform and own:
+        sentence += f" Graded under their own names: {_enumerated(own)}."
+    if left:
+        sentence += f" Left over, and not graded: {_enumerated(left)}."
+    return _with_unique_names(files), sentence
+
+
+def choose(file: SubmissionFile, key: Key) -> SubmissionFile:
+    """Choose one of several notebooks of a student by what they contain.
+
+    Args:
+        file: of a student.
+        key: key of the assignment.
+
+    Returns:
+        The file with the path of the notebook and a note on the choice. If nobody but a person can choose, there is no
+        path, and the problem says why.
+    """
+    if not file.candidates:
+        return file
+    if len(file.candidates) > MAX_CANDIDATES:
+        return replace(file, problem=f"There are more than {MAX_CANDIDATES} notebooks of this student.")
+    read = []
+    for each in file.candidates:
+        try:
+            read.append((each, reading.read(load(each, reading.SIZE_LIMIT), key)))
+        except NeedsAttention:
+            continue
+    begun = [(each, content) for each, content in read if any(a.attempted for a in content.answers.values())]
+    what = "with answers" if begun else "that can be read" if read else ""
+    among = [each for each, _ in begun or read] or file.candidates
+    last = [each for each in among if each.order == max(each.order for each in among)]
+    contents = {tuple(content.cells) for each, content in begun if each in last}
+    if len(contents) > 1:
+        names = ", ".join(printable(each.member or each.path.name) for each in last if each.path)
+        problem = (
+            f"There are {len(last)} notebooks with different answers, and nothing says which one counts: {names}. "
+            "Keep one of them and remove the others."
+        )
+        return replace(file, problem=problem)
+    chosen = last[0]
+    why = (
+        f"the only one {what}"
+        if len(among) == 1
+        else "the one handed in last"
+        if len(last) == 1
+        else "one of those alike"
+    )
+    note = f"There are {len(file.candidates)} notebooks of this student; {why} counts."
+    return replace(file, path=chosen.path, member=chosen.member, notes=[*file.notes, *chosen.notes, note])
 
 
 def load(found: SubmissionFile, limit: int) -> bytes:
-    """Return the bytes of a student's file.
+    """Return the bytes of a student's notebook.
 
     Args:
-        found: the file.
+        found: the file, of which :func:`choose` has chosen one.
         limit: largest size in bytes.
 
     Raises:
         NeedsAttention: there is no file, it is larger than ``limit`` bytes, or it cannot be read.
     """
     if found.path is None:
-        raise NeedsAttention(found.problem)
-    try:  # the file may have been replaced by a link or a named pipe since it was found
-        descriptor = os.open(found.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as e:
-        raise NeedsAttention(f"The file cannot be opened: {_reason(e)}.") from e
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise NeedsAttention(f"The submission is {_file_type(status.st_mode)}, not a file.")
-        if status.st_size > limit:
-            raise file_too_large(limit)
-        with open(descriptor, "rb", closefd=False) as file:
+        raise NeedsAttention(found.problem or "It is not known which notebook counts.")
+    with _opened(found.path) as file:
+        if found.member:
+            return _member(file, found.member, limit)
+        try:
+            if os.fstat(file.fileno()).st_size > limit:
+                raise file_too_large(limit)
             data = file.read(limit + 1)
-    except OSError as e:
-        raise NeedsAttention(f"The file cannot be read: {_reason(e)}.") from e
-    finally:
-        os.close(descriptor)
+        except OSError as e:
+            raise NeedsAttention(f"The file cannot be read: {_reason(e)}.") from e
     if len(data) > limit:
         raise file_too_large(limit)
     return data
 
 
-# Layouts of platforms
-
-AS_THEY_ARE = "The name of each folder or file was taken as the name of a student."
-
-
-def _moodle_owner(entry: str) -> Owner | None:
-    if not (match := MOODLE.fullmatch(entry)):
-        return None
-    name, number = _student_name(match["name"]), match["number"]
-    return Owner(f"{name}_{number}_assignsubmission_file_", name, number)
-
-
-def _canvas_owner(entry: str) -> Owner | None:
-    anonymous = CANVAS_ANONYMOUS.fullmatch(entry)
-    if not (match := anonymous or CANVAS.fullmatch(entry)) or not anonymous and match["name"] != match["name"].lower():
-        return None
-    name, number = _student_name(match["name"]), "" if anonymous else match["number"]
-    notes = ["Canvas marks this file as late."] if match["late"] else []
-    return Owner(f"{name}_{number}" if number else name, name, number, int(match["file"]), notes)
-
-
-PLATFORMS: dict[str, tuple[Callable[[str], Owner | None], str]] = {
-    "Moodle": (_moodle_owner, "the name and the participant number of each student"),
-    "Canvas": (_canvas_owner, "the name, the user ID and the late mark of each student"),
-}
-
-
-def _files_by_owner(entries: list[os.DirEntry], owners: list[Owner], name: str) -> list[SubmissionFile]:
-    """Return one file for each student, although a platform may give several folders and files of a student."""
-    groups = defaultdict(list)
-    for entry, owner in zip(entries, owners, strict=True):
-        groups[owner.key].append((owner, entry))
-    return [_file_of_owner(members, name) for members in groups.values()]
-
-
-def _file_of_owner(members: list[tuple[Owner, os.DirEntry]], name: str) -> SubmissionFile:
-    found = [(owner, _submission_file(entry, name)) for owner, entry in members]
-    readable = [(owner, file) for owner, file in found if file.path]
-    named = [(owner, file) for owner, file in readable if file.path and _matches_assignment(file.path.name, name)]
-    owner, file = max(named or readable or found, key=lambda pair: (pair[0].order, *_age(pair[1].path)))
-    notes = [*owner.notes, *file.notes]
-    if len(readable) > 1:
-        why = "the one named for the assignment" if len(named) == 1 else "the one handed in last"
-        notes.append(f"There are {len(readable)} notebooks of this student; {why} counts.")
-    names = [entry.name for _, entry in members]
-    return replace(file, student=owner.key, name=owner.name, number=owner.number, notes=notes, entries=names)
-
-
-def _age(path: Path | None) -> tuple[int, str]:
-    """Return the time at which a file was changed and its name, which decide between files without an upload number."""
+def _opened(path: Path) -> BinaryIO:
+    """Open a regular file, which may have been replaced by a link or a named pipe since it was found."""
     try:
-        return (os.lstat(path).st_mtime_ns if path else 0), str(path)
-    except OSError:
-        return 0, str(path)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as e:
+        raise NeedsAttention(f"The file cannot be opened: {_reason(e)}.") from e
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        raise NeedsAttention(f"The submission is {_file_type(mode)}, not a file.")
+    return open(descriptor, "rb")
+
+
+# Zip archives
+
+
+def _archive(file: BinaryIO) -> zipfile.ZipFile:
+    """Open an archive whose list of files is so short that it can be read."""
+    content = file.read(MAX_ARCHIVE + 1)
+    if len(content) > MAX_ARCHIVE:
+        raise NeedsAttention(f"The zip archive is larger than {MAX_ARCHIVE // 2**20} MB; hand in the notebook alone.")
+    if content.count(ENTRY) > MAX_FILES:
+        raise NeedsAttention(f"The zip archive holds more than {MAX_FILES:,} files; hand in the notebook alone.")
+    return zipfile.ZipFile(io.BytesIO(content))
+
+
+def _members(path: Path) -> list[str]:
+    """Return the names of the notebooks in an archive."""
+    try:
+        with _opened(path) as file, _archive(file) as archive:
+            return [name for name in archive.namelist() if _is_notebook_in_archive(name)]
+    except UNREADABLE as e:
+        raise NeedsAttention("The zip archive cannot be read; hand in the notebook alone.") from e
+
+
+def _is_notebook_in_archive(name: str) -> bool:
+    *folders, last = name.split("/")
+    hidden = any(part.lower() in IGNORED or part.startswith(".") for part in [*folders, last] if part)
+    return not hidden and len(folders) <= MAX_DEPTH + 1 and bool(NOTEBOOK.search(last))
+
+
+def _member(file: BinaryIO, name: str, limit: int) -> bytes:
+    try:
+        with _archive(file) as archive:
+            found = archive.getinfo(name)
+            if found.flag_bits & 1:
+                raise NeedsAttention("The zip archive has a password; hand in the notebook alone.")
+            if found.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others take any memory
+                raise NeedsAttention("The zip archive is compressed in an unusual way; hand in the notebook alone.")
+            with archive.open(found) as opened:
+                data = opened.read(limit + 1)
+    except (*UNREADABLE, KeyError) as e:
+        raise NeedsAttention("The zip archive cannot be read; hand in the notebook alone.") from e
+    if len(data) > limit:
+        raise file_too_large(limit)
+    return data
+
+
+# The layouts that need more than names
 
 
 def _nbgrader_assignment(folder: Path, entries: list[os.DirEntry], name: str) -> str:
@@ -217,16 +251,39 @@ def _nbgrader_assignment(folder: Path, entries: list[os.DirEntry], name: str) ->
     return assignments.pop()
 
 
-def _nbgrader_file(entry: os.DirEntry, assignment: str, name: str) -> SubmissionFile:
-    student = _student_name(entry.name)
+def _nbgrader_file(entry: os.DirEntry, assignment: str) -> SubmissionFile:
+    student = printable(entry.name)
     about = {"student": student, "platform": "nbgrader", "number": student, "entries": [entry.name]}
     folder = Path(entry.path) / assignment
     try:
         if folder.is_symlink() or not folder.is_dir():
             return SubmissionFile(**about, path=None, problem=f"The student has no folder {assignment}.")
-        return replace(find_in_folder(folder, name), **about)
+        return replace(find_in_folder(folder), **about)
     except OSError as e:
         return SubmissionFile(**about, path=None, problem=f"The submission cannot be read: {_reason(e)}.")
+
+
+def _file_of_owner(members: list[tuple[Owner, os.DirEntry]]) -> SubmissionFile:
+    """Return one entry for a student, of whom a platform may give several folders and files."""
+    found = [(owner, _submission_file(entry)) for owner, entry in members]
+    notebooks = [
+        replace(each, order=owner.order, notes=owner.notes)
+        for owner, file in found
+        for each in file.candidates or ([file] if file.path else [])
+    ]
+    file = replace(found[-1][1], notes=list(dict.fromkeys(note for owner, _ in found for note in owner.notes)))
+    owner, names = members[0][0], [entry.name for _, entry in members]
+    about = {"student": owner.key, "name": owner.name, "number": owner.number, "entries": names}
+    return replace(_one_or_several(file, notebooks), **about)
+
+
+def _one_or_several(file: SubmissionFile, notebooks: list[SubmissionFile]) -> SubmissionFile:
+    """Return the file with its notebook, or with its notebooks among which one has to be chosen."""
+    if not notebooks:
+        return file
+    if len(notebooks) == 1:
+        return replace(file, path=notebooks[0].path, member=notebooks[0].member, problem="", notes=notebooks[0].notes)
+    return replace(file, path=None, problem="", candidates=notebooks)
 
 
 # Folders and files
@@ -239,62 +296,67 @@ def _entries(folder: Path) -> list[os.DirEntry]:
     return sorted(kept, key=lambda entry: entry.name)
 
 
-def _submission_file(entry: os.DirEntry, name: str) -> SubmissionFile:
-    found = SubmissionFile(_student_name(NOTEBOOK.sub("", entry.name)), None, entries=[entry.name])
+def _may_hold_one(name: str) -> bool:
+    return bool(NOTEBOOK.search(name) or ARCHIVE.search(name))
+
+
+def _submission_file(entry: os.DirEntry) -> SubmissionFile:
+    student = NOTEBOOK.sub("", ARCHIVE.sub("", entry.name))
+    found = SubmissionFile(printable(student), None, entries=[entry.name])
     try:
         mode = entry.stat(follow_symlinks=False).st_mode
         if stat.S_ISDIR(mode):
-            return replace(find_in_folder(Path(entry.path), name), entries=[entry.name])
+            return replace(find_in_folder(Path(entry.path)), entries=[entry.name])
+        if not stat.S_ISREG(mode):
+            return replace(found, problem=f"The submission is {_file_type(mode)}, not a file.")
+        if not _may_hold_one(entry.name):
+            return replace(found, student=printable(Path(entry.name).stem), problem=NO_NOTEBOOK)
+        notebooks = list(_notebooks(Path(entry.path)))
     except OSError as e:
         return replace(found, problem=f"The submission cannot be read: {_reason(e)}.")
-    if not stat.S_ISREG(mode):
-        return replace(found, problem=f"The submission is {_file_type(mode)}, not a file.")
-    if not NOTEBOOK.search(entry.name):
-        problem = "The file is not a notebook: its name does not end in .ipynb."
-        return replace(found, student=_student_name(Path(entry.name).stem), problem=problem)
-    return replace(found, path=Path(entry.path))
+    except NeedsAttention as e:
+        return replace(found, problem=str(e))
+    return _one_or_several(replace(found, problem="There is no notebook in the zip archive."), notebooks)
 
 
-def find_in_folder(folder: Path, name: str) -> SubmissionFile:
-    """Find the notebook of one student.
+def _notebooks(path: Path) -> Iterator[SubmissionFile]:
+    """Yield the notebook that a file is, or those in an archive."""
+    if not ARCHIVE.search(path.name):
+        yield SubmissionFile("", path)
+        return
+    for name in _members(path):
+        yield SubmissionFile("", path, member=name)
+
+
+def find_in_folder(folder: Path) -> SubmissionFile:
+    """Find the notebook of one student, or the notebooks among which :func:`choose` has to choose.
 
     Args:
         folder: folder of the student.
-        name: name of the assignment; of several notebooks, the one with this name is preferred.
     """
-    student = _student_name(folder.name)
-    notebooks, others, pending = [], set(), [(folder, 0)]
+    file = SubmissionFile(printable(folder.name), None)
+    notebooks, others, problems, pending = [], set(), [], [(folder, 0)]
     while pending:
         inner, depth = pending.pop()
         for entry in _entries(inner):
-            status = entry.stat(follow_symlinks=False)
-            if stat.S_ISDIR(status.st_mode) and depth < MAX_DEPTH:
+            mode = entry.stat(follow_symlinks=False).st_mode
+            if stat.S_ISDIR(mode) and depth < MAX_DEPTH:
                 pending.append((Path(entry.path), depth + 1))
-            elif NOTEBOOK.search(entry.name) and stat.S_ISREG(status.st_mode):
-                notebooks.append((_matches_assignment(entry.name, name), status.st_mtime_ns, Path(entry.path)))
-            elif not stat.S_ISREG(status.st_mode):
-                others.add(_file_type(status.st_mode))
-    if not notebooks:
-        others_found = f", only {' and '.join(sorted(others))}" if others else ""
-        return SubmissionFile(student, None, f"There is no notebook in the folder{others_found}.")
-    named, _, path = max(notebooks)
-    if len(notebooks) == 1:
-        return SubmissionFile(student, path)
-    alone = named and sum(entry[0] for entry in notebooks) == 1
-    why = "the one named for the assignment" if alone else "the one changed last"
-    return SubmissionFile(student, path, notes=[f"There are {len(notebooks)} notebooks in the folder; {why} counts."])
+            elif _may_hold_one(entry.name) and stat.S_ISREG(mode):
+                try:
+                    notebooks += _notebooks(Path(entry.path))
+                except NeedsAttention as e:
+                    problems.append(str(e))
+            elif not stat.S_ISREG(mode):
+                others.add(_file_type(mode))
+    others_found = f", only {' and '.join(sorted(others))}" if others else ""
+    problem = problems[0] if problems else f"There is no notebook in the folder{others_found}."
+    return _one_or_several(replace(file, problem=problem), notebooks)
 
 
-def _matches_assignment(file: str, name: str) -> bool:
-    """Return whether a file has the name of the assignment, apart from what platforms and browsers add to it."""
-    around = rf"(.*[_ ])?{re.escape(name)}[-_ ]*(\(?\d{{1,3}}\)?)?"
-    return bool(name) and bool(re.fullmatch(around, NOTEBOOK.sub("", file), re.IGNORECASE | re.DOTALL))
-
-
-def _student_name(name: str) -> str:
-    """Return a name that can be stored and printed, with escaped undecodable bytes and replaced control characters."""
-    text = unicodedata.normalize("NFC", name.encode("utf-8", "backslashreplace").decode())
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
+def _enumerated(entries: list[os.DirEntry]) -> str:
+    more = f" and {len(entries) - MAX_NAMED} more" if len(entries) > MAX_NAMED else ""
+    return ", ".join(printable(entry.name) for entry in entries[:MAX_NAMED]) + more
 
 
 def _with_unique_names(found: list[SubmissionFile]) -> list[SubmissionFile]:

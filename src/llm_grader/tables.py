@@ -114,14 +114,17 @@ def moodle_csv(
     """Return the marks for Moodle, as a grading worksheet, which Moodle's import of grades reads as well.
 
     Students without points have no row: Moodle's import reads an empty cell of a new column as zero, and the upload of
-    a worksheet reads a hyphen as zero. The identifier is the ID from the instructor's list; without a list, it is the
-    number of the participant that Moodle wrote into the name of the folder.
+    a worksheet reads a hyphen as zero. Neither has what lies in Moodle's download under another name. The identifier is
+    the ID from the instructor's list; without a list, it is the number of the participant that Moodle wrote into the
+    name of the folder.
     """
     possible = number(sum(question.points for question in questions))
     rows: list[Row] = [["Identifier", "Full name", "Grade", "Maximum Grade", "Last modified (grade)"]]
     for record in records:
         if record.status == GRADED:
             student = students[record.student]
+            if student.platform == "Moodle" and not (student.number or student.id):
+                continue
             participant = f"Participant {student.number}" if student.platform == "Moodle" else record.student
             when = time.isoformat(" ", "seconds")
             rows.append([student.id or participant, student.name, number(record.points), possible, when])

@@ -246,6 +246,29 @@ def test_a_file_replaced_before_it_runs_again_alone_is_not_left_unsure(folder, o
     assert not mark.unsure and context.RUN_AGAIN in mark.feedback
 
 
+def test_more_seconds_are_given_to_what_was_short_of_them(folder, out, key_file, lent, monkeypatch, capsys):
+    """An answer that never ends, and one that lacks what a cell without end would have made."""
+    monkeypatch.setattr(classrun, "preflight", lambda *given: [])
+    source = QUESTIONS[0].solution
+    lacks = f"while True:\n    pass\nready = 1\n\n\n{source}"
+    lacks = lacks.replace("def hard_lookup(", "def plain(") + "\n\n\ndef hard_lookup(*given):\n    [].pop(made())\n"
+    for name, code in (("Ada", "def ANSWER(*given):\n    while True:\n        pass\n"), ("Bo", lacks), ("Cy", source)):
+        (folder / f"{name}.ipynb").write_bytes(data(corpus.notebook(answers={"hard_lookup": code})))
+
+    def run(*more):
+        words = ["grade", str(folder), "--exercises", str(key_file), "--out", str(out), *more]
+        assert main(words) == 0
+        with Journal(out / "journal.sqlite", "any") as journal:
+            marks = {record.student: record.marks[0] for record in journal.records(["Ada", "Bo", "Cy"])}
+        return capsys.readouterr().out, {name: mark.seconds for name, mark in marks.items()}
+
+    assert run("--seconds", "1")[1] == {"Ada": 1, "Bo": 1, "Cy": 0}
+    assert "3 of 3 submissions are already graded" in run("--seconds", "1")[0]
+    said, seconds = run("--seconds", "2", "--regrade")
+    assert "short of time in an earlier run, and are made again: 2." in said
+    assert "1 of 3 submissions are already graded; 2 are left." in said and seconds == {"Ada": 2, "Bo": 2, "Cy": 0}
+
+
 def test_an_edit_of_the_grader_keeps_the_marks_until_a_regrade_is_asked_for(folder, out, lent, asked, monkeypatch):
     monkeypatch.setattr(classrun, "preflight", lambda *given: [])
     hand_in(folder, "Ada", "Bo")

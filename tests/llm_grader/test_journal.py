@@ -18,7 +18,7 @@ import pytest
 
 import llm_grader
 from groundwork import Refusal
-from llm_grader.journal import Journal
+from llm_grader.journal import Journal, graded_questions
 from llm_grader.records import GRADED, NEEDS_ATTENTION, NOT_GRADED, Mark, SubmissionResult
 
 ALONE = os.environ | {"PYTHONPATH": str(Path(llm_grader.__file__).parents[1])}  # for processes of their own
@@ -54,6 +54,38 @@ def test_records_and_seed_are_there_again_after_closing(path):
         assert journal.seed == seed
         assert journal.records(["Ada"]) == [graded()]
         assert journal.known("Ada", "a" * 64, VERSIONS) == graded()
+
+
+def test_marks_that_were_short_of_time_are_made_again_with_more(path):
+    with open_journal(path) as journal:
+        short = replace(mark("course/one"), category="raised an error", seconds=10.0)
+        earlier = replace(mark("course/two"), category="timed out")  # of a grader that stored no seconds
+        for student, marks in (("Ada", [short, mark("course/two")]), ("Bo", [mark("course/one"), earlier])):
+            journal.record(replace(graded(student), marks=marks), VERSIONS)
+        assert journal.give_more_time(10.0) == journal.give_more_time(5.0) == 0
+        assert journal.give_more_time(60.0) == 2 and journal.give_more_time(60.0) == 0
+        left = {name: journal.known(name, "a" * 64, VERSIONS) for name in ("Ada", "Bo")}
+        assert {name: [each.question for each in found.marks] for name, found in left.items()} == {
+            "Ada": ["course/two"],
+            "Bo": ["course/one"],
+        }
+        again = replace(short, seconds=60.0)
+        journal.record(replace(graded(), marks=[again, mark("course/two")]), VERSIONS)
+        assert journal.give_more_time(60.0) == 0
+        assert len(journal.known("Ada", "a" * 64, VERSIONS).marks) == 2
+    with Journal(path, "reader 2", regrade=True) as journal:
+        assert journal.give_more_time(90.0) == 1 and journal.known("Ada", "a" * 64, VERSIONS) is None
+
+
+def test_the_questions_of_a_journal_in_use_can_be_read_and_nothing_is_created(path):
+    assert graded_questions(path) == set() and not path.exists()
+    path.touch()
+    assert graded_questions(path) == set() and path.read_bytes() == b""  # of a run that was killed at its beginning
+    with open_journal(path) as journal:
+        journal.record(graded(), VERSIONS)
+        assert graded_questions(path) == set(VERSIONS)
+    path.write_bytes(b"no journal" * 100)
+    assert graded_questions(path) == set()
 
 
 def test_each_journal_draws_its_own_seed(tmp_path):
@@ -290,7 +322,7 @@ def test_threads_share_a_journal(path):
 HOLDER = """
 import subprocess, sys, time
 from pathlib import Path
-from llm_grader.journal import Journal
+from llm_grader.journal import Journal, graded_questions
 with Journal(Path(sys.argv[1]), "reader 1"):
     child = subprocess.Popen(["sleep", "60"])
     print(child.pid, flush=True)
@@ -324,7 +356,7 @@ def test_a_second_journal_in_the_same_process_is_refused_and_the_first_stays_loc
 WRITER = """
 import sys
 from pathlib import Path
-from llm_grader.journal import Journal
+from llm_grader.journal import Journal, graded_questions
 from llm_grader.records import Mark, SubmissionResult
 with Journal(Path(sys.argv[1]), "reader 1") as journal:
     print(journal.seed, flush=True)
@@ -358,7 +390,7 @@ def test_every_confirmed_record_is_found_after_a_kill_at_a_random_moment(path, p
 DIES_WHILE_MAKING = """
 import os, sqlite3, sys
 from pathlib import Path
-from llm_grader.journal import Journal
+from llm_grader.journal import Journal, graded_questions
 connect, left = sqlite3.connect, int(sys.argv[2])
 
 def trace(statement):

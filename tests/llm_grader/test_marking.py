@@ -14,8 +14,10 @@ from llm_grader.marking import (
     agreement,
     criteria,
     informative_cases,
+    is_complete,
     mark,
     messages_by_case,
+    n_returned,
     points,
     values_share,
 )
@@ -307,6 +309,16 @@ def test_known_mistakes_are_named():
         ("no answer", [], "no answer"),
         ("raised an error", [{"case": i, "pass": "values", "raised": "ValueError"} for i in range(4)], "done"),
         (
+            "asks for a GPU",
+            [{"case": i, "pass": "values", "raised": "AssertionError", "cuda": True} for i in range(4)],
+            "done",
+        ),
+        (
+            "raised an error",
+            [{"case": i, "pass": "values", "raised": "AssertionError", "cuda": "secret"} for i in range(4)],
+            "done",
+        ),
+        (
             "not attempted",
             [{"case": i, "pass": "values", "raised": "NotImplementedError", "untouched": True} for i in range(4)],
             "done",
@@ -326,6 +338,15 @@ def test_only_well_known_names_of_exceptions_are_repeated():
     assert text("IndexError") == "The code raises an IndexError."
     for name in ("TheInputsAre0_25And0_5", "<script>", ["IndexError"], {"a": 1}, None):
         assert text(name) == CATEGORIES["raised an error"]
+
+
+def test_values_that_an_answer_returned_are_counted_right_or_wrong():
+    wrong, others = answers([value * 0 for value in OUTPUTS]), [m for m in PREPARED.reference if m["pass"] != "values"]
+    assert n_returned(wrong, PREPARED) == N_CASES and is_complete([*wrong, *others], PREPARED)
+    nothing, raised = answers([{"type": "none"}] * N_CASES), {"case": 0, "pass": "values", "raised": "ValueError"}
+    assert n_returned(nothing, PREPARED) == 0 == n_returned([raised, wrong[0]], PREPARED)
+    assert n_returned([wrong[0], wrong[0], *wrong[2:]], PREPARED) == N_CASES - 1
+    assert not is_complete([*wrong[1:], *others], PREPARED)
 
 
 def test_a_question_without_an_outcome_is_not_found_or_not_attempted():

@@ -12,7 +12,9 @@ from bookbinder.masters import load, load_chapter
 from groundwork import Refusal
 from llm_grader import key
 from llm_grader.__main__ import main
+from llm_grader.journal import Journal
 from llm_grader.preflight import preflight
+from llm_grader.records import NOT_GRADED, SubmissionResult
 
 MEAN = """\
 import torch
@@ -172,3 +174,64 @@ def test_the_notebook_installs_from_what_the_instructor_names(course, tmp_path):
     assert not (tmp_path / "new").exists()
     with pytest.raises(Refusal, match="attention is a chapter of the book, whose notebook says itself"):
         key.build("attention", tmp_path / "new", "llm_anatomy")
+
+
+# What grade would refuse is refused before the notebook is handed out
+
+
+UNFIT = {
+    "week-1/count: the answer is yes or no, so every hidden case can be guessed; let it return more": (
+        r"return text.*?\n",
+        "return len(text) > 3\n",
+    ),
+    "week-1/count: the reference raises ZeroDivisionError in hidden case 2 (values)": (
+        r"return text.*?\n",
+        "return 1 / (len(text) - 3)\n",
+    ),
+    "week-1/count: the reference earns 0 of 2 points (The values are wrong)": (
+        r"return text.*?\n",
+        "import os\n    return int.from_bytes(os.urandom(6))\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("said", UNFIT)
+def test_build_refuses_what_grade_would_refuse(course, tmp_path, capsys, said):
+    edit(course / "count/exercise.py", r"^def cases.*?(?=^def hidden)", "")
+    edit(course / "count/exercise.py", *UNFIT[said])
+    assert main(["build", str(course), "--out", str(tmp_path / "out")]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_build_names_hidden_cases_that_earn_nothing_and_an_address_that_is_an_example(course, tmp_path, capsys):
+    edit(course / "count/exercise.py", '"b b"', '"c"')
+    words = ["build", str(course), "--out", str(tmp_path / "out")]
+    assert main([*words, "--install-from", "https://github.com/you/your-fork"]) == 0
+    told = capsys.readouterr()
+    assert told.out.startswith("week-1/count: hidden case 2 earns nothing: an answer that knows nothing gets it right.")
+    assert "from github.com/you, which is only an example" in told.err
+    assert main([*words, "--install-from", "https://github.com/ada/course"]) == 0
+    assert not capsys.readouterr().err
+
+
+@pytest.mark.parametrize("holds", ["assignment", "marks", "tasks"])
+def test_a_folder_of_another_week_is_refused(course, tmp_path, capsys, holds):
+    out, other = tmp_path / "out", course.with_name("week-2")
+    if holds == "assignment":
+        assert main(["build", str(course), "--out", str(out)]) == 0
+    else:
+        path = out / ("tasks/1-of-2" if holds == "tasks" else ".")
+        path.mkdir(parents=True)
+        with Journal(path / "journal.sqlite", "a version") as journal:
+            journal.record(SubmissionResult("Ada", "", "", NOT_GRADED), {"week-1/centre": "v"})
+    course.rename(other)
+    (tmp_path / "class").mkdir()
+    (tmp_path / "class" / "Ada.ipynb").write_text("")
+    capsys.readouterr()
+    says = "assignment week-1, not week-2" if holds == "assignment" else "marks of week-1, not of week-2"
+    for words in (["build"], ["grade", str(tmp_path / "class"), "--exercises"]):
+        assert main([*words, str(other), "--out", str(out)]) == 2
+        assert f"{out} holds the {says}; choose another folder." in capsys.readouterr().err
+    other.rename(course)
+    assert main(["build", str(course), "--out", str(out)]) == 0

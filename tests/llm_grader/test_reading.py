@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+import time
 
 import pytest
 import student_notebooks as student
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from student_notebooks import data, filled, key
 
 from bookbinder import ROOT
+from llm_grader import reading
 from llm_grader.key import load
 from llm_grader.reading import read
 from llm_grader.records import NeedsAttention, Submission
@@ -487,11 +489,11 @@ def test_source_that_breaks_the_parser_costs_its_cell_alone(code):
 
 def test_only_so_much_is_parsed():
     notebook = filled()
-    for _ in range(15):
+    for _ in range(10):
         student.add(notebook, "x;" * 9_000, at=0)
     submission = read(data(notebook), key())
     assert attempted(submission) == IDS
-    assert submission.notes == ["Cells that are too long to be parsed: " + f"{_numbers(13, 26)}."]
+    assert submission.notes == ["Cells that are too long to be parsed: " + f"{_numbers(7, 21)}."]
 
 
 def _numbers(first, last):
@@ -586,6 +588,30 @@ def test_a_notebook_with_changed_values_is_read_or_needs_attention(value, seed, 
 
 def _places(values):
     return values if isinstance(values, dict) else range(len(values))
+
+
+ANSWERS = [f"def {function}(*given):\n    return h0(1)" for function in FUNCTIONS]
+SLOW = {
+    "many helpers": [f"def h{i}(x):\n    return {'+'.join(f'h{j}(x)' for j in range(800))}" for i in range(40)],
+    "many stars": [f"from a{i} import *" for i in range(1900)],
+}
+
+
+@pytest.mark.parametrize("cells", SLOW)
+def test_a_notebook_that_is_small_is_read_in_a_short_time(monkeypatch, cells):
+    """Every cell is parsed at most twice, however many answers use it, and is looked for once for each answer."""
+    parsed, tokens, before = [], [], reading.source
+    real = before._parse, before.n_tokens
+    monkeypatch.setattr(before, "_parse", lambda text: parsed.append(text) or real[0](text))
+    monkeypatch.setattr(before, "n_tokens", lambda text: tokens.append(text) or real[1](text))
+    notebook = student.blank()
+    for text in [*ANSWERS, *SLOW[cells]]:
+        student.add(notebook, text)
+    start = time.process_time()
+    read(data(notebook), key())
+    assert time.process_time() - start < 5
+    assert max(parsed.count(text) for text in {*SLOW[cells]}) <= 2
+    assert max(map(tokens.count, {*SLOW[cells]})) <= 3
 
 
 def test_the_reader_needs_neither_torch_nor_the_package():

@@ -293,6 +293,13 @@ def test_moodle_gets_an_identifier_and_no_row_for_what_is_not_graded(tmp_path):
     ]
 
 
+def test_moodle_gets_no_row_for_what_lay_in_its_download_under_another_name(tmp_path):
+    stray = {**PEOPLE, "42": Student("by mail", "Moodle")}
+    write(tmp_path, OF_PEOPLE, students=stray)
+    assert "by mail" not in [row[1] for row in rows(tmp_path, "moodle")]
+    assert "by mail" in [row[1] for row in rows(tmp_path, "marks")]
+
+
 @pytest.mark.parametrize("formula", FORMULAS)
 @pytest.mark.parametrize("separator", [",", ";"])
 def test_no_cell_for_a_platform_or_of_the_history_can_become_a_formula(formula, separator):

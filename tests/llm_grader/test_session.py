@@ -1,14 +1,16 @@
 """Submissions through real workers: references, known mistakes, modules, caches, training, and what goes wrong."""
 
+import hashlib
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from groundwork import Refusal
 from llm_grader import context as context_module
-from llm_grader import key, preflight, session, wire
+from llm_grader import hidden_cases, key, preflight, session, wire
 from llm_grader.classrun import LIMITS
 from llm_grader.records import Answer, Key, Submission
 from llm_grader.session import WorkerPool
@@ -74,6 +76,40 @@ def test_hidden_cases_tell_right_from_wrong_whatever_is_drawn(context, where):
     reference_worker = context(where).reference_worker
     for seed in range(6):
         preflight.check_hidden_cases(reference_worker.prepare(key.load(where), f"another seed, {seed}"))
+
+
+DRAWS = """
+def hidden_cases(generator):
+    import torch
+    telling = int(torch.rand((), generator=generator) < 0.5)
+    return [{"n_queries": n, "n_keys": n + 2 * telling} for n in (3, 4)]
+"""
+
+
+def test_hidden_cases_that_cannot_tell_a_known_mistake_are_drawn_again(context):
+    """A mask of as many queries as keys cannot tell from which end one counts; the seed decides what is drawn."""
+    attention = context("attention", "causal_mask")
+    ((each,), worker) = attention.prepared, attention.reference_worker
+    question = replace(each.question, hidden=DRAWS)
+    drawn = [worker.prepare(Key("", "", [question]), f"seed {n}")[0].request["cases"] for n in range(4)]
+    assert all(cases[0]["n_keys"]["value"] == 5 for cases in drawn)
+    never = replace(question, hidden=DRAWS.replace("< 0.5", "< 0"))
+    made = worker.prepare(Key("", "", [never]), "seed 0")
+    assert made[0].request["cases"] == worker.prepare(Key("", "", [never]), "seed 0")[0].request["cases"]
+    with pytest.raises(Refusal, match="the known mistake .* would earn full marks; add other cases"):
+        preflight.check_hidden_cases(made)
+
+
+def test_the_first_draw_is_that_of_the_seed_itself(monkeypatch):
+    seen: list[int] = []
+    monkeypatch.setattr(hidden_cases, "fault", lambda made: "a fault" if made < 3 else "")
+    assert hidden_cases.draw("a/b", "seed", lambda seed: seen.append(seed) or len(seen)) == 3
+    wanted = [hashlib.sha256(f"{seed} a/b".encode()).digest()[:7] for seed in ("seed", "seed/2", "seed/3")]
+    assert seen == list(map(int.from_bytes, wanted))
+    monkeypatch.setattr(hidden_cases, "fault", lambda made: "a fault")
+    seen.clear()
+    assert hidden_cases.draw("a/b", "seed", lambda seed: seen.append(seed) or len(seen)) == 1
+    assert len(seen) == hidden_cases.MAX_DRAWS
 
 
 def test_the_preflight_lets_a_sound_key_pass(context):
@@ -212,6 +248,17 @@ def test_a_key_whose_own_parts_fail_is_refused(context):
             preflight.preflight(replace(attention, prepared=prepared))
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_an_answer_that_asks_for_a_gpu_is_told(context):
+    attention = context("attention", "causal_mask", "split_heads")
+    asks = "import torch\ndef causal_mask(n, m):\n    return torch.ones(n, m, device='cuda').tril(m - n).bool()\n"
+    forges = "class Asks(RuntimeError):\n    args = property(lambda self: 1 / 0)\n\n\n"
+    forges += "def split_heads(x, n_heads):\n    raise Asks('No CUDA GPUs are available')\n"
+    found = marks(attention, solved(attention, causal_mask=asks, split_heads=forges))
+    assert found["causal_mask"].category == "asks for a GPU" and "graded on a CPU" in found["causal_mask"].feedback
+    assert found["split_heads"].category == "raised an error"
+
+
 def test_what_is_far_too_large_is_not_sent(context):
     attention = context("attention", "stable_softmax", "causal_mask", "split_heads")
     huge = "def causal_mask(n_queries, n_keys):\n    import torch\n    return torch.ones(1900, 2000)\n"
@@ -345,6 +392,96 @@ def endless(context):
     return made
 
 
+MASKED = """\
+import torch
+
+
+def helper(n, m):
+    return torch.ones(n, m, dtype=torch.bool).tril(m - n)
+
+
+def causal_mask(n, m):
+    return helper(n, m)
+"""
+LATER = {  # how a later cell spoils the helper: whether it is seen beforehand, and so called once
+    "def helper(n, m):\n    return torch.ones(n, m, dtype=torch.bool)": 1,
+    "helper = None": 1,
+    "helper.__code__ = (lambda n, m: None).__code__": 2,
+    "del helper": 2,
+}
+
+
+@pytest.mark.parametrize("spoils", LATER)
+def test_a_helper_that_a_later_cell_replaces_costs_nothing(context, readings, spoils):
+    attention = context("attention", "causal_mask")
+    submission = Submission([MASKED, spoils], {"attention/causal_mask": Answer(0, "causal_mask", True)})
+    attention.complete(submission, found := {})
+    mark = found["attention/causal_mask"]
+    assert mark.points == mark.possible and context_module.CHANGED_LATER in mark.feedback
+    assert len(readings) == LATER[spoils]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "uses"), [("return torch.zeros(n, m)", "plain"), ("raise NotImplementedError", "helper")]
+)
+def test_an_answer_that_calls_another_one_gets_its_last_attempt(context, earlier, uses):
+    attention = context("attention", "causal_mask", "split_heads")
+    first, second = (each.question for each in attention.prepared)
+    stub = f"import torch\n\n\ndef causal_mask(n, m):\n    {earlier}\n\n\ndef helper():\n    pass\n"
+    calls = f"{second.solution}\n\nplain = split_heads\n\n\ndef split_heads(x, n_heads):\n    {uses}\n"
+    calls += "    return plain(x, n_heads) if causal_mask(1, 2).tolist() == [[True, True]] else x\n"
+    answers = {first.id: Answer(2, "causal_mask", True), second.id: Answer(1, "split_heads", True)}
+    attention.complete(Submission([stub, calls, MASKED], answers), found := {})
+    assert all(mark.points == mark.possible for mark in found.values()), found
+
+
+GUESS = "import os, time\nimport torch\n\n\ndef causal_mask(n, m, seen=[]):\n    seen.append(n)\n"
+GUESS += "    if len(seen) == {last}:\n        {ends}\n"
+GUESS += "    return torch.ones(n, m, dtype=torch.bool).tril(os.urandom(1)[0] % 5 - 2)\n"
+
+
+@pytest.fixture
+def readings(monkeypatch):
+    """The marks of all readings, of which each later one is as if it had guessed more."""
+    real, seen = context_module.marking.mark, []
+
+    def mark(outcome, prepared, found=True):
+        made = real(outcome, prepared, found)
+        if outcome is not None and made.points < made.possible:
+            made = replace(made, points=0.01 * (len(seen) + 1))
+        seen.append(made)
+        return made
+
+    monkeypatch.setattr(context_module.marking, "mark", mark)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("last", "ends", "below", "n_readings", "again"),
+    [
+        (0, "pass", "while True:\n    pass", 1, False),
+        (0, "pass", "import os\nos._exit(1)", 1, False),
+        (2, "os._exit(1)", "", 2, False),
+        (2, "raise ValueError", "while True:\n    pass", 1, True),
+        (2, "time.sleep(1000)", "", 1, True),
+    ],
+)
+def test_nobody_gains_from_guessing_twice(context, readings, monkeypatch, last, ends, below, n_readings, again):
+    """The first reading counts; the run alone takes the place of an unsure one, also if it earned more."""
+    monkeypatch.setattr(session, "WALL_SECONDS", 1.0)
+    attention = context("attention", "causal_mask", seconds=1.0)
+    guess = GUESS.format(last=last, ends=ends)
+    submission = Submission([guess, "", below], {"attention/causal_mask": Answer(0, "causal_mask", True)})
+    attention.complete(submission, found := {})
+    mark = found["attention/causal_mask"]
+    assert (mark.unsure, len(readings), mark.points) == (again, n_readings, 0.01)
+    if again:
+        found["attention/causal_mask"] = replace(mark, points=0.9)
+        attention.complete(submission, found)
+        mark = found["attention/causal_mask"]
+        assert not mark.unsure and mark.points == 0.02
+
+
 def test_an_answer_that_waits_for_ever_is_unsure(endless):
     attention, submission = endless("import time; time.sleep(1000)")
     attention.complete(submission, found := {})
@@ -366,15 +503,11 @@ def test_an_answer_without_end_is_unsure_until_it_has_run_again_alone(endless, b
     assert context_module.RUN_AGAIN in mark.feedback
 
 
-@pytest.mark.parametrize("below", ["", "while True:\n    pass"])
-def test_an_unsure_answer_that_a_later_cell_spoils_costs_nothing_in_the_end(context, below):
-    """The helper never ends where time is unsure because of the answer, and returns nothing where a cell lacks time."""
+def test_an_unsure_answer_that_a_later_cell_spoils_costs_nothing_in_the_end(context):
     attention = context("attention", "hard_lookup", "causal_mask", seconds=1.0)
     answers = {each.question.id: Answer(i, each.question.function, True) for i, each in enumerate(attention.prepared)}
-    spoils = "def helper(*arguments):\n    " + ("return None" if below else BUSY)
-    masked = "import torch\n\n\ndef helper(n, m):\n    return torch.ones(n, m, dtype=torch.bool).tril(m - n)\n"
-    masked += "\n\ndef causal_mask(n, m):\n    return helper(n, m)\n"
-    submission = Submission([*in_turn(attention, causal_mask=masked).values(), spoils, below], answers)
+    spoils = f"def forever(*arguments):\n    {BUSY}\n\n\nhelper.__code__ = forever.__code__\n"
+    submission = Submission([*in_turn(attention, causal_mask=MASKED).values(), spoils], answers)
     found: dict = {}
     attention.complete(submission, found)
     assert [mark.question for mark in found.values() if mark.unsure] == ["attention/causal_mask"]
@@ -426,15 +559,15 @@ def test_forged_messages_of_cells_end_the_runner_at_once(context):
         assert not forged.unsure
 
 
-def test_the_better_of_two_runs_counts(context):
+def test_the_run_alone_counts_unless_the_answer_returned_less(context):
     attention = context("attention", "causal_mask")
     attention.complete(Submission([], {}), found := {})
-    mark = found["attention/causal_mask"]
-    before = replace(mark, points=1.0, unsure=True, feedback="Out of time.")
-    alone, again = replace(mark, points=1.0, feedback="Wrong."), context_module.RUN_AGAIN
-    assert context_module.better_mark(before, mark) == replace(before, unsure=False, feedback=f"Out of time. {again}")
-    assert context_module.better_mark(before, alone) == replace(alone, feedback=f"Wrong. {again}")
-    assert context_module.better_mark(replace(before, points=0.0), replace(alone, unsure=True)) == alone
+    mark, again = found["attention/causal_mask"], context_module.RUN_AGAIN
+    before = replace(mark, points=1.0, unsure=True, feedback="Out of time.", n_returned=2)
+    for points, n_returned, counts in ((0.0, 2, "Wrong."), (1.0, 3, "Wrong."), (1.0, 1, "Out of time.")):
+        alone = replace(mark, points=points, unsure=True, feedback="Wrong.", n_returned=n_returned)
+        chosen = context_module.mark_that_counts(before, alone)
+        assert chosen.feedback == f"{counts} {again}" and not chosen.unsure
 
 
 @pytest.mark.parametrize(

@@ -123,3 +123,10 @@ def test_a_list_that_is_no_text_is_refused(path):
     path.write_text("folder,id\n" + "x" * 200_000 + ",1")
     with pytest.raises(Refusal, match="is not a CSV file"):
         read_list(path)
+
+
+def test_two_submissions_never_write_into_one_row_of_the_platform():
+    files = [file(f"{name}_5", name=name, platform="Moodle", number="5") for name in ("ada", "bob")]
+    with pytest.raises(Refusal, match="2 submissions claim the row of Moodle's number 5: ada_5, bob_5. Remove those"):
+        identify([*CLASS, *files])
+    assert identify([file("ada", number="5"), files[1]])[1] == []

@@ -3,12 +3,15 @@
 import errno
 import os
 import socket
+import zipfile
 
 import pytest
+from student_notebooks import blank, data, filled, key
 
 from groundwork import Refusal
+from llm_grader import submissions
 from llm_grader.records import NeedsAttention, SubmissionFile
-from llm_grader.submissions import find, find_with_layout, load
+from llm_grader.submissions import NO_NOTEBOOK, choose, find, find_with_layout, load
 
 
 @pytest.fixture
@@ -55,46 +58,131 @@ def test_folders_and_files_are_taken_in_the_order_of_their_names(folder):
     )
 
 
-def test_the_folders_of_moodle_say_who_the_student_is(folder):
-    bela = put(folder / "Béla Tóth_123_assignsubmission_file_" / "exercises.ipynb")
-    put(folder / "Béla Tóth_123_assignsubmission_onlinetext_" / "onlinetext.html")
-    snake = put(folder / "Anna_Maria 2_9_assignsubmission_file_" / "a_7_assignsubmission_file_.ipynb")
+@pytest.mark.parametrize("end", ["", "_"], ids=["since 4.1", "before"])
+def test_the_folders_of_moodle_say_who_the_student_is(folder, end):
+    bela = put(folder / f"Béla Tóth_123_assignsubmission_file{end}" / "exercises.ipynb")
+    put(folder / f"Béla Tóth_123_assignsubmission_onlinetext{end}" / "onlinetext.html")
+    blind = put(folder / f"Participant_9_assignsubmission_file{end}" / "a_7_assignsubmission_file_.ipynb")
+    team = put(folder / f"Default group_assignsubmission_file{end}" / "a.ipynb")
     found, layout = find_with_layout(folder)
+    key = "Béla Tóth_123_assignsubmission_file_"
     assert found == [
-        SubmissionFile(
-            "Anna_Maria 2_9_assignsubmission_file_", snake, name="Anna_Maria 2", platform="Moodle", number="9"
-        ),
-        SubmissionFile("Béla Tóth_123_assignsubmission_file_", bela, name="Béla Tóth", platform="Moodle", number="123"),
+        SubmissionFile(key, bela, name="Béla Tóth", platform="Moodle", number="123"),
+        SubmissionFile("Default group", team, name="Default group", platform="Moodle"),
+        SubmissionFile("Participant_9_assignsubmission_file_", blind, "", [], "Participant", "Moodle", "9"),
     ]
-    assert found[1].entries == [f"Béla Tóth_123_assignsubmission_{kind}_" for kind in ("file", "onlinetext")]
+    assert found[0].entries == [f"Béla Tóth_123_assignsubmission_{kind}{end}" for kind in ("file", "onlinetext")]
     assert layout == (
         "The names in the folder are those of Moodle: "
         "the name and the participant number of each student were read from them."
     )
 
 
+def test_what_a_student_writes_never_says_whose_work_it_is(folder):
+    """The last part of a name is the student's, whatever it looks like."""
+    names = {
+        "Ada Lovelace_123_assignsubmission_file_hw1.ipynb": "123",
+        "Bob Roe_124_assignsubmission_file_x_123_assignsubmission_file_hw1.ipynb": "124",
+        "Eve_125_assignsubmission_file_Ada Lovelace_123_assignsubmission_file_hw1.ipynb": "125",
+    }
+    for name in names:
+        put(folder / name)
+    assert {file.path.name: file.number for file in find(folder)} == names
+
+
 def test_the_files_of_moodle_belong_to_one_student(folder):
-    put(folder / "Béla Tóth_123_assignsubmission_file_old.ipynb")
+    old = put(folder / "Béla Tóth_123_assignsubmission_file_old.ipynb")
     new = put(folder / "Béla Tóth_123_assignsubmission_file_attention.ipynb", age=50)
     put(folder / "Béla Tóth_124_assignsubmission_file_report.pdf")
     first, second = find(folder, "attention")
-    assert (first.path, first.name, first.number) == (new, "Béla Tóth", "123")
-    assert first.notes == ["There are 2 notebooks of this student; the one named for the assignment counts."]
+    assert (first.path, first.name, first.number) == (None, "Béla Tóth", "123")
+    assert sorted(each.path for each in first.candidates) == [new, old]
     assert second.problem.startswith("The file is not a notebook") and second.number == "124"
 
 
 def test_the_files_of_canvas_say_who_the_student_is_and_which_are_late(folder):
     for name in ("doejane_123_457_work-1.ipynb", "doejane_123_99_work.ipynb", "doejane_123_999_report.pdf"):
         put(folder / name)
+    for name in ("doejane_123_text.html", "roe_LATE_8_link.html"):
+        put(folder / name)
     late = put(folder / "müllerk_LATE_7_460_12_34_attention.ipynb")
     found, layout = find_with_layout(folder, "attention")
-    last = "There are 2 notebooks of this student; the one handed in last counts."
     marked = "Canvas marks this file as late."
+    about = {"platform": "Canvas"}
     assert found == [
-        SubmissionFile("doejane_123", folder / "doejane_123_457_work-1.ipynb", "", [last], "doejane", "Canvas", "123"),
-        SubmissionFile("müllerk_7", late, "", [marked], "müllerk", "Canvas", "7"),
+        SubmissionFile("doejane_123", None, name="doejane", number="123", **about),
+        SubmissionFile("müllerk_7", late, "", [marked], "müllerk", number="7", **about),
+        SubmissionFile("roe_8", None, NO_NOTEBOOK, [marked], "roe", number="8", **about),
     ]
+    assert [each.order for each in found[0].candidates] == [457, 99]
     assert layout.startswith("The names in the folder are those of Canvas: the name, the user ID and the late mark")
+
+
+@pytest.mark.parametrize("word", ["attempt", "intento", "Versuch", "尝试"])
+def test_the_attempts_of_blackboard_are_those_of_one_student(folder, word):
+    first, last = f"{word}_2026-01-02-10-00-00", f"{word}_2026-01-02-11-30-00"
+    for when in (first, last):
+        put(folder / f"Week_1_ada_b_{when}_hw1.ipynb")
+        put(folder / f"Week_1_ada_b_{when}.txt", "Name: Ada Byron (ada_b)\nName: Bob (bob)\n")
+    bob = put(folder / f"Week_1_bob_{first}_Week_1_ada_b_{last}.txt.ipynb")
+    found, layout = find_with_layout(folder)
+    assert [(file.student, file.name, file.number) for file in found] == [
+        ("ada_b", "Ada Byron", "ada_b"),
+        ("bob", "bob", "bob"),
+    ]
+    assert [each.order for each in found[0].candidates] == [20260102100000, 20260102113000]
+    assert found[1].path == bob and layout.startswith("The names in the folder are those of Blackboard")
+
+
+def test_gradescopes_export_says_whose_a_submission_is(folder):
+    for number in (11, 12, 13):
+        put(folder / f"submission_{number}" / "hw1.ipynb")
+    put(
+        folder / "submission_metadata.yml",
+        """---
+submission_11:
+  :submitters:
+  - :name: Ada Byron
+    :sid: '007'
+    :email: ada@example.org
+  :created_at: 2026-01-02 10:00:00.000000000 Z
+  :results: !ruby/hash:ActiveSupport::HashWithIndifferentAccess
+    output: ':submitters:'
+submission_12:
+  :submitters:
+  - :name: Bob Roe
+    :sid:
+    :email: bob@example.org
+  - :name: Eve Poe
+    :sid: '9'
+    :email: eve@example.org
+""",
+    )
+    found, layout = find_with_layout(folder)
+    assert [(file.student, file.name, file.number) for file in found] == [
+        ("007", "Ada Byron", "007"),
+        ("bob@example.org, 9", "Bob Roe, Eve Poe", ""),
+        ("submission_13", "", ""),
+    ]
+    assert layout == (
+        "The names in the folder are those of Gradescope's export: the names and IDs of the submitters in "
+        "submission_metadata.yml were read from them. Graded under their own names: submission_13."
+    )
+
+
+def test_a_stray_file_does_not_switch_a_layout_off_and_is_named(folder):
+    put(folder / "Ada_1_assignsubmission_file_" / "a.ipynb")
+    put(folder / "Bob_2_assignsubmission_file_" / "a.ipynb")
+    put(folder / "notes.txt")
+    mailed = put(folder / "by mail.ipynb")
+    found, layout = find_with_layout(folder)
+    assert [(file.student, file.platform, file.number) for file in found] == [
+        ("Ada_1_assignsubmission_file_", "Moodle", "1"),
+        ("Bob_2_assignsubmission_file_", "Moodle", "2"),
+        ("by mail", "Moodle", ""),
+    ]
+    assert found[2].path == mailed
+    assert layout.endswith("Graded under their own names: by mail.ipynb. Left over, and not graded: notes.txt.")
 
 
 def test_an_anonymous_student_of_canvas_has_no_number(folder):
@@ -157,23 +245,115 @@ def test_what_systems_leave_behind_is_no_submission(folder):
     assert only(folder) == SubmissionFile("anna", real)
 
 
+# Of several notebooks
+
+
+def notebooks(folder, **contents):
+    """Ada's notebooks by their names; the blank one is what was handed out."""
+    made = {"blank": blank, "one": lambda: filled("hard_lookup"), "other": lambda: filled("stable_softmax")}
+    for name, content in contents.items():
+        put(folder / "ada" / f"{name}.ipynb", data(made[content]()).decode())
+    return choose(only(folder), key())
+
+
 @pytest.mark.parametrize(
-    "name", ["attention.ipynb", "Attention (1).ipynb", "doe_12_attention-2.ipynb", "attention1.ipynb"]
+    "contents",
+    [
+        {"attention": "blank", "ada_solution": "one"},
+        {"zz": "blank", "Copy of attention": "one"},
+        {"attention": "one", "attention (1)": "blank"},
+    ],
 )
-def test_of_several_notebooks_that_of_the_assignments_name_counts(folder, name):
-    named = put(folder / "anna" / name, age=50)
-    put(folder / "anna" / "inattention.ipynb")
-    put(folder / "anna" / "attention_old.ipynb")
-    note = "There are 3 notebooks in the folder; the one named for the assignment counts."
-    assert only(folder) == SubmissionFile("anna", named, notes=[note])
+def test_the_notebook_with_answers_counts_whatever_the_names_are(folder, contents):
+    found = notebooks(folder, **contents)
+    assert contents[found.path.stem] == "one"
+    assert found.notes == ["There are 2 notebooks of this student; the only one with answers counts."]
 
 
-@pytest.mark.parametrize("names", [["b", "a", "c"], ["attention", "attention-1", "attention (2)"]])
-def test_else_the_one_changed_last_counts(folder, names):
-    for age, name in enumerate(names):
-        put(folder / "anna" / f"{name}.ipynb", age=age)
-    note = "There are 3 notebooks in the folder; the one changed last counts."
-    assert only(folder) == SubmissionFile("anna", folder / "anna" / f"{names[0]}.ipynb", notes=[note])
+def test_of_different_answers_a_person_chooses_and_of_equal_ones_nobody_has_to(folder, tmp_path):
+    found = notebooks(folder, first="one", final="other", handout="blank")
+    assert found.path is None and "2 notebooks with different answers" in found.problem
+    assert "final.ipynb" in found.problem and "first.ipynb" in found.problem and "handout" not in found.problem
+    with pytest.raises(NeedsAttention, match="Keep one of them"):
+        load(found, 100)
+    (tmp_path / "class").mkdir()
+    assert notebooks(tmp_path / "class", first="one", final="one").path
+
+
+def test_the_last_one_with_answers_that_the_platform_received_counts(folder):
+    for number, content in ((5, filled("hard_lookup")), (30, filled("stable_softmax")), (200, blank())):
+        put(folder / f"ada_7_{number}_a.ipynb", data(content).decode(), age=number)
+    found = choose(only(folder), key())
+    assert found.path.name == "ada_7_30_a.ipynb"
+    assert found.notes == ["There are 3 notebooks of this student; the one handed in last counts."]
+
+
+def test_of_notebooks_that_cannot_be_read_or_are_blank_one_is_shown(folder):
+    put(folder / "ada" / "a.ipynb", "no JSON")
+    put(folder / "ada" / "b.ipynb", data(blank()).decode())
+    assert choose(only(folder), key()).path.name == "b.ipynb"
+    os.remove(folder / "ada" / "b.ipynb")
+    put(folder / "ada" / "c.ipynb", "no JSON")
+    assert choose(only(folder), key()).path.name in ("a.ipynb", "c.ipynb")
+    for number in range(30):
+        put(folder / "ada" / f"{number}.ipynb")
+    assert choose(only(folder), key()).problem == "There are more than 20 notebooks of this student."
+
+
+# Zip archives
+
+
+def zipped(path, compression=zipfile.ZIP_DEFLATED, **members):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return path
+
+
+@pytest.mark.parametrize("place", ["ada.zip", "ada/hw1.ZIP", "Ada_1_assignsubmission_file_hw.zip"])
+def test_a_zip_archive_is_read_without_being_unpacked(folder, place):
+    path = zipped(folder / place, **{"/up/a.ipynb": "{}", "__MACOSX/a.ipynb": "1", "../b.ipynb": "2", "c.txt": "3"})
+    found = only(folder)
+    assert (found.path, found.member) == (path, "/up/a.ipynb") and load(found, 100) == b"{}"
+    assert [*folder.parent.iterdir()] == [folder]
+
+
+def test_of_several_notebooks_in_an_archive_the_one_with_answers_counts(folder):
+    zipped(folder / "ada.zip", **{"a.ipynb": data(blank()), "work/b.ipynb": data(filled("hard_lookup"))})
+    found = choose(only(folder), key())
+    assert found.member == "work/b.ipynb" and load(found, 10**7) == data(filled("hard_lookup"))
+
+
+def test_a_hostile_archive_is_one_sentence(folder, monkeypatch):
+    monkeypatch.setattr(submissions, "MAX_FILES", 20)
+    zipped(folder / "many.zip", **{f"{n}.txt": "" for n in range(21)})
+    zipped(folder / "bomb.zip", **{"a.ipynb": b" " * 10**7})
+    zipped(folder / "lzma.zip", zipfile.ZIP_LZMA, **{"a.ipynb": "{}"})
+    put(folder / "broken.zip", "PK")
+    zipped(folder / "deep.zip", **{"a/b/c/d/e/f.ipynb": "{}"})
+    damaged = zipped(folder / "damaged.zip", **{"a.ipynb": "{}" * 500})
+    damaged.write_bytes(damaged.read_bytes().replace(b"a.ipynb", b"b.ipynb", 1))
+    locked = zipped(folder / "locked.zip", **{"a.ipynb": "{}"})
+    content = bytearray(locked.read_bytes())
+    content[content.index(b"PK\1\2") + 8] |= 1  # as if it had a password
+    locked.write_bytes(content)
+    told = {}
+    for file in find(folder):
+        with pytest.raises(NeedsAttention) as problem:
+            load(file, 10**6)
+        told[file.student] = str(problem.value)
+    assert told == {
+        "many": "The zip archive holds more than 20 files; hand in the notebook alone.",
+        "bomb": "The file is larger than 0.953674 MB: clear the outputs, save the notebook and hand it in again.",
+        "lzma": "The zip archive is compressed in an unusual way; hand in the notebook alone.",
+        "broken": "The zip archive cannot be read; hand in the notebook alone.",
+        "deep": "There is no notebook in the zip archive.",
+        "damaged": "The zip archive cannot be read; hand in the notebook alone.",
+        "locked": "The zip archive has a password; hand in the notebook alone.",
+    }
+    monkeypatch.setattr(submissions, "MAX_ARCHIVE", 10)
+    assert "larger than" in find(folder)[0].problem
 
 
 def test_a_student_without_a_notebook_is_told_so(folder):

@@ -117,6 +117,36 @@ def test_passed():
     assert told(right, "passed") == "Passed: 2 cases and 2 properties."
 
 
+def test_code_that_asks_for_cuda_is_noted_whatever_its_result():
+    if not torch.cuda.is_available():
+
+        def on_gpu(x, factor):
+            return right(x.cuda(), factor)
+
+        assert checks.CPU_NOTE in told(on_gpu)
+
+    def names_it(x, factor):
+        device = "cuda:0" if factor is None else x.device
+        return right(x.to(device), factor)
+
+    def looks_first(x, factor):
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        return [each.cpu() for each in right(x.to(device), factor)]
+
+    def says_it(x, factor):
+        """No cuda here."""  # "cuda"
+        return right(x, factor)
+
+    def stub(x, factor):
+        x.cuda() if factor is None else None
+        raise NotImplementedError
+
+    assert told(names_it, "passed") == f"Passed: 2 cases and 2 properties. {checks.CPU_NOTE}"
+    for answer in (looks_first, says_it):
+        assert told(answer, "passed") == "Passed: 2 cases and 2 properties."
+    assert checks.CPU_NOTE not in told(stub, "not attempted")
+
+
 OBSERVED = """
 
 def observe(returned, x, factor):

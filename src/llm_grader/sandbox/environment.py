@@ -13,7 +13,12 @@ LIBRARIES = (
     *("/lib", "/lib64", "/lib32", "/libx32", "/usr/lib", "/usr/lib64", "/usr/lib32", "/usr/libx32"),
     "/etc/ld.so.cache",
 )
+DATA = "data-files"  # in the program folder; a worker links to it under the name data. No module can have this name
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+
+
+provided_data: dict[str, Path] = {}
+"""``DATA`` → folder with the data files of the assignment if it has any, see :mod:`llm_grader.sandbox.workdir`."""
 
 
 def environment_variables(tmp: str) -> dict[str, str]:
@@ -37,9 +42,10 @@ def worker_files(extra: Path | None = None) -> dict[str, Path]:
     """Return the files that a worker sees in its program folder: relative path → file or folder.
 
     The worker's program puts this folder on its import path. It contains ``llm_grader.wire``, ``llm_grader.worker`` and
-    ``llm_anatomy``, and nothing else of this repository.
+    ``llm_anatomy``, the data files of the assignment, and nothing else of this repository.
     """
     own = {f"{GRADER_FOLDER.name}/{name}": GRADER_FOLDER / name for name in ("__init__.py", "wire.py", "worker")}
+    own |= provided_data
     return own | {"llm_anatomy": student_package_folder()} | ({extra.name: extra} if extra else {})
 
 

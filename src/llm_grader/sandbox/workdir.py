@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from llm_grader.sandbox.environment import closed_folder, worker_files
+from llm_grader.sandbox.environment import DATA, closed_folder, provided_data, worker_files
 
 PREFIX = "llm_grader-workdir-"
 
@@ -61,6 +61,24 @@ def add_file(extra: Path) -> None:
     os.replace(
         copy, workdir() / "grader" / extra.name
     )  # in one step, since another worker may be starting with this file
+
+
+def provide(files: dict[str, bytes]) -> None:
+    """Let workers that start from now on find these data files, in place of earlier ones, below the folder ``data``.
+
+    Args:
+        files: relative path of each file → its content.
+    """
+    remove_trees(*map(str, provided_data.values()))
+    provided_data.clear()
+    if files:
+        folder = workdir() / "grader" / DATA
+        for name, content in files.items():
+            (path := folder / name).parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        for path in (folder, *folder.rglob("*")):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        provided_data[DATA] = folder
 
 
 def remove_trees(*paths: str) -> None:

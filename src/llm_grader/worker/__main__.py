@@ -24,6 +24,8 @@ def main(request_fd: int, reply_fd: int, limits: dict) -> None:
     from llm_grader import wire
     from llm_grader.worker import cells, confine
 
+    if (data := Path(__file__).resolve().parents[2] / "data-files").is_dir():
+        os.symlink(data, "data")
     confine.confine(limits)
     gc.disable()  # what is imported is no garbage, and looking through it again and again takes a tenth of the time
     import torch
@@ -57,6 +59,14 @@ def _run(shell: "InteractiveShell", request_fd: int, reply_fd: int, memory: int)
         wire.send(reply_fd, message)
 
     found: dict = {}
+    missing: list[str] = []  # modules that cells could not import
+
+    def send_result(message: object) -> None:
+        if missing and isinstance(message, dict):
+            own = message.get("missing")
+            message = message | {"missing": [*missing, *(own if isinstance(own, list) else [])]}
+        send(message)
+
     sys.path.append("")  # as in Jupyter, for modules that a notebook writes
     try:
         os.setpgid(0, 0)
@@ -65,12 +75,15 @@ def _run(shell: "InteractiveShell", request_fd: int, reply_fd: int, memory: int)
                 if request["imports"]:
                     import torch._dynamo  # noqa: F401
                 with cells.memory_limit(memory // 2):
-                    interrupted = cells.run_cells(shell, request, found, lambda i: send({"cell": i}))
+                    interrupted = cells.run_cells(shell, request, found, missing, lambda i: send({"cell": i}))
                 send({"interrupted": interrupted})
             elif request["command"] == "question":
                 cell, name = request["answer"]
                 answer = found.get((cell, name), found.get((-1, name)))
-                send({"status": "no answer" if answer is None else calls.evaluate_in_child(answer, request, send)})
+                status = "no answer" if answer is None else calls.evaluate_in_child(answer, request, send_result)
+                if status != "done" and missing:  # then there is no message yet, or there are fewer than were asked for
+                    send_result({})
+                send({"status": status})
             elif request["command"] == "prepare":
                 try:
                     send(questions.prepare(request["question"], request["seed"]))

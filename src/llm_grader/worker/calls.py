@@ -13,8 +13,13 @@ import torch
 
 from llm_anatomy.notebook.outcomes import on_cpu
 from llm_grader import wire
+from llm_grader.worker.cells import failed_imports
 from llm_grader.worker.values import OTHER, decode, encode
 
+NO_CUDA = (  # what PyTorch says where there is no GPU
+    *("Torch not compiled with CUDA enabled", "No CUDA GPUs are available", "Found no NVIDIA driver"),
+    "Attempting to deserialize object on a CUDA device",
+)
 FIRST_LOOK_SECONDS = 0.5
 STALL_SECONDS = 3.0  # an answer that uses no CPU time for as long waits for what never comes
 
@@ -71,7 +76,14 @@ def _call(call: Callable, answer: Callable, case: dict) -> dict:
 def error_message(error: BaseException) -> dict:
     """Return the message for a call that raised an error."""
     untouched = type(error) is NotImplementedError and not error.args  # PyTorch's own errors have a message
-    return {"raised": type(error).__name__, "untouched": untouched}
+    message = {"raised": type(error).__name__, "untouched": untouched} | ({"cuda": True} if _lacks_cuda(error) else {})
+    return message | ({"missing": names} if (names := failed_imports(error)) else {})
+
+
+def _lacks_cuda(error: BaseException) -> bool:
+    """Return whether PyTorch raised the error since there is no GPU. An error of another class may be a student's."""
+    text = error.args[0] if type(error) in (AssertionError, RuntimeError) and error.args else ""
+    return type(text) is str and any(words in text for words in NO_CUDA)
 
 
 def _gradients(call: Callable, answer: Callable, case: dict, cotangents: list) -> dict:

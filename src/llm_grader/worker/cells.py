@@ -13,6 +13,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.text import SList
 from traitlets.config import Config
 
+MAX_MISSING = 8  # names of missing modules that are reported, and errors in a chain that are looked at
 FULL, DEFINITIONS, SKIPPED = 0, 1, 2
 """Modes of running a cell: the whole cell; only its definitions, since it has ended a worker before; not at all."""
 
@@ -47,7 +48,9 @@ def make_shell() -> InteractiveShell:
     return shell
 
 
-def run_cells(shell: InteractiveShell, request: dict, found: dict, on_start: Callable[[int], None]) -> list[int]:
+def run_cells(
+    shell: InteractiveShell, request: dict, found: dict, missing: list[str], on_start: Callable[[int], None]
+) -> list[int]:
     """Run cells in their order and collect the functions that they define.
 
     Args:
@@ -58,6 +61,7 @@ def run_cells(shell: InteractiveShell, request: dict, found: dict, on_start: Cal
             which each may use half of what remains.
         found: (cell, name) → the function of that name after that cell, and (-1, name) → the last function of that
             name. The functions of these cells are added.
+        missing: names of modules that could not be imported, to which those of these cells are added.
         on_start: called with the index of each cell before it runs.
 
     Returns:
@@ -74,14 +78,14 @@ def run_cells(shell: InteractiveShell, request: dict, found: dict, on_start: Cal
         mode = modes.get(i, FULL) if min(cpu, wall) > 0.01 else max(modes.get(i, FULL), DEFINITIONS)
         ended = "failed"
         if mode == FULL:
-            ended = _run_with_timeout(cpu, wall, lambda source=source: shell.run_cell(source, silent=True).success)
+            ended = _run_with_timeout(cpu, wall, lambda source=source: _run_whole(shell, source, missing))
         if ended == "interrupted" or mode == DEFINITIONS and modes.get(i) != DEFINITIONS:
             interrupted.append(i)
         if ended != "done" and mode != SKIPPED:
             _run_with_timeout(
                 max(cpu, 0.1),
                 max(wall, 0.1),
-                lambda source=source, before=before: _run_definitions(shell, source, before),
+                lambda source=source, before=before: _run_definitions(shell, source, before, missing),
             )
         # a fork of the runner, which would answer a second time, or a runner whose worker is about to go
         if os.getpid() != runner or _is_ending(worker):
@@ -147,7 +151,35 @@ def _run_with_timeout(cpu_seconds: float, wall_seconds: float, work: Callable[[]
     return "interrupted" if rung else "done" if succeeded else "failed"
 
 
-def _run_definitions(shell: InteractiveShell, source: str, before: dict) -> bool:
+def _run_whole(shell: InteractiveShell, source: str, missing: list[str]) -> bool:
+    result = shell.run_cell(source, silent=True)
+    if not result.success:
+        _add_names(missing, result.error_in_exec)
+    return result.success
+
+
+def _add_names(missing: list[str], error: BaseException | None) -> None:
+    missing += [name for name in failed_imports(error) if name not in missing][: MAX_MISSING - len(missing)]
+
+
+def failed_imports(error: BaseException | None) -> list[str]:
+    """Return the names of the modules whose failed imports led to an error.
+
+    Nothing of the error's own class is called, which may be a student's.
+    """
+    names, waiting, seen = [], [error], 0
+    while waiting and seen < MAX_MISSING:
+        error, seen = waiting.pop(), seen + 1
+        if error is None:
+            continue
+        if issubclass(type(error), ImportError):
+            name = vars(ImportError)["name"].__get__(error)
+            names += [name] if type(name) is str and len(name) <= 100 else []
+        waiting += [vars(BaseException)[link].__get__(error) for link in ("__context__", "__cause__")]
+    return list(dict.fromkeys(names))
+
+
+def _run_definitions(shell: InteractiveShell, source: str, before: dict, missing: list[str]) -> bool:
     """Run the imports, constants, functions and classes that a failed cell did not reach."""
     namespace = shell.user_ns
     try:
@@ -161,8 +193,8 @@ def _run_definitions(shell: InteractiveShell, source: str, before: dict) -> bool
                 exec(compile(ast.Module([node], []), "<cell>", "exec"), namespace)
             except CellTimeout:
                 raise
-            except BaseException:
-                continue
+            except BaseException as e:
+                _add_names(missing, e)
     return True
 
 

@@ -105,6 +105,7 @@ class _Run:
         spikes = config.spikes
         self.detector = SpikeDetector(spikes.window, spikes.loss_threshold, spikes.gradient_factor)
         self.step, self.position, self.n_rewinds, self.n_skips = 0, 0, 0, 0
+        self.loss: float | None = None
         self.validation_loss: float | None = None
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -219,6 +220,7 @@ class _Run:
         numbers |= self.throughput.read(self.config.data.batch_size * self.config.data.n_tokens)
         if self.validation and (is_last or self.step % watch.evaluate_every == 0):
             numbers["validation_loss"] = self.validation_loss = self._evaluate()
+        self.loss = numbers.get("loss")
         self.metrics.log(self.step, **numbers)
         if watch.sample_every and (is_last or self.step % watch.sample_every == 0):
             self._sample()
@@ -391,7 +393,10 @@ class _Run:
             model = plain_model(self.model, self.config.finetune)
         if model is not None:
             save(finished(self.first, model), self.folder / MODEL)
-        return self._end(0, f"the run is finished after {self.step} steps; its model is in {self.folder / MODEL}")
+        found = {"loss": self.loss, "validation loss": self.validation_loss}
+        losses = " and a ".join(f"{name} of {loss:.3f}" for name, loss in found.items() if loss is not None)
+        message = f"the run is finished after {self.step} steps{f', with a {losses}' if losses else ''}"
+        return self._end(0, f"{message}; its model is in {self.folder / MODEL}")
 
     def _end(self, status: int, message: str) -> Result:
         self._event({0: "finish", EXIT_STATUS: "signal"}.get(status, "stop"), message)

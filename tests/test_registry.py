@@ -217,3 +217,22 @@ def test_a_scaling_of_ones_own_takes_what_its_constructor_names(register):
         assert math.isclose(position.frequencies[0], 1 / (2 * slow), rel_tol=1e-6)
     with pytest.raises(ValueError, match="rope.scaling.beta_fast=9.0 must be left out"):
         model(position="rope", **scaling, **{"rope.scaling.beta_fast": 9.0})
+
+
+def test_the_bias_of_a_scheme_has_four_axes(run_without_shape_checks):
+    run_without_shape_checks("""
+import torch
+from llm_anatomy.layers.attention import SelfAttention
+from llm_anatomy.layers.positions.base import PositionScheme
+
+class Distance(PositionScheme):
+    def bias(self, query, key, context):
+        return -context.offsets.abs() / 10  # the heads are missing, which one text would not show
+
+try:
+    SelfAttention(12, 3, position=Distance())(torch.randn(1, 5, 12))
+except ValueError as error:
+    assert "(1, 5, 5), must be (batch, heads, queries, keys)" in str(error), error
+else:
+    raise AssertionError("it was accepted")
+""")

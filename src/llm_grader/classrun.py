@@ -16,7 +16,7 @@ from groundwork import Refusal, write_whole
 from llm_grader import attempts, missing_modules, provisions, reading, reports, students, submissions
 from llm_grader.context import GradingContext
 from llm_grader.journal import Journal, key_version
-from llm_grader.layouts import printable
+from llm_grader.layouts import NOTEBOOK, printable
 from llm_grader.preflight import preflight
 from llm_grader.records import (
     GRADED,
@@ -158,7 +158,10 @@ def find_record(
 ) -> tuple[SubmissionResult | None, bool]:
     """Return the journal's record of a student's file, and whether some of its questions are still to be graded."""
     data, problem = _read_file(file)
-    known = journal.known(file.student, _digest(data, problem), versions)
+    earlier = dict.fromkeys([*file.entries, *(NOTEBOOK.sub("", entry) for entry in file.entries)])  # before a layout
+    found = (journal.known(name, _digest(data, problem), versions) for name in [file.student, *earlier])
+    known = next(filter(None, found), None)
+    known = replace(known, student=file.student) if known else None
     if known and not problem:
         attempts.keep(out, data)  # earlier versions of the grader did not
     return known, known is None or known.status == GRADED and len(known.marks) < len(versions)

@@ -1,5 +1,6 @@
 """What all threads of a run share, and the marks of one submission."""
 
+import ast
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
@@ -143,6 +144,12 @@ class GradingContext:
         )
 
 
+def _is_same(first: source.Binding | None, second: source.Binding | None) -> bool:
+    """Whether a function was only defined again as it was."""
+    nodes = [each.node for each in (first, second) if each and each.node]
+    return len(nodes) == 2 and ast.dump(nodes[0]) == ast.dump(nodes[1])
+
+
 def rebound_later(submission: Submission) -> set[str]:
     """Return the questions whose answer uses a name that is bound above it and again in a later cell.
 
@@ -157,7 +164,10 @@ def rebound_later(submission: Submission) -> set[str]:
         above: dict[str, source.Binding] = {}
         for each in parsed[: answer.cell + 1]:
             above |= each.bindings
-        below = set().union(*(each.bindings.keys() - each.imported for each in parsed[answer.cell + 1 :]))
+        below = set[str]()
+        for cell, each in zip(submission.cells[answer.cell + 1 :], parsed[answer.cell + 1 :], strict=True):
+            changed = (each.bindings.keys() | source.stored_names(cell)) - each.imported.keys()
+            below |= {name for name in changed if not _is_same(above.get(name), each.bindings.get(name))}
         used = [answer.name]
         for helper in used:  # which grows meanwhile
             if helper in above:

@@ -19,24 +19,26 @@ never says whose work it is. A folder has a platform's layout if at least half o
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 MOODLE = re.compile(r"(?P<name>[^_]+)(?:_(?P<number>\d+))?_assignsubmission_(?:file|onlinetext)(?:_.*)?", re.DOTALL)
 # Canvas leaves only letters, digits and underscores of a name
-CANVAS = re.compile(
-    r"(?P<name>[^\s!-/:-@\[-^`{-~]+?)(?P<late>_LATE)?_(?P<number>\d+)_(?:(?P<file>\d+)_.+|(?:text|link)\.html)",
-    re.DOTALL,
-)
+CANVAS_NAME = re.compile(r"[^\s!-/:-@\[-^`{-~]+")
+CANVAS_REST = re.compile(r"_(?:(?P<file>\d+)_.+|(?:text|link)\.html)", re.DOTALL)
 CANVAS_ANONYMOUS = re.compile(
     r"(?P<late>LATE_)?(?P<name>anon_[0-9A-Za-z]+)_(?:(?P<file>\d+)_.+|(?:text|link)\.html)", re.DOTALL
 )
 # the word for "attempt" is that of the language of the course
 BLACKBOARD = re.compile(r"(?P<head>.+?)_[^\W\d_]+_(?P<date>\d{4}(?:-\d\d){5})(?P<text>\.txt)?(?(text)|_.+)", re.DOTALL)
 METADATA = "submission_metadata.yml"
-MAX_METADATA = 20 * 2**20
+LATE = "Canvas marks this file as late."
+NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$", re.IGNORECASE)  # some browsers append a suffix
+MAX_METADATA = 50 * 2**20
+SUBMITTERS = re.compile(r"^(submission_\d{1,18}):\n(?:  .*\n)*?  :submitters:\n((?:  - .*\n|    .*\n)+)", re.MULTILINE)
 LONGEST_LINE = 1000
 
 
@@ -83,12 +85,13 @@ def recognise(folder: Path, names: list[str]) -> Layout:
         folder: folder of the submissions.
         names: the names of its files and folders.
     """
+    found = {platform: read_owners(folder, names) for platform, (read_owners, _) in PLATFORMS.items()}
+    platform, owners = max(found.items(), key=lambda each: len(each[1]))  # of equal numbers, the first
+    if len(owners) * 2 >= len(names):
+        what = PLATFORMS[platform][1]
+        return Layout(platform, owners, f"The names in the folder are those of {platform}: {what} were read from them.")
     sentence = AS_THEY_ARE
-    for platform, (read_owners, what) in PLATFORMS.items():
-        owners = read_owners(folder, names)
-        if len(owners) * 2 >= len(names):
-            sentence = f"The names in the folder are those of {platform}: {what} were read from them."
-            return Layout(platform, owners, sentence)
+    for platform, owners in found.items():
         if owners:
             other = printable(next(name for name in names if name not in owners))
             sentence += f" {len(owners)} of {len(names)} names look like those of {platform}, but {other} does not."
@@ -113,32 +116,50 @@ def _moodle_owner(entry: str) -> Owner | None:
     return Owner(f"{name}_{number}_assignsubmission_file_" if number else name, name, number)
 
 
-def _canvas_owner(entry: str) -> Owner | None:
-    anonymous = CANVAS_ANONYMOUS.fullmatch(entry)
-    if not (match := anonymous or CANVAS.fullmatch(entry)) or not anonymous and match["name"] != match["name"].lower():
-        return None
-    name, number = printable(match["name"]), "" if anonymous else match["number"]
-    notes = ["Canvas marks this file as late."] if match["late"] else []
-    return Owner(f"{name}_{number}" if number else name, name, number, int(match["file"] or 0), notes)
+def _canvas_owners(_: Path, names: list[str]) -> dict[str, Owner]:
+    """The name of a student or group may end with a number as well, so that the numbers after it can be read in two
+    ways. Then the ID of the file, which has as many digits as those of other files, shows where the name ends; if it
+    does not, nobody's row is written."""
+    readings = {name: found for name in names if (found := list(_canvas_readings(name)))}
+    known = [owner.order for found in readings.values() if len(found) == 1 for owner in found if owner.order]
+    owners = {}
+    for name, found in readings.items():
+        fitting = [each for each in found if known and min(known) <= 10 * each.order and each.order <= 10 * max(known)]
+        unclear = len(found) > 1 and len(fitting) != 1
+        note = "Canvas's name of this file can be read in two ways, so it is not known whose it is."
+        own = printable(NOTEBOOK.sub("", name))
+        owners[name] = Owner(own, own, "", 0, [note]) if unclear else (fitting if len(found) > 1 else found)[0]
+    return owners
+
+
+def _canvas_readings(entry: str) -> Iterator[Owner]:
+    if match := CANVAS_ANONYMOUS.fullmatch(entry):
+        name = printable(match["name"])
+        yield Owner(name, name, "", int(match["file"] or 0), [LATE] if match["late"] else [])
+        return
+    for end in re.finditer(r"(?<=.)(?P<late>_LATE)?_(?P<number>\d+)(?=_)", entry):
+        name, rest = entry[: end.start()], CANVAS_REST.fullmatch(entry, end.end())
+        if rest and CANVAS_NAME.fullmatch(name) and name == name.lower():
+            name, number = printable(name), end["number"]
+            notes = [LATE] if end["late"] else []
+            yield Owner(f"{name}_{number}", name, number, int(rest["file"] or 0), notes)
+        if not rest or not CANVAS_NAME.fullmatch(name):
+            break
 
 
 def _blackboard_owners(folder: Path, names: list[str]) -> dict[str, Owner]:
     """The first line of the text that Blackboard writes for an attempt says where the student's part of a name begins.
-    Without it, that part is what remains after the beginning that all names share."""
+    Without it, nobody knows, and the name of the assignment stays in that of the student."""
     found = {name: match for name in names if (match := BLACKBOARD.fullmatch(name))}
     people = {
         match["head"]: person for name, match in found.items() if match["text"] and (person := _person(folder / name))
     }
-    heads = {match["head"] for match in found.values()}
-    shared = os.path.commonprefix(sorted(heads)).rpartition("_")[0] if len(heads) > 1 else ""
     owners = {}
     for entry, match in found.items():
-        head = match["head"]
-        name, login = people.get(head, ("", ""))
-        if not login or not head.endswith(f"_{login}"):
-            login = printable(head.removeprefix(f"{shared}_") if shared else head.rpartition("_")[2])
-            name = login
-        owners[entry] = Owner(login, name, login, int(match["date"].replace("-", "")))
+        head, order = printable(match["head"]), int(match["date"].replace("-", ""))
+        name, login = people.get(match["head"], ("", ""))
+        is_known = bool(login) and head.endswith(f"_{login}")
+        owners[entry] = Owner(login, name, login, order) if is_known else Owner(head, head, "", order)
     return owners
 
 
@@ -156,56 +177,52 @@ def _person(path: Path) -> tuple[str, str] | None:
 
 def _gradescope_owners(folder: Path, names: list[str]) -> dict[str, Owner]:
     """Several submitters of one submission are a group."""
+    submitters = {name: people for name, people in _metadata(folder / METADATA) if name in names}
+    emails = defaultdict(set)
+    for people in submitters.values():
+        for person in people:
+            emails[person["sid"]].add(person["email"])
     owners = {}
-    for name, entry in _metadata(folder / METADATA).items() if METADATA in names else ():
-        people = [person for person in _list(_of(entry, "submitters")) if isinstance(person, dict)]
-        if name in names and people:
-            known = [[str(_of(person, what) or "") for what in ("name", "sid", "email")] for person in people]
-            keys = [sid or email or person for person, sid, email in known]
-            number = known[0][1] if len(known) == 1 else ""
-            whole = ", ".join(person or key for (person, *_), key in zip(known, keys, strict=True))
-            owners[name] = Owner(printable(", ".join(keys)), printable(whole), printable(number), _number(name))
+    for name, people in submitters.items():
+        sids = [person["sid"] if len(emails[person["sid"]]) == 1 else "" for person in people]
+        keys = [sid or person["email"] or person["name"] for sid, person in zip(sids, people, strict=True)]
+        if people and all(keys):
+            whole = ", ".join(person["name"] or key for person, key in zip(people, keys, strict=True))
+            number = sids[0] if len(people) == 1 else ""
+            owners[name] = Owner(", ".join(keys), whole, number, int(name.rpartition("_")[2]))
     return owners | ({METADATA: Owner("", "", "")} if owners else {})
 
 
-def _metadata(path: Path) -> dict[str, Any]:
+def _metadata(path: Path) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """The submitters of each submission. Ruby writes the file in a form of which each part is found by its lines; the
+    rest, which holds what students' code has printed, is not parsed."""
     import yaml
 
-    class Loader(yaml.SafeLoader):
-        """Ruby's tags are plain values; nothing is made of them."""
-
-    def plain(loader: Any, _: str, node: Any) -> Any:
-        if isinstance(node, yaml.MappingNode):
-            return loader.construct_mapping(node, deep=True)
-        return loader.construct_sequence(node, deep=True) if isinstance(node, yaml.SequenceNode) else str(node.value)
-
-    Loader.add_multi_constructor("!", plain)
-    Loader.add_multi_constructor("tag:", plain)
     try:
-        with open(path, "rb") as file:
-            content = yaml.load(file.read(MAX_METADATA), Loader)  # noqa: S506
-    except (OSError, ValueError, RecursionError, yaml.YAMLError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
-def _of(fields: Any, name: str) -> Any:
-    """The value of a key, which Ruby writes with a colon before it."""
-    return fields.get(f":{name}", fields.get(name)) if isinstance(fields, dict) else None
-
-
-def _list(value: Any) -> Iterable[Any]:
-    return value if isinstance(value, list) else ()
-
-
-def _number(name: str) -> int:
-    digits = name.rpartition("_")[2]
-    return int(digits) if digits.isdecimal() and len(digits) < 20 else 0
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            text = file.read(MAX_METADATA).decode("utf-8", "replace")
+    except OSError:
+        return
+    for name, lines in SUBMITTERS.findall(text):
+        try:
+            listed = yaml.safe_load(lines[:LONGEST_LINE])
+        except Exception:  # a scalar of YAML can raise whatever its type raises
+            continue
+        people = [person for person in listed if isinstance(person, dict)] if isinstance(listed, list) else []
+        fields = [{key: person.get(f":{key}") for key in ("name", "sid", "email")} for person in people]
+        yield (
+            name,
+            [
+                {key: printable(str(value)) if isinstance(value, str | int) else "" for key, value in person.items()}
+                for person in fields
+            ],
+        )
 
 
 PLATFORMS: dict[str, tuple[Callable[[Path, list[str]], dict[str, Owner]], str]] = {
     "Gradescope's export": (_gradescope_owners, f"the names and IDs of the submitters in {METADATA}"),
     "Moodle": (_by_name(_moodle_owner), "the name and the participant number of each student"),
     "Blackboard": (_blackboard_owners, "the login of each student and the time of each attempt"),
-    "Canvas": (_by_name(_canvas_owner), "the name, the user ID and the late mark of each student"),
+    "Canvas": (_canvas_owners, "the name, the user ID and the late mark of each student"),
 }

@@ -34,7 +34,11 @@ def read_requirements(folder: Path) -> list[str]:
 
     path = folder / "requirements.txt"
     found = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines() if path.is_file() else [], 1):
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines() if path.is_file() else []
+    except UnicodeDecodeError as e:
+        raise Refusal(f"{folder.name}/requirements.txt is not text in UTF-8; save it as UTF-8.") from e
+    for number, line in enumerate(lines, 1):
         if line := re.sub(r"(^|\s)#.*", "", line).strip():
             try:
                 Requirement(line)

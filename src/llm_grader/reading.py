@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from llm_grader import source
-from llm_grader.records import Answer, Key, NeedsAttention, Question, Submission
+from llm_grader.records import AnotherNotebook, Answer, Key, NeedsAttention, Question, Submission
 from llm_grader.source import MAX_NAME_LENGTH, NOT_PYTHON, TOO_LONG, Binding, ParsedSource
 
 SIZE_LIMIT = 10 * 2**20
@@ -245,7 +245,7 @@ def _find_answers(cells: list[_Cell], key: Key, notes: list[str]) -> Submission:
     functions = {question.function for question in key.questions}
     candidates = {question.id: _candidates(question, cells, functions) for question in key.questions}
     if not any(candidates.values()) and not any(cell.is_for(q) for cell in cells for q in key.questions):
-        raise NeedsAttention(f"This is another notebook: none of its cells belongs to the assignment {key.name}.")
+        raise AnotherNotebook(f"This is another notebook: none of its cells belongs to the assignment {key.name}.")
     chosen = {name: max(found, key=_rank) for name, found in candidates.items() if found}
     answering = {answer.cell_index for answer in chosen.values()}
     cell_indices = [cell_index for cell_index, cell in enumerate(cells) if cell.is_code or cell_index in answering]

@@ -116,6 +116,10 @@ class NeedsAttention(Exception):
     """Raised for a submission that cannot be read. The message is a sentence for student and instructor."""
 
 
+class AnotherNotebook(NeedsAttention):
+    """Raised for a notebook of another assignment."""
+
+
 @dataclass(frozen=True)
 class PreparedQuestion:
     """A question with the hidden inputs of this run and the messages that a worker sends for the reference.

@@ -108,6 +108,23 @@ def read(source: str, functions: list[str]) -> ParsedSource:
     return ParsedSource(bindings, {name: full for node in imports for name, full in _import_names(node)}, used)
 
 
+def stored_names(source: str) -> set[str]:
+    """Return the names that a cell binds, deletes or changes an entry of, outside its functions and classes."""
+    tree = _parse_cell(source) if len(source) <= MAX_SOURCE_LENGTH and n_tokens(source) <= MAX_TOKENS else None
+    waiting, found = list[ast.AST]([tree] if tree else []), set[str]()
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            continue
+        if isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
+            base = node
+            while isinstance(base, ast.Subscript | ast.Attribute):
+                base = base.value
+            found |= {base.id} if isinstance(base, ast.Name) else set()
+        waiting.extend(ast.iter_child_nodes(node))
+    return found
+
+
 def search_definitions(source: str, functions: list[str]) -> dict[str, Binding]:
     """Return bindings of those functions for which the source contains a line ``def name(``."""
     names = "|".join(map(re.escape, functions))

@@ -12,6 +12,7 @@ import io
 import os
 import re
 import stat
+import struct
 import zipfile
 import zlib
 from collections import defaultdict
@@ -21,20 +22,20 @@ from pathlib import Path
 from typing import BinaryIO
 
 from groundwork import Refusal
-from llm_grader import reading
-from llm_grader.layouts import Owner, printable, recognise
+from llm_grader import reading, source
+from llm_grader.layouts import NOTEBOOK, Owner, printable, recognise
 from llm_grader.reading import file_too_large
-from llm_grader.records import Key, NeedsAttention, SubmissionFile
+from llm_grader.records import AnotherNotebook, Key, NeedsAttention, SubmissionFile
 
 IGNORED = {"__macosx", "thumbs.db", "desktop.ini"}  # and hidden files, such as .ipynb_checkpoints
 MAX_DEPTH = 3  # levels of folders below a student's, such as an unpacked archive
 MAX_CANDIDATES = 20
 MAX_NAMED = 5
-NOTEBOOK = re.compile(r"\.ipynb(\.txt|\.json)?$", re.IGNORECASE)  # some browsers append a suffix
 ARCHIVE = re.compile(r"\.zip$", re.IGNORECASE)
 MAX_ARCHIVE, MAX_FILES = 50 * 2**20, 10_000  # bytes and files of a zip archive
 ENTRY = b"PK\1\2"  # with which each entry in its list of files begins
-UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError)
+UNREADABLE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError, ValueError)
+UNREADABLE += (OverflowError, OSError)
 NO_NOTEBOOK = "The file is not a notebook: its name does not end in .ipynb."
 
 
@@ -108,17 +109,24 @@ def choose(file: SubmissionFile, key: Key) -> SubmissionFile:
         return file
     if len(file.candidates) > MAX_CANDIDATES:
         return replace(file, problem=f"There are more than {MAX_CANDIDATES} notebooks of this student.")
-    read = []
+    read, lost, others = [], [], []
     for each in file.candidates:
         try:
             read.append((each, reading.read(load(each, reading.SIZE_LIMIT), key)))
-        except NeedsAttention:
-            continue
+        except AnotherNotebook:
+            others.append(each)
+        except NeedsAttention as e:
+            lost.append((each, str(e)))
     begun = [(each, content) for each, content in read if any(a.attempted for a in content.answers.values())]
-    what = "with answers" if begun else "that can be read" if read else ""
-    among = [each for each, _ in begun or read] or file.candidates
+    newest = max((each.order for each, _ in begun), default=-1)
+    if unread := [why for each, why in lost if each.order >= newest]:  # it may be the one that counts
+        return replace(
+            file, problem=f"One of {len(file.candidates)} notebooks of this student cannot be read: {unread[0]}"
+        )
+    what = "with answers" if begun else "of this assignment" if read else ""
+    among = [each for each, _ in begun or read] or others
     last = [each for each in among if each.order == max(each.order for each in among)]
-    contents = {tuple(content.cells) for each, content in begun if each in last}
+    contents = {_what_counts(content.cells) for each, content in begun if each in last}
     if len(contents) > 1:
         names = ", ".join(printable(each.member or each.path.name) for each in last if each.path)
         problem = (
@@ -135,7 +143,14 @@ def choose(file: SubmissionFile, key: Key) -> SubmissionFile:
         else "one of those alike"
     )
     note = f"There are {len(file.candidates)} notebooks of this student; {why} counts."
-    return replace(file, path=chosen.path, member=chosen.member, notes=[*file.notes, *chosen.notes, note])
+    notes = list(dict.fromkeys([*file.notes, *chosen.notes, note]))
+    return replace(file, path=chosen.path, member=chosen.member, notes=notes)
+
+
+def _what_counts(cells: list[str]) -> tuple[str, ...]:
+    """The cells that define something; others, such as one that is empty, change no answer."""
+    parsed = ((cell.strip(), source.read(cell, [])) for cell in cells)
+    return tuple(cell for cell, found in parsed if cell and (found.bindings or found.problem))
 
 
 def load(found: SubmissionFile, limit: int) -> bytes:
@@ -269,7 +284,7 @@ def _file_of_owner(members: list[tuple[Owner, os.DirEntry]]) -> SubmissionFile:
     notebooks = [
         replace(each, order=owner.order, notes=owner.notes)
         for owner, file in found
-        for each in file.candidates or ([file] if file.path else [])
+        for each in file.candidates or ([file] if file.path or ARCHIVE.search(file.entries[0]) else [])
     ]
     file = replace(found[-1][1], notes=list(dict.fromkeys(note for owner, _ in found for note in owner.notes)))
     owner, names = members[0][0], [entry.name for _, entry in members]
@@ -282,7 +297,9 @@ def _one_or_several(file: SubmissionFile, notebooks: list[SubmissionFile]) -> Su
     if not notebooks:
         return file
     if len(notebooks) == 1:
-        return replace(file, path=notebooks[0].path, member=notebooks[0].member, problem="", notes=notebooks[0].notes)
+        only = notebooks[0]
+        notes = list(dict.fromkeys([*file.notes, *only.notes]))
+        return replace(file, path=only.path, member=only.member, problem=only.problem, notes=notes)
     return replace(file, path=None, problem="", candidates=notebooks)
 
 
@@ -335,7 +352,7 @@ def find_in_folder(folder: Path) -> SubmissionFile:
         folder: folder of the student.
     """
     file = SubmissionFile(printable(folder.name), None)
-    notebooks, others, problems, pending = [], set(), [], [(folder, 0)]
+    notebooks, others, pending = [], set(), [(folder, 0)]
     while pending:
         inner, depth = pending.pop()
         for entry in _entries(inner):
@@ -346,12 +363,11 @@ def find_in_folder(folder: Path) -> SubmissionFile:
                 try:
                     notebooks += _notebooks(Path(entry.path))
                 except NeedsAttention as e:
-                    problems.append(str(e))
+                    notebooks.append(SubmissionFile("", None, str(e)))
             elif not stat.S_ISREG(mode):
                 others.add(_file_type(mode))
     others_found = f", only {' and '.join(sorted(others))}" if others else ""
-    problem = problems[0] if problems else f"There is no notebook in the folder{others_found}."
-    return _one_or_several(replace(file, problem=problem), notebooks)
+    return _one_or_several(replace(file, problem=f"There is no notebook in the folder{others_found}."), notebooks)
 
 
 def _enumerated(entries: list[os.DirEntry]) -> str:

@@ -406,8 +406,10 @@ def causal_mask(n, m):
 LATER = {  # how a later cell spoils the helper: whether it is seen beforehand, and so called once
     "def helper(n, m):\n    return torch.ones(n, m, dtype=torch.bool)": 1,
     "helper = None": 1,
-    "helper.__code__ = (lambda n, m: None).__code__": 2,
-    "del helper": 2,
+    "helper.__code__ = (lambda n, m: None).__code__": 1,
+    "for helper in (None, 1):\n    pass": 1,
+    "del helper": 1,
+    "globals()['helper'] = None": 2,
 }
 
 
@@ -419,6 +421,13 @@ def test_a_helper_that_a_later_cell_replaces_costs_nothing(context, readings, sp
     mark = found["attention/causal_mask"]
     assert mark.points == mark.possible and context_module.CHANGED_LATER in mark.feedback
     assert len(readings) == LATER[spoils]
+
+
+def test_a_helper_that_is_defined_again_as_it_was_is_read_at_the_end():
+    again = MASKED.partition("\n\n\ndef causal")[0]
+    for below, early in ((again, set()), (again.replace("tril(m - n)", "tril(0)"), {"attention/causal_mask"})):
+        submission = Submission([MASKED, below], {"attention/causal_mask": Answer(0, "causal_mask", True)})
+        assert context_module.rebound_later(submission) == early
 
 
 @pytest.mark.parametrize(
@@ -506,7 +515,7 @@ def test_an_answer_without_end_is_unsure_until_it_has_run_again_alone(endless, b
 def test_an_unsure_answer_that_a_later_cell_spoils_costs_nothing_in_the_end(context):
     attention = context("attention", "hard_lookup", "causal_mask", seconds=1.0)
     answers = {each.question.id: Answer(i, each.question.function, True) for i, each in enumerate(attention.prepared)}
-    spoils = f"def forever(*arguments):\n    {BUSY}\n\n\nhelper.__code__ = forever.__code__\n"
+    spoils = f'def forever(*arguments):\n    {BUSY}\n\n\nsetattr(helper, "__code__", forever.__code__)\n'
     submission = Submission([*in_turn(attention, causal_mask=MASKED).values(), spoils], answers)
     found: dict = {}
     attention.complete(submission, found)

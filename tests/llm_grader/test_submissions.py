@@ -127,11 +127,47 @@ def test_the_attempts_of_blackboard_are_those_of_one_student(folder, word):
     bob = put(folder / f"Week_1_bob_{first}_Week_1_ada_b_{last}.txt.ipynb")
     found, layout = find_with_layout(folder)
     assert [(file.student, file.name, file.number) for file in found] == [
+        ("Week_1_bob", "Week_1_bob", ""),  # without the text, nobody knows where his login begins
         ("ada_b", "Ada Byron", "ada_b"),
-        ("bob", "bob", "bob"),
     ]
-    assert [each.order for each in found[0].candidates] == [20260102100000, 20260102113000]
-    assert found[1].path == bob and layout.startswith("The names in the folder are those of Blackboard")
+    assert [each.order for each in found[1].candidates] == [20260102100000, 20260102113000]
+    assert found[0].path == bob and layout.startswith("The names in the folder are those of Blackboard")
+
+
+def test_a_student_of_canvas_does_not_turn_the_class_into_another_platforms(folder):
+    for name in ("ada_9_12_hw.ipynb", "bob_8_13_hw.ipynb", "cyd_6_14_hw.ipynb"):
+        put(folder / name)
+    for end in ("_a.ipynb", ".txt", "_b.ipynb", "_c.ipynb"):
+        put(folder / f"eve_7_15_ada_attempt_2026-01-02-10-00-00{end}", "Name: Ada (ada)\n")
+    found, layout = find_with_layout(folder)
+    assert [file.number for file in found] == ["9", "8", "6", "7"] and "those of Canvas" in layout
+
+
+def test_a_canvas_name_that_can_be_read_in_two_ways_takes_nobodys_row(folder):
+    put(folder / "eve_123_55_9001_hw.ipynb")  # eve_123 has the ID 55, or eve has the ID 123
+    assert [(file.student, file.number) for file in find(folder)] == [("eve_123_55_9001_hw", "")]
+    for name in ("ada_123_9002_hw.ipynb", "bob_8_9003_12_34_x.ipynb"):  # file IDs have as many digits
+        put(folder / name)
+    assert [(file.name, file.number) for file in find(folder)] == [("ada", "123"), ("bob", "8"), ("eve_123", "55")]
+
+
+def test_two_students_with_one_id_on_gradescope_are_two(folder):
+    lines = ["---"]
+    for number, person in enumerate(("Ada", "Eve", "")):
+        put(folder / f"submission_{number}" / "hw1.ipynb")
+        sid = "'007'" if person else ""
+        lines += [f"submission_{number}:", "  :submitters:", f"  - :name: {person}", f"    :sid: {sid}"]
+        lines += [f"    :email: {person and person.lower() + '@example.org'}", "  :score: 1.0"]
+    put(folder / "submission_metadata.yml", "\n".join([*lines, ""]))
+    found, _ = find_with_layout(folder)
+    assert [(file.student, file.number) for file in found] == [
+        ("ada@example.org", ""),
+        ("eve@example.org", ""),
+        ("submission_2", ""),
+    ]
+    hostile = "submission_0:\n  :submitters:\n  - :name: !!timestamp x\n  :results:\n    output: '*a'\n"
+    put(folder / "submission_metadata.yml", hostile)
+    assert [file.student for file in find(folder)][:3] == ["submission_0", "submission_1", "submission_2"]
 
 
 def test_gradescopes_export_says_whose_a_submission_is(folder):
@@ -278,6 +314,10 @@ def test_of_different_answers_a_person_chooses_and_of_equal_ones_nobody_has_to(f
         load(found, 100)
     (tmp_path / "class").mkdir()
     assert notebooks(tmp_path / "class", first="one", final="one").path
+    longer = filled("hard_lookup")
+    longer["cells"] += [{"cell_type": "code", "source": text} for text in ("", "hard_lookup?", "!pip install x")]
+    put(tmp_path / "class" / "ada" / "with more cells.ipynb", data(longer).decode())
+    assert choose(only(tmp_path / "class"), key()).path
 
 
 def test_the_last_one_with_answers_that_the_platform_received_counts(folder):
@@ -288,13 +328,27 @@ def test_the_last_one_with_answers_that_the_platform_received_counts(folder):
     assert found.notes == ["There are 3 notebooks of this student; the one handed in last counts."]
 
 
-def test_of_notebooks_that_cannot_be_read_or_are_blank_one_is_shown(folder):
-    put(folder / "ada" / "a.ipynb", "no JSON")
+def test_a_notebook_that_cannot_be_read_may_be_the_one_that_counts(folder):
+    put(folder / "ada" / "a.ipynb", "{no JSON")
     put(folder / "ada" / "b.ipynb", data(blank()).decode())
-    assert choose(only(folder), key()).path.name == "b.ipynb"
-    os.remove(folder / "ada" / "b.ipynb")
-    put(folder / "ada" / "c.ipynb", "no JSON")
-    assert choose(only(folder), key()).path.name in ("a.ipynb", "c.ipynb")
+    assert choose(only(folder), key()).problem.startswith("One of 2 notebooks of this student cannot be read: The file")
+    put(folder / "ada" / "b.ipynb", data(filled("hard_lookup")).decode())
+    assert choose(only(folder), key()).path is None
+    os.remove(folder / "ada" / "a.ipynb")
+    (folder / "ada" / "work.zip").write_bytes(b"PK damaged")
+    assert choose(only(folder), key()).problem.endswith("The zip archive cannot be read; hand in the notebook alone.")
+
+
+def test_an_unreadable_upload_before_the_one_that_counts_and_another_notebook_do_not_matter(folder):
+    other = data({"cells": [{"cell_type": "code", "source": "x = 1"}], "nbformat": 4, "nbformat_minor": 5}).decode()
+    for number, content in ((9, "{no JSON"), (10, data(filled("hard_lookup")).decode()), (11, other)):
+        put(folder / f"ada_7_{number}_a.ipynb", content)
+    assert choose(only(folder), key()).path.name == "ada_7_10_a.ipynb"
+    (folder / "ada_7_12_work.zip").write_bytes(b"PK damaged")
+    assert "cannot be read: The zip archive" in choose(only(folder), key()).problem
+
+
+def test_too_many_notebooks_are_not_opened(folder):
     for number in range(30):
         put(folder / "ada" / f"{number}.ipynb")
     assert choose(only(folder), key()).problem == "There are more than 20 notebooks of this student."
@@ -338,6 +392,11 @@ def test_a_hostile_archive_is_one_sentence(folder, monkeypatch):
     content = bytearray(locked.read_bytes())
     content[content.index(b"PK\1\2") + 8] |= 1  # as if it had a password
     locked.write_bytes(content)
+    far = zipped(folder / "far.zip", **{"a.ipynb": "{}"})  # begins 2**63 bytes on, says an entry of zip64
+    with zipfile.ZipFile(far, "w") as archive:
+        entry = zipfile.ZipInfo("a.ipynb")
+        archive.writestr(entry, "{}")
+        entry.header_offset, entry.extra = 2**63, b""
     told = {}
     for file in find(folder):
         with pytest.raises(NeedsAttention) as problem:
@@ -351,6 +410,7 @@ def test_a_hostile_archive_is_one_sentence(folder, monkeypatch):
         "deep": "There is no notebook in the zip archive.",
         "damaged": "The zip archive cannot be read; hand in the notebook alone.",
         "locked": "The zip archive has a password; hand in the notebook alone.",
+        "far": "The zip archive cannot be read; hand in the notebook alone.",
     }
     monkeypatch.setattr(submissions, "MAX_ARCHIVE", 10)
     assert "larger than" in find(folder)[0].problem

@@ -157,8 +157,10 @@ def _ready_to_write(args: argparse.Namespace) -> tuple[Checkpoint, dict[str, Any
     """Check the options for generated texts, load the model, and return it with the settings."""
     if args.max_new_tokens < 1:
         raise ValueError(f"max_new_tokens={args.max_new_tokens} must be at least 1")
-    sampler = make_sampler(args.temperature, top_k=args.top_k, top_p=args.top_p, seed=args.seed, device=args.device)
+    numbers = {"temperature": args.temperature, "top_k": args.top_k, "top_p": args.top_p, "seed": args.seed}
+    make_sampler(**numbers)  # refuses wrong numbers before the model is loaded
     checkpoint = load(args.name, dtype=args.dtype, device=args.device).for_inference(quantize=args.quantize)
+    sampler = make_sampler(**numbers, device=args.device)
     return checkpoint, {
         "max_new_tokens": args.max_new_tokens,
         "sampler": _Timed(sampler),

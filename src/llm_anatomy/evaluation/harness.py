@@ -55,7 +55,7 @@ def harness_model(checkpoint: Checkpoint, batch_size: int = 32) -> Any:
 
     Raises:
         ValueError: if lm-evaluation-harness is not installed; and as
-            :class:`~llm_anatomy.evaluation.text_model.TextModel` does.
+            :class:`~llm_anatomy.models.checkpoints.scoring.TextModel` does.
 
     Source: Gao et al., "A framework for few-shot language model evaluation"; GT-09, GT-10.
 

@@ -120,17 +120,13 @@ class MultiHeadAttention(nn.Module):
 
     def _mix(self, query: Tensor, key: Tensor, value: Tensor, mask, position_context: PositionContext, explicit: bool):
         scheme, scheme_context = self.position, position_context.for_scheme(self.w_query, self.w_key)
-        bias = scheme.bias(query, key, scheme_context)
-        if bias is not None and bias.ndim != 4:
-            shape = f"a bias of shape {tuple(bias.shape)}; it must broadcast to (batch, heads, queries, keys)"
-            raise ValueError(f"position={type(scheme).__name__} gave {shape}, and have these four axes")
         output, weights = _attend(
             query,
             key,
             value,
             mask,
             position_context=position_context,
-            bias=bias,
+            bias=scheme.bias(query, key, scheme_context),
             scale=self.scale,
             score_mod=self.score_mod,
             sinks=None if self.sinks is None else self.sinks.logits,

@@ -144,6 +144,8 @@ def _attend(
     if isinstance(mask, Mask):
         needs_tensor = explicit or bias is not None or sinks is not None
         mask, causal = _tensor_or_mode(mask, query, key, position_context, needs_tensor)
+    if position_context is not None and bias is not None and bias.ndim != 4:
+        raise ValueError(f"the bias of the position scheme, {tuple(bias.shape)}, must be (batch, heads, queries, keys)")
     _check_broadcast((*query.shape[:3], key.shape[2]), mask=mask, bias=bias)
     bias = None if bias is None else bias.to(query.dtype)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale

@@ -674,7 +674,8 @@ def test_a_tokenizer_of_ones_own_is_written_for_both(kind, tmp_path):
     begin, end = list(tokenizer.special_tokens.values())[-2:]
     templates = {"default": "{{ messages[0].content }}", "other": "hi"}
     template = ChatTemplate(templates=templates, variables={"sep_token": "<s>", "pad_token": "é"})
-    texts = Texts(tokenizer=tokenizer, before=(begin,), after=(end,), start=begin, stop=(end,), chat_template=template)
+    around = {"before": (begin,), "after": (end,), "start": begin, "bos": begin, "stop": (end,)}
+    texts = Texts(tokenizer=tokenizer, **around, chat_template=template)
     write_texts(texts, tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "llama"}')
     again, theirs = read_texts(tmp_path, {}), AutoTokenizer.from_pretrained(tmp_path)

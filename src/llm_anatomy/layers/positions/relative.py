@@ -98,7 +98,7 @@ class T5Bias(ScalarBias):
 
         Args:
             sizes: of the model.
-            n_buckets, max_distance: as in :class:`T5Buckets`.
+            n_buckets, max_distance: as in :class:`~llm_anatomy.layers.positions.buckets.T5Buckets`.
         """
         kind = T5CausalBuckets if sizes.causal else T5Buckets
         return [cls(sizes.n_heads, kind(n_buckets, max_distance))] * sizes.n_layers

@@ -2,9 +2,11 @@
 
 import json
 import pickle
+import re
 
 import numpy as np
 import pytest
+from models.checkpoints.chat_templates import SPECIAL, TEMPLATES
 
 from llm_anatomy.models.checkpoints.chat import ChatTemplate
 from llm_anatomy.tokenizers.bpe import BPE
@@ -53,7 +55,47 @@ def test_the_answers_are_learned_with_what_ends_them(conversation):
         document = encoder(tokenizer=tokenizer).encode(conversation)
         text = template()(conversation, add_generation_prompt=False)
         assert tokenizer.decode(document.ids.tolist()) == text
-        assert learned(document, tokenizer) == ["Ho<|im_end|>\n", "Yes.<|im_end|>\n"]
+        assert learned(document, tokenizer) == ["Ho<|im_end|>", "Yes.<|im_end|>"]
+
+
+WITH_THE_NEXT = (
+    "{% for m in messages %}{% if not loop.first %}<|im_end|>{% endif %}<|im_start|>{{ m.role }}\n{{ m.content }}"
+    "{% endfor %}{% if add_generation_prompt %}<|im_end|><|im_start|>assistant\n{% endif %}"
+)
+
+
+def test_a_token_that_is_written_with_the_next_message_ends_each_answer():
+    tokenizer = ByteTokenizer(MARKS)
+    document = encoder(template(WITH_THE_NEXT)).encode(talk("Hi", "Ho", "Two?", "Yes."))
+    assert learned(document, tokenizer) == ["Ho<|im_end|>", "Yes.<|im_end|>"]
+    assert tokenizer.decode(document.ids.tolist()).endswith("Yes.<|im_end|>")
+
+
+def test_the_header_of_an_assistant_who_speaks_first_is_not_learned():
+    conversation = [{"role": "assistant", "content": "Welcome!"}, *talk("Hi", "Ho")]
+    document = encoder().encode(conversation)
+    assert learned(document, ByteTokenizer(MARKS)) == ["Welcome!<|im_end|>", "Ho<|im_end|>"]
+
+
+ENDS = {
+    "chatml": "<|im_end|>",
+    "llama 2": "</s>",
+    "llama 3": "<|eot_id|>",
+    "gemma": "<end_of_turn>",
+    "zephyr": "</s>",
+    "qwen": "<|im_end|>",
+    "mistral": "</s>",
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_of_popular_templates_the_answers_and_their_end_tokens_are_learned(name):
+    tokens = sorted({*re.findall(r"<\|?\w+\|?>|</s>", TEMPLATES[name]), ENDS[name], "<s>"})
+    chat = ChatTemplate(templates={"default": TEMPLATES[name]}, variables=SPECIAL)
+    tokenizer = ByteTokenizer(tokens)
+    document = encoder(chat.render, tokenizer=tokenizer).encode(talk("Hi", " Ho ", "Two?", "Yes.\nNo."))
+    found = [text.replace(" ", "") for text in learned(document, tokenizer)]
+    assert found == [f"{text}{ENDS[name]}" for text in ("Ho", "Yes.\nNo.")]
 
 
 def test_all_of_it_is_learned_but_the_first_token_which_follows_nothing():

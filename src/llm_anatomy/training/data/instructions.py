@@ -5,6 +5,8 @@ said by a function ``render(messages, add_generation_prompt=…)``, mostly the c
 (:class:`~llm_anatomy.models.checkpoints.chat.ChatTemplate`).
 """
 
+import contextlib
+import re
 from bisect import bisect_left, insort
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -20,6 +22,9 @@ the beginning of the assistant's answer."""
 
 ASSISTANT = "assistant"
 
+BEGIN, END = "\ue000", "\ue001"
+"""Two private characters of Unicode, between which an answer is written to find where the template puts it."""
+
 
 class ConversationEncoder(Encoder):
     """Encodes conversations, marks the tokens that the model learns to predict, and packs them into rows.
@@ -31,8 +36,9 @@ class ConversationEncoder(Encoder):
         tokenizer: of the texts.
         render: writes a conversation as one text. With several workers it must be picklable, as a method is.
         row_length: number of tokens of a row, as many as a sequence has in training.
-        loss: ``"responses"``, to learn only what the assistant says, with the token that ends it; or ``"all"``, to
-            learn the whole text.
+        loss: ``"responses"``, to learn only what the assistant says, from the end of the generation prompt on, and the
+            token that ends it, also if the template writes this token with the next message; or, if the template has no
+            such token, what it writes after an answer; or ``"all"``, to learn the whole text.
         padding: the id that fills a row.
 
     Raises:
@@ -81,20 +87,54 @@ class ConversationEncoder(Encoder):
         """
         messages = [self._message(i, message) for i, message in enumerate(_checked(conversation))]
         text = self.render(messages, add_generation_prompt=False)
+        answers = [i for i, message in enumerate(messages) if message["role"] == ASSISTANT]
+        spans = []
+        for i in answers if self.loss == "responses" else ():
+            begin, end, ending = self._span(messages, i, text)
+            spans.append((begin, end + len(ending)))
+            if not text.startswith(ending, end):  # which the next message would bring
+                text = text[:end] + ending
         ids = self._ids(text)
         targets = np.full(len(ids), self.loss == "all")
         targets[:1] = False  # nothing comes before it
-        for i, message in enumerate(messages):
-            if self.loss == "responses" and message["role"] == ASSISTANT:
-                prompt = self.render(messages[:i], add_generation_prompt=True) if i else ""
-                answered = self.render(messages[: i + 1], add_generation_prompt=False)
-                if not (text.startswith(answered) and answered.startswith(prompt)):
-                    raise ValueError(
-                        f"the chat template writes message {i}, an answer, in another way once the next ones follow, "
-                        "or not after its own generation prompt; so it does not say which tokens are the answer"
-                    )
-                targets[max(1, self._n_common(ids, prompt)) : self._n_common(ids, answered)] = True
+        for begin, end in spans:
+            targets[max(1, self._n_common(ids, text[:begin])) : self._n_common(ids, text[:end])] = True
         return Document(np.asarray(ids, dtype=np.uint32), targets)
+
+    def _span(self, messages: list[dict[str, Any]], i: int, text: str) -> tuple[int, int, str]:
+        """Where an answer begins and ends in the text, and what ends it there."""
+        prompt = self.render(messages[:i], add_generation_prompt=True) if i else ""
+        answered = self.render(messages[: i + 1], add_generation_prompt=False)
+        problem = ValueError(
+            f"the chat template writes message {i}, an answer, in another way once the next ones follow, "
+            "or not after its own generation prompt; so it does not say which tokens are the answer"
+        )
+        content = messages[i].get("content")
+        if not isinstance(content, str):  # such as calls of tools, which only the template writes
+            if not (text.startswith(answered) and answered.startswith(prompt)):
+                raise problem
+            return len(prompt), len(answered), ""
+        marked = [*messages[:i], messages[i] | {"content": f"{BEGIN}{content}{END}"}, *messages[i + 1 :]]
+        before, _, rest = self.render(marked, add_generation_prompt=False).partition(BEGIN)
+        inner, _, after = rest.partition(END)
+        end = len(text) - len(after)
+        is_found = text == before + text[len(before) : end] + after and BEGIN not in rest and END not in after
+        if not is_found or text[len(before) : end].strip() != inner.strip() or not text.startswith(prompt):
+            raise problem
+        ending = self._ending(text[end:])
+        if not ending and i == len(messages) - 1:
+            with contextlib.suppress(ValueError):  # a template may refuse another message
+                longer = self.render([*messages, {"role": "user", "content": "Go on."}], add_generation_prompt=False)
+                ending = self._ending(longer[end:]) if longer.startswith(text[:end]) else ""
+        if not ending and not text.startswith(answered):
+            raise problem
+        return len(prompt) if i else len(before), end, ending or answered[end:]
+
+    def _ending(self, after: str) -> str:
+        """The token with which what follows an answer begins, and the space before it; empty if it is none."""
+        tokens = sorted(filter(str.strip, self.tokenizer.added_tokens), key=len, reverse=True)
+        found = re.match(rf"\s*(?:{'|'.join(map(re.escape, tokens))})", after) if tokens else None
+        return found[0] if found else ""
 
     def _n_common(self, ids: list[int], beginning: str) -> int:
         """How many of the tokens a beginning of the text has too, which a token may cross."""

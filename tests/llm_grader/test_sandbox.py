@@ -704,11 +704,15 @@ def test_files_in_memory_count_as_memory(boxed, start):
     assert worker.stop() == "memory"
 
 
+NOBODYS_UID = 60_990
+"""Outside of the range from which workers of other tests, which run at the same time, take theirs."""
+
+
 def test_ended_processes_of_an_earlier_worker_cost_a_worker_no_processes(kind, start, monkeypatch):
     """The kernel counts them until somebody waits for them, which the first process of a container may never do."""
     if not kind().changes_user:
         pytest.skip("workers run under this user's id here")
-    uid = uids.UID_RANGE[-1]
+    uid = NOBODYS_UID
     monkeypatch.setattr(cgroups, "_parents", list)
     ended = [subprocess.Popen(["true"], user=uid) for _ in range(LIMITS.processes)]
     soon(lambda: all(psutil.Process(each.pid).status() == psutil.STATUS_ZOMBIE for each in ended))
@@ -766,9 +770,9 @@ def test_the_end_frees_everything(kind, start, tmp_path):
 def test_no_two_workers_have_one_user_id(monkeypatch):
     if os.geteuid():
         pytest.skip("only root can give a worker another user id")
-    monkeypatch.setattr(uids, "UID_RANGE", uids.UID_RANGE[-1:])
+    monkeypatch.setattr(uids, "UID_RANGE", range(NOBODYS_UID, NOBODYS_UID + 1))
     uid = uids.Uid()
-    with pytest.raises(Refusal, match=r"All 1 user ids for workers \(from 61183 on\) are in use"):
+    with pytest.raises(Refusal, match=rf"All 1 user ids for workers \(from {NOBODYS_UID} on\) are in use"):
         uids.Uid()
     uid.release()
     uids.Uid().release()

@@ -158,6 +158,7 @@ def rebound_later(submission: Submission) -> set[str]:
     if sum(map(len, submission.cells)) > MAX_LENGTH:
         return set()
     parsed = [source.read(cell, []) for cell in submission.cells]
+    stored = [source.stored_names(cell) for cell in submission.cells]
     answering = {answer.name for answer in submission.answers.values()}
     found = set()
     for name, answer in submission.answers.items():
@@ -165,8 +166,8 @@ def rebound_later(submission: Submission) -> set[str]:
         for each in parsed[: answer.cell + 1]:
             above |= each.bindings
         below = set[str]()
-        for cell, each in zip(submission.cells[answer.cell + 1 :], parsed[answer.cell + 1 :], strict=True):
-            changed = (each.bindings.keys() | source.stored_names(cell)) - each.imported.keys()
+        for changed, each in zip(stored[answer.cell + 1 :], parsed[answer.cell + 1 :], strict=True):
+            changed = (each.bindings.keys() | changed) - each.imported.keys()
             below |= {name for name in changed if not _is_same(above.get(name), each.bindings.get(name))}
         used = [answer.name]
         for helper in used:  # which grows meanwhile

@@ -104,16 +104,13 @@ def printable(name: str) -> str:
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
 
 
-def _by_name(read: Callable[[str], Owner | None]) -> Callable[[Path, list[str]], dict[str, Owner]]:
-    """For a platform of which each name says all."""
-    return lambda _, names: {name: owner for name in names if (owner := read(name))}
-
-
-def _moodle_owner(entry: str) -> Owner | None:
-    if not (match := MOODLE.fullmatch(entry)):
-        return None
-    name, number = printable(match["name"]), match["number"] or ""
-    return Owner(f"{name}_{number}_assignsubmission_file_" if number else name, name, number)
+def _moodle_owners(_: Path, names: list[str]) -> dict[str, Owner]:
+    owners = {}
+    for entry in names:
+        if match := MOODLE.fullmatch(entry):
+            name, number = printable(match["name"]), match["number"] or ""
+            owners[entry] = Owner(f"{name}_{number}_assignsubmission_file_" if number else name, name, number)
+    return owners
 
 
 def _canvas_owners(_: Path, names: list[str]) -> dict[str, Owner]:
@@ -222,7 +219,7 @@ def _metadata(path: Path) -> Iterator[tuple[str, list[dict[str, str]]]]:
 
 PLATFORMS: dict[str, tuple[Callable[[Path, list[str]], dict[str, Owner]], str]] = {
     "Gradescope's export": (_gradescope_owners, f"the names and IDs of the submitters in {METADATA}"),
-    "Moodle": (_by_name(_moodle_owner), "the name and the participant number of each student"),
+    "Moodle": (_moodle_owners, "the name and the participant number of each student"),
     "Blackboard": (_blackboard_owners, "the login of each student and the time of each attempt"),
     "Canvas": (_canvas_owners, "the name, the user ID and the late mark of each student"),
 }

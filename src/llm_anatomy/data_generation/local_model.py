@@ -3,17 +3,19 @@
 import os
 import threading
 from collections.abc import Collection, Generator, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from llm_anatomy.data_generation.generators import Completion
 from llm_anatomy.deprecation import renamed_arguments
 from llm_anatomy.models.checkpoints.texts import Texts
 from llm_anatomy.models.checkpoints.writing import UNFINISHED, Written, in_batches, in_pieces
-from llm_anatomy.models.generation import GenerativeModel, Step, stream
+from llm_anatomy.models.generation import GenerativeModel, stream
 from llm_anatomy.models.loading import load
 from llm_anatomy.models.sampling import make_sampler
 
 __all__ = ["UNFINISHED", "LocalModel"]
+
+T = TypeVar("T")
 
 
 class LocalModel:
@@ -92,8 +94,7 @@ class LocalModel:
             stop_strings=stop,
             overflow="stop",
         )
-        with self._lock:
-            return [_completion(len(encoded[i]), written) for i, written in found]
+        return [_completion(len(encoded[i]), written) for i, written in self._in_turns(found)]
 
     def encode(self, prompt: str) -> list[int]:
         """Return the ids of a prompt, with those that the model expects before a text."""
@@ -143,13 +144,14 @@ class LocalModel:
             raise ValueError(f"a prompt has {len(ids)} tokens; the context of the model has {n_ctx}")
         return list(ids)
 
-    def _in_turns(self, steps: Iterator[Step]) -> Iterator[Step]:
+    def _in_turns(self, generated: Iterator[T]) -> Iterator[T]:
+        """The same, where no two threads compute the next item, a token or a batch, at the same time."""
         while True:
             with self._lock:
-                step = next(steps, None)
-            if step is None:
+                item = next(generated, None)
+            if item is None:
                 return
-            yield step
+            yield item
 
     def _sampler(self, temperature: float, top_p: float, seed: int | None):
         return make_sampler(temperature, top_p=top_p, seed=seed, device=next(self.model.parameters()).device)

@@ -68,7 +68,9 @@ def in_pieces(
         if is_cut:
             finish_reason = "stop_string"
             break
-        n_sure = min(len(text), len(_added(tokenizer, known, _without_last_bytes(tokenizer, kept), skipped)))
+        whole, n_sure = _without_last_bytes(tokenizer, kept), len(text)
+        if len(whole) < len(kept):
+            n_sure = min(n_sure, len(_added(tokenizer, known, whole, skipped)))
         n_sure = len(text[:n_sure].rstrip(UNFINISHED)) - _n_held_back(text, stop_strings)
         if n_sure > n_yielded:
             yield text[n_yielded:n_sure]
